@@ -45,20 +45,20 @@ setuptools.setup(
   package_dir=ROOMS,
   package_data={
     "sgdx_t5x": ["py.typed"],
-    "sgdx_t5x.augment.shipped": ["*.jsonl"],
+    "sgdx_t5x.variants.shipped": ["*.jsonl"],
     "sgdx_t5x.docs": ["*.md", "metrics/*.md"],
     "sgdx_t5x.gin": ["*.gin", "*/*.gin", "*/*/*.gin"],
     "sgdx_t5x.prompts": ["README.md"],
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
-    "sgdx_t5x.encoder": ["README.md"],
-    "sgdx_t5x.scoring.conformance": ["README.md", "cases.jsonl.gz"],
-    "sgdx_t5x.sample": [
+    "sgdx_t5x.spandst": ["README.md"],
+    "sgdx_t5x.tools.conformance": ["README.md", "cases.jsonl.gz"],
+    "sgdx_t5x.corpus.sample": [
       *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
     ],
-    "sgdx_t5x.harnesses": ["lm_eval/*.yaml", "lm_eval/*.py"],
-    "sgdx_t5x.perturb": ["*.json"],
-    "sgdx_t5x.simulator": ["*.json"],
+    "sgdx_t5x.tools.harnesses": ["lm_eval/*.yaml", "lm_eval/*.py"],
+    "sgdx_t5x.papers.checkdst": ["*.json"],
+    "sgdx_t5x.papers.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
   },
   # Scoring needs no TensorFlow and no JAX.
@@ -83,7 +83,7 @@ setuptools.setup(
     "retrieve": RETRIEVE,
     "run": RUN,
     "inspect": INSPECT,
-    "lm-eval": ["lm-eval>=0.4.13"],  # to run sgdx_t5x/harnesses/lm_eval; 0.7 GB
+    "lm-eval": ["lm-eval>=0.4.13"],  # to run sgdx_t5x/tools/harnesses/lm_eval; 0.7 GB
     "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
@@ -110,7 +110,7 @@ setuptools.setup(
   entry_points={
     "console_scripts": ["sgdx=sgdx_t5x.cli:main"],
     # `inspect eval sgdx_t5x/sgdx` looks for tasks here.
-    "inspect_ai": ["sgdx_t5x=sgdx_t5x.harnesses.inspect_task"],
+    "inspect_ai": ["sgdx_t5x=sgdx_t5x.tools.harnesses.inspect_task"],
     # t5x_lite looks for gin files beside this package: gin/t5dst.gin works in every folder.
     "t5x.gin_search_paths": ["sgdx_t5x=sgdx_t5x.gin"],
   },

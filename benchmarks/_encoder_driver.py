@@ -16,8 +16,8 @@ import _encoder_frames
 import jax
 import numpy as np
 
-from sgdx_t5x.encoder import features, optimizer, span_model
-from sgdx_t5x.encoder.encoder import BertConfig
+from sgdx_t5x.spandst import features, optimizer, span_model
+from sgdx_t5x.spandst.encoder import BertConfig
 from t5x import optimizers, utils
 
 _BATCHES = 4

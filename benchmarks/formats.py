@@ -35,7 +35,7 @@ def batches(name: str) -> Iterator[dict]:
   """Yields batches of a task's examples, or of the records."""
   import seqio
 
-  from sgdx_t5x.encoder.features import SpanFeatureConverter
+  from sgdx_t5x.spandst.features import SpanFeatureConverter
   from t5x import utils
 
   if name == RECORDS:
@@ -63,7 +63,7 @@ def main() -> None:
   import seqio
 
   import sgdx_t5x.tasks  # noqa: F401 - registers them
-  from sgdx_t5x.trackers import span_features
+  from sgdx_t5x.spandst import span_features
   from t5x._script.cli import freeze_imports
 
   freeze_imports()  # as `t5x.train` does

@@ -16,8 +16,8 @@ import statistics
 import _common
 from score import SPLIT, write_predictions
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 
 TARGET_SECONDS = 20.0
 TARGET_MB = 15.0

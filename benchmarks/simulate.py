@@ -36,7 +36,7 @@ def main() -> None:
   if args.schema:
     shutil.copyfile(args.schema, schema)
   else:
-    from sgdx_t5x import sample
+    from sgdx_t5x.corpus import sample
 
     schema.write_text(json.dumps(sample.schema("train").to_json()), "utf-8")
   init = _common.sgdx("simulate", "--init", str(schema), "--out", str(work / "start"))

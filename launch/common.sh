@@ -125,7 +125,7 @@ choose_scale() {
   files=" $(all_gin_files "$@" | tr '\n' ' ')"
   files="${files// gin\/study\/model.gin/}"
   case "$files" in
-    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/prefine.gin "*) return ;;
+    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/papers/prefinedst/prefine.gin "*) return ;;
     *" gin/encoders/"*) machine="gin/scale/encoders/$(basename "$machine")" ;;
     *" gin/t5dst.gin "*) ;;
     *) return ;;

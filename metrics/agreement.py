@@ -13,7 +13,7 @@ that comparison, only the first value of a slot counts, and slots not in the ser
 import itertools
 from collections.abc import Sequence
 
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics import fuzzy
 from sgdx_t5x.metrics.failures import State
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.aggregate import mean
 from sgdx_t5x.metrics.extremes import extremes

@@ -8,7 +8,7 @@ accuracy is below 1 if and only if at least one of its slots is an error.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from sgdx_t5x.data.schema import DONTCARE, Service, Slot
+from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
 from sgdx_t5x.metrics.goals import slot_score
 
 MISSED = "missed"

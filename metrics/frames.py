@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data import provenance
-from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
-from sgdx_t5x.data.provenance import Origin
-from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
+from sgdx_t5x.corpus import provenance
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, frame_id
+from sgdx_t5x.corpus.provenance import Origin
+from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import REQUESTED_METRICS, TAGGING_METRICS, multiset_f1
 from sgdx_t5x.metrics.goals import GOAL_METRICS, goal_scores

@@ -7,7 +7,7 @@ get_average_and_joint_goal_accuracy); SGD paper (Rastogi et al. 2020), section 5
 import math
 from collections.abc import Mapping, Sequence
 
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.fuzzy import match
 
 JOINT_GOAL = "joint_goal_accuracy"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.aggregate import mean, whole_frames
 from sgdx_t5x.metrics.consistency import frame_consistency

@@ -32,8 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.example_id import FRAME, ExampleId
-from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId
+from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.frames import PredictedFrame

@@ -10,7 +10,7 @@ JGA is 1: a partial fuzzy match is wrong. Micro-averaged over all frames,
 
 from collections.abc import Mapping, Sequence
 
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.goals import slot_score
 
 

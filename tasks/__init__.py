@@ -5,12 +5,12 @@
 
 # A separate module registers them, so that it happens once: gin's `from sgdx_t5x import tasks` can
 # execute this file twice (it imports the submodule "", which an editable install resolves to this).
-from sgdx_t5x.tasks import mixtures  # noqa: F401
-from sgdx_t5x.tasks.baseline import (
+from sgdx_t5x.papers.sgd_baseline.tasks import (
   register_baseline,
   sample_schema_embeddings,
   schema_embeddings,
 )
+from sgdx_t5x.tasks import mixtures  # noqa: F401
 from sgdx_t5x.tasks.registration import (
   REGISTERED,
   register,

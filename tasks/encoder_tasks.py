@@ -5,11 +5,11 @@ from typing import Any
 
 import seqio
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.encoder.features import numbers
 from sgdx_t5x.prompts.seqio_steps import RecordTask
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
+from sgdx_t5x.spandst.features import numbers
 from sgdx_t5x.tasks.registration import REGISTERED, Registered, check_new
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def register_encoder_task(

@@ -1,13 +1,14 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
+from sgdx_t5x.papers.coco.tasks import register_turn_tasks
+from sgdx_t5x.papers.prefinedst.tasks import register_prefine_family
+from sgdx_t5x.papers.sgd_baseline.tasks import register_baseline_family, sample_schema_embeddings
+from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpStyle
+from sgdx_t5x.papers.sgpdst.tasks import register_sgpdst_families
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
-from sgdx_t5x.tasks.baseline import register_baseline_family, sample_schema_embeddings
-from sgdx_t5x.tasks.coco import register_turn_tasks
-from sgdx_t5x.tasks.prefine import register_prefine_family
 from sgdx_t5x.tasks.registration import register_family
-from sgdx_t5x.tasks.sgpdst import register_sgpdst_families
 from sgdx_t5x.tasks.spandst import register_spandst_family
 from sgdx_t5x.tasks.vocabularies import (
   encoder_vocabulary_later,
@@ -15,7 +16,6 @@ from sgdx_t5x.tasks.vocabularies import (
   sample_vocabulary,
   vocabulary,
 )
-from sgdx_t5x.trackers.sgpdst_features import SgpStyle
 
 # Users provide the demonstrations for SGD's services: docs/demonstrations.md.
 _STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}

@@ -10,14 +10,14 @@ from typing import Any
 
 import seqio
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.variants import ORIGINAL, PARAPHRASES, SGDX_VARIANTS, tagged
+from sgdx_t5x.corpus.variants import ORIGINAL, PARAPHRASES, SGDX_VARIANTS, tagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.prompts.seqio_steps import RecordTask, task_steps
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)

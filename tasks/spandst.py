@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import seqio
 
-from sgdx_t5x.encoder import answers
-from sgdx_t5x.records.span_examples import span_examples
+from sgdx_t5x.spandst import answers
+from sgdx_t5x.spandst.span_examples import span_examples
+from sgdx_t5x.spandst.span_features import FEATURES
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
 from sgdx_t5x.tasks.registration import register_mixtures
-from sgdx_t5x.trackers.span_features import FEATURES
-from sgdx_t5x.trackers.span_text import SpanStyle
 
 NAME = "spandst"
 

@@ -9,8 +9,8 @@ import os
 
 import seqio
 
-from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 
 ENCODER = "SGDX_ENCODER"  # environment variable
 T5_VOCABULARY = "gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model"
@@ -35,8 +35,8 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
 
 
 def sample_vocabulary() -> seqio.SentencePieceVocabulary:
-  """The sample's own small vocabulary (sgdx_t5x/sample/vocabulary.py)."""
-  path = importlib.resources.files("sgdx_t5x.sample") / "vocabulary.model"
+  """The sample's own small vocabulary (sgdx_t5x/corpus/sample/vocabulary.py)."""
+  path = importlib.resources.files("sgdx_t5x.corpus.sample") / "vocabulary.model"
   return seqio.SentencePieceVocabulary(str(path), extra_ids=0)
 
 
@@ -66,6 +66,6 @@ def encoder_vocabulary_later() -> WordPieceVocabulary:
 
 
 def sample_encoder_vocabulary() -> WordPieceVocabulary:
-  """The sample's own small WordPiece vocabulary (sgdx_t5x/sample/wordpiece.py)."""
-  path = importlib.resources.files("sgdx_t5x.sample") / "vocab.txt"
+  """The sample's own small WordPiece vocabulary (sgdx_t5x/corpus/sample/wordpiece.py)."""
+  path = importlib.resources.files("sgdx_t5x.corpus.sample") / "vocab.txt"
   return WordPieceVocabulary(str(path), lower_case=True)

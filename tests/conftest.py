@@ -36,7 +36,7 @@ hypothesis.settings.load_profile("busy")
 
 # Tasks are registered when first imported, with the vocabulary named here: the sample's, which each
 # clone has. Tests that depend on T5's request `t5_vocabulary_file`.
-os.environ.setdefault("SGDX_VOCAB", str(ROOT / "sgdx_t5x/sample/vocabulary.model"))
+os.environ.setdefault("SGDX_VOCAB", str(ROOT / "sgdx_t5x/corpus/sample/vocabulary.model"))
 
 # Fixtures that read ../shared; one of them reads a set in the repository where there is none.
 _READS_SHARED = {"real_archive", "t5_vocabulary_file", "golden_folder"}
@@ -139,7 +139,7 @@ def small_sample(tmp_path_factory) -> pathlib.Path:
   def make(folder: pathlib.Path) -> None:
     from sample_folder import write_sample
 
-    from sgdx_t5x.corpora import open_corpus
+    from sgdx_t5x.corpus.opening import open_corpus
     from sgdx_t5x.records.prepare import prepare
 
     corpus = write_sample(folder / "sample", {"train": 60, "dev": 12, "test": 12})

@@ -7,22 +7,15 @@ import textwrap
 from collections.abc import Sequence
 
 from sgdx_t5x.cli import (
-  backtranslate,
-  check,
   compose,
   data,
   demos,
   diff,
   ls,
-  perturb,
   prompts,
   report,
-  run_requests,
-  schema_embeddings,
   score,
-  simulate,
   stats,
-  tools,
   track,
   weights,
 )
@@ -32,7 +25,14 @@ from sgdx_t5x.cli.paths import check_paths
 from sgdx_t5x.cli.terminal import escaped_streams
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.files.writing import NO_ROOM
+from sgdx_t5x.papers.backtranslation import command as backtranslate
+from sgdx_t5x.papers.checkdst import check_command as check
+from sgdx_t5x.papers.checkdst import perturb_command as perturb
+from sgdx_t5x.papers.sgd_baseline import command as schema_embeddings
+from sgdx_t5x.papers.simulator import command as simulate
 from sgdx_t5x.signature import package_version
+from sgdx_t5x.tools import definitions_command as tools
+from sgdx_t5x.tools import run_command as run_requests
 
 _COMMANDS = (
   data,

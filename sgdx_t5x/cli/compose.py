@@ -14,7 +14,7 @@ from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.augment.compose import Composition
+  from sgdx_t5x.variants.compose import Composition
 
 _VARIANTS = 5  # as in SGD-X
 _MOST_VARIANTS = 1_000
@@ -53,7 +53,7 @@ every paraphrase with its variant, its distance and the rules that applied:
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  from sgdx_t5x.augment.compose import PLACEMENT_RULES
+  from sgdx_t5x.variants.compose import PLACEMENT_RULES
 
   rules = "".join(f"  {rule:11} {text}\n" for rule, text in PLACEMENT_RULES.items())
   summary = "compose variant schemas from paraphrases"
@@ -84,9 +84,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Composes and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.augment import compose
-  from sgdx_t5x.augment.wording import wording
-  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.variants import compose
+  from sgdx_t5x.variants.wording import wording
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
   if args.variants > _MOST_VARIANTS:
@@ -123,9 +123,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _init(args: argparse.Namespace) -> int:
   """Writes the elements to paraphrase. Returns 0."""
-  from sgdx_t5x.augment import compose
-  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.variants import compose
 
   if args.out or args.fill:
     option = "--out" if args.out else "--fill"
@@ -158,7 +158,7 @@ def _init(args: argparse.Namespace) -> int:
 def _print_summary(
   args: argparse.Namespace, made: "Composition", num_services: int, num_other: int
 ) -> None:
-  from sgdx_t5x.augment.compose import PLACEMENT_RULES
+  from sgdx_t5x.variants.compose import PLACEMENT_RULES
 
   means = []
   for field in ("name", "description"):

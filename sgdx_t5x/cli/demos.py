@@ -11,12 +11,12 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus, check_least
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.cli.progress import progress, track
-from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tables import Table
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations
 
 _EPILOG = """\
@@ -117,7 +117,7 @@ def _import(args: argparse.Namespace) -> int:
 
 def _make(args: argparse.Namespace) -> int:
   """Writes demonstrations from dialogues. Returns 0. Raises SgdxError if there are none."""
-  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.prompts.sdt.make import make_demonstrations
 
   check_least(args, "per-service", 1, "omit --per-service to use the default, 5")
@@ -171,7 +171,7 @@ def _content(path: pathlib.Path) -> bytes:
 
 def _check(args: argparse.Namespace) -> int:
   """Checks, and counts utterances per split. Returns 0. Raises SgdxError for a mismatch."""
-  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.prompts.sdt.demonstrations import check_services, load_demonstrations
 
   demos, corpus = load_demonstrations(args.demos), open_corpus(args.corpus)

@@ -94,8 +94,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.papers.checkdst.checks.files import is_check
   from sgdx_t5x.scoring import compare, comparison_tables
-  from sgdx_t5x.scoring.checks.files import is_check
   from sgdx_t5x.scoring.frame_table import pooled
   from sgdx_t5x.scoring.score_files import read_frames
 
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_checks(args: argparse.Namespace) -> int:
   """Compares two files of `sgdx check`."""
-  from sgdx_t5x.scoring.checks import compare, files
+  from sgdx_t5x.papers.checkdst.checks import compare, files
 
   if args.flips or args.metric != _JOINT_GOAL or args.more_a:
     raise UsageError(

@@ -14,8 +14,8 @@ from sgdx_t5x.cli.prompt_style import parse_format
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
-  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 CORPUS = 'the official archive or a corpus in its layout (zip or folder), or "sample"'
 HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
@@ -226,8 +226,8 @@ def parse_variants(
   Raises:
     UsageError: a variant with two folders, NAME= without one, or a name that is no folder's.
   """
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.files import is_folder_name
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   variants: dict[str, str | None] = {}
   for item in items:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from sgdx_t5x.cli.terminal import exact, exact_stdout
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.errors import escaped
 from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.writing import check_regular
 

@@ -10,20 +10,14 @@ import textwrap
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli import requests
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_split,
-  add_variants,
-  schemas_of,
-)
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split, add_variants, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
 from sgdx_t5x.cli.terminal import exact_stdout
+from sgdx_t5x.tools import requests_command as requests
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
   from sgdx_t5x.prompts.rows import Pairs
 
@@ -61,7 +55,7 @@ are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 
 The id of a prompt for a whole frame ends in /*. --prompt-style names the
 format, if not T5DST, and sets fields of its style: docs/formats.md,
-docs/tools.md
+docs/tools/README.md
 
 An instruction for a language model:
 
@@ -122,12 +116,12 @@ def run(args: argparse.Namespace) -> int:
   """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.cli.prompt_style import parse_format
-  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts import provenance
   from sgdx_t5x.prompts.protocol import service_pairs
   from sgdx_t5x.prompts.rows import services_of
-  from sgdx_t5x.prompts.tools import ToolCalls
+  from sgdx_t5x.tools import ToolCalls
 
   expected = "at least 1 prompt"
   check_least(args, "limit", 1, "omit --limit to use the whole split", expected)
@@ -212,7 +206,7 @@ def _print_summary(
   answer: str,
   written: _Written,
 ) -> None:
-  from sgdx_t5x.data.variants import untagged
+  from sgdx_t5x.corpus.variants import untagged
 
   file = f"{args.out}: " if args.out != STDOUT else ""
   lines = [

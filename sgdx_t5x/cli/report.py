@@ -29,7 +29,7 @@ from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.report.runs import Run
 
 _OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow_missing")
@@ -181,7 +181,7 @@ def _check_libraries() -> None:
 
 def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
-  from sgdx_t5x.corpora import SAMPLE, open_corpus
+  from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
@@ -223,7 +223,7 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
 
 def _sample_of(scored: "list[Run]") -> "Corpus | None":
   """Returns the sample, unless the runs were scored with another release of it."""
-  from sgdx_t5x.corpora import SAMPLE, open_corpus
+  from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 
   corpus = open_corpus(SAMPLE)
   same = any(run.signature.checksum == corpus.checksum() for run in scored)
@@ -260,7 +260,7 @@ def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "li
 
 def _with_checks(scored: "list[Run]", paths: Mapping[str, pathlib.Path]) -> "list[Run]":
   """Adds to runs the checks of --check."""
-  from sgdx_t5x.report.checks import read_check
+  from sgdx_t5x.papers.checkdst.report_section import read_check
 
   checks = {
     run.name: read_check(paths[run.name], run.name, run.signature, run.rows)

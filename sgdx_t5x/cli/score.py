@@ -18,7 +18,7 @@ from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.prompts.tools import ToolCalls
+  from sgdx_t5x.tools import ToolCalls
 
 _EPILOG = """\
 examples:
@@ -144,7 +144,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _calls_format(args: argparse.Namespace, sources: dict[str, str]) -> "ToolCalls":
-  from sgdx_t5x.scoring.predictions.calls import calls_format
+  from sgdx_t5x.tools.call_predictions import calls_format
 
   if args.prompt_style:
     raise UsageError(

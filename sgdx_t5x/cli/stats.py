@@ -9,14 +9,14 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.paths import add_input, named_path
 from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.variants import PIVOTS
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tables import Cell, Number, Table
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
-  from sgdx_t5x.data.schema import Schema
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.schema import Schema
 
 _GIVEN = "given"
 _COLUMNS = (  # key, format, format in the paper ("": not in it)
@@ -74,8 +74,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Compares and prints. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.augment import distances
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.variants import distances
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   corpus = open_corpus(args.corpus)
   sets: dict[str, Any] = distances.variant_sets(VariantSchemas(corpus))
@@ -133,7 +133,7 @@ def _given(
 
 def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
   """Returns split -> schema; empty if the folder itself has none."""
-  from sgdx_t5x.data.schema import load_schema
+  from sgdx_t5x.corpus.schema import load_schema
 
   files = {split: folder / split / "schema.json" for split in corpus.splits}
   schemas = {

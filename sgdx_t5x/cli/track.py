@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, add_split, schemas_of
-from sgdx_t5x.cli.paths import (
-  add_input,
-  add_output,
-  check_no_inputs,
-  corpus_path,
-  path_of_name,
-)
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
-  from sgdx_t5x.data.schema import Schema
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.tracking.protocol import Tracker
 
 _EPILOG = """\
@@ -194,9 +188,9 @@ def _open(args: argparse.Namespace) -> "Tracker":
 def _track_corpus(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-  from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.data.subset import Subset
-  from sgdx_t5x.data.variants import ORIGINAL
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.corpus.subset import Subset
+  from sgdx_t5x.corpus.variants import ORIGINAL
 
   check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
   corpus: Corpus = open_corpus(args.corpus)
@@ -248,7 +242,7 @@ def _print_next(args: argparse.Namespace, variants: "Mapping[str, Schema]") -> N
 
 def _converse(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import parse_named
-  from sgdx_t5x.data.variants import ORIGINAL
+  from sgdx_t5x.corpus.variants import ORIGINAL
   from sgdx_t5x.tracking.conversations import read_schema, show
 
   given = parse_named(

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.data.example_id import Unit
+from sgdx_t5x.corpus.example_id import Unit
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import PromptFormat, Provenance
 
 if TYPE_CHECKING:
-  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.metrics.frames import GoldFrame
 
 DEFAULT = "t5dst"
@@ -23,7 +23,7 @@ FORMATS = {  # name -> module:class, imported when asked for
   "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
   "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
-  "tools": "sgdx_t5x.prompts.tools:ToolCalls",
+  "tools": "sgdx_t5x.tools:ToolCalls",
 }
 
 

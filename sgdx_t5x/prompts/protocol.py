@@ -9,17 +9,17 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
-from sgdx_t5x.data.example_id import ExampleId, Unit
-from sgdx_t5x.data.schema import Schema, Service
+from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, frame_id
+from sgdx_t5x.corpus.example_id import ExampleId, Unit
+from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.prompts.memo import Memo, keep_last
 
 if TYPE_CHECKING:
   import seqio
   import tensorflow as tf
 
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.metrics.frames import PredictedFrame
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 

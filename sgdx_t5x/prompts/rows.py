@@ -7,9 +7,9 @@ A row does not reveal the gold state, unless its target is asked for (`targets_p
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.prompts.protocol import (
   PromptFormat,
   ServicePair,

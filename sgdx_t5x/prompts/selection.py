@@ -8,9 +8,9 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.data.subset import rank
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.corpus.subset import rank
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import PromptFormat
 

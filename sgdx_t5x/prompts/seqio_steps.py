@@ -8,11 +8,11 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.example_id import SLOT, ExampleId
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.example_id import SLOT, ExampleId
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
 from sgdx_t5x.records.unbatching import unbatched
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def task_steps(

@@ -16,10 +16,9 @@ import seqio
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.dialogue import SYSTEM, USER, State
-from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, State
+from sgdx_t5x.corpus.example_id import FRAME, SLOT, ExampleId
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.prompts.memo import Memo
@@ -33,6 +32,7 @@ from sgdx_t5x.prompts.protocol import (
   snapshot,
 )
 from sgdx_t5x.records.source import split_of
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _BLANK = "\u2581"  # how SentencePiece writes a space
 _LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
   import seqio
   import tensorflow as tf
 
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 class TextExamples:

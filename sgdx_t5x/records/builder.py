@@ -11,14 +11,14 @@ from typing import ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
-from sgdx_t5x.corpora import SAMPLE, open_corpus
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue, example_pick, frame_id
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
-from sgdx_t5x.records import tracker_fields
-from sgdx_t5x.trackers.turns import without_acts, without_spans
+from sgdx_t5x.spandst import tracker_fields
+from sgdx_t5x.spandst.turns import without_acts, without_spans
 
 FULL = "full"
 SIMULATED = "sim"  # more training dialogues, from `sgdx simulate`; given by --name

@@ -12,8 +12,8 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from google.protobuf import json_format
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, UsageError, first_line
 from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.locks import lock

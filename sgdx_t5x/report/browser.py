@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.variants import in_order
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
-from sgdx_t5x.report.checks import Said, changed_words
-from sgdx_t5x.report.edits import Edits
+from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
+from sgdx_t5x.papers.checkdst.report_edits import Edits
+from sgdx_t5x.papers.checkdst.report_section import Said, changed_words
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.frame_lines import failure_json
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top

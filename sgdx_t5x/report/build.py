@@ -8,14 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.arguments import NUMBER, PATH, check_kind, checked_arguments
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
+from sgdx_t5x.papers.checkdst.report_section import read_said
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
-from sgdx_t5x.report.checks import read_said
 from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
@@ -23,6 +22,7 @@ from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.score import schema_checksum
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import document
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 PAGE = "report.html"
 FILES = "files.txt"  # lists the files of a report; only these may be replaced

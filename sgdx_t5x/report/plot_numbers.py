@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sgdx_t5x.data.variants import SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import SGDX_VARIANTS
 from sgdx_t5x.report.plot_style import clean
 from sgdx_t5x.scoring.columns import JGA
 from sgdx_t5x.scoring.rows import GROUPS, Row

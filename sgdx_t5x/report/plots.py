@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sgdx_t5x.data.variants import ORIGINAL, in_order
+from sgdx_t5x.corpus.variants import ORIGINAL, in_order
 from sgdx_t5x.report.plot_numbers import (
   MEAN,
   NAMES,

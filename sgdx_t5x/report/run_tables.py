@@ -5,15 +5,15 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
 from sgdx_t5x.report.plot_numbers import mean_of, seen_or_unseen
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.calls import RATE_HEADINGS, calls_table
 from sgdx_t5x.scoring.columns import JGA, Column
 from sgdx_t5x.scoring.rows import GROUPS, Row
 from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
+from sgdx_t5x.tools.call_shares import RATE_HEADINGS, calls_table
 
 _SUMMARY = (JGA.original, *JGA.summary)
 _VARIANTS = (*JGA.per_variant, *JGA.summary)

@@ -10,21 +10,21 @@ from typing import Any
 
 from sgdx_t5x import scoring, signature
 from sgdx_t5x.arguments import PATH, checked_arguments
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.variants import in_order, untagged
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.variants import in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.papers.checkdst.report_section import Check
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.report.checks import Check
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.signature import Signature
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst import report_plots as check_plots
+from sgdx_t5x.papers.checkdst.report_section import section_lines, section_tables
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.report import browser, check_plots, plot_numbers, plots, run_tables, runs
-from sgdx_t5x.report.checks import section_lines, section_tables
+from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Plot, Section
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_tables

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, is_number
 from sgdx_t5x.metrics.sensitivity import relative_difference, summarise

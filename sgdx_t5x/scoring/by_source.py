@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.provenance import ACCEPTED, CARRIED, SOURCES, Origin
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.provenance import ACCEPTED, CARRIED, SOURCES, Origin
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.metrics import FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.scoring.settings import Settings

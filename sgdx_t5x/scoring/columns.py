@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 
 _ROBUSTNESS = ("retained", "lost", "gained", "worst", "spread", "agreement")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.arguments import NUMBER, PATH, checked_arguments
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES

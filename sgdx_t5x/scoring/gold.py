@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.progress import OnProgress, counted

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from sgdx_t5x.metrics import GOAL_METRICS, FrameScores
-from sgdx_t5x.scoring.predictions.files import (
-  PredictionSource,
-  Selection,
-  find_files,
-  is_rows,
-)
+from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection, find_files, is_rows
 from sgdx_t5x.scoring.settings import Settings
 
 

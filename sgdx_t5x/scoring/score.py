@@ -18,10 +18,10 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.arguments import PATH, checked_arguments
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.corpus.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
@@ -30,7 +30,6 @@ from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
-from sgdx_t5x.scoring.calls import call_rates, no_call_lines
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames
 from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines
@@ -47,6 +46,7 @@ from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
+from sgdx_t5x.tools.call_shares import call_rates, no_call_lines
 
 ALL = "all"  # stands for every variant named in JSONL ids
 

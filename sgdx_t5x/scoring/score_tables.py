@@ -5,10 +5,10 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.scoring.calls import calls_table
 from sgdx_t5x.scoring.columns import JGA, Column, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Cell, Table, count, percent
+from sgdx_t5x.tools.call_shares import calls_table
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:

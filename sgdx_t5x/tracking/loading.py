@@ -50,7 +50,7 @@ def with_gold_history(tracker: Tracker) -> Tracker:
   Raises:
     SgdxError: it does not support this. Only the released pipeline of SGP-DST reads them.
   """
-  from sgdx_t5x.tracking.sgpdst import SgpTracker
+  from sgdx_t5x.papers.sgpdst.tracker import SgpTracker
 
   if not isinstance(tracker, SgpTracker):
     raise UsageError(

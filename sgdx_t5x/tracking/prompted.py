@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
-from sgdx_t5x.data.example_id import FRAME, ExampleId
+from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields

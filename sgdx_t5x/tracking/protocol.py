@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.schema import NO_INTENT, Schema
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import NO_INTENT, Schema
+from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
 from sgdx_t5x.prompts import FORMATS
-from sgdx_t5x.trackers.sgpdst import PARTS
-from sgdx_t5x.trackers.turns import NONE, user_turns
-from sgdx_t5x.trackers.walk import Predict, Prediction, walk
+from sgdx_t5x.spandst.turns import NONE, user_turns
+from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
 KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema
 
@@ -24,9 +24,9 @@ KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may br
 _PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
   **{name: _PROMPTED for name in FORMATS if name != "tools"},  # which is not trained: no tasks
-  **{f"sgpdst_{part}": "sgdx_t5x.tracking.sgpdst:load" for part in PARTS},
+  **{f"sgpdst_{part}": "sgdx_t5x.papers.sgpdst.tracker:load" for part in PARTS},
   "spandst": "sgdx_t5x.tracking.spandst:load",
-  "baseline": "sgdx_t5x.tracking.baseline:load",
+  "baseline": "sgdx_t5x.papers.sgd_baseline.tracker:load",
 }
 
 

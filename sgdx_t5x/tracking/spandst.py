@@ -4,9 +4,9 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.trackers.span_features import SpanReader
-from sgdx_t5x.trackers.span_tracking import span_tracker
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.spandst.span_features import SpanReader
+from sgdx_t5x.spandst.span_tracking import span_tracker
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of

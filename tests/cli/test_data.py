@@ -14,8 +14,8 @@ from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.cli.data.prepare import _EVALUATED_ON, _TRAINED_ON, _next
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation_rules import WARNINGS
+from sgdx_t5x.corpus.annotation_rules import WARNINGS
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 
 
@@ -315,8 +315,14 @@ def test_a_next_command_names_gin_files_and_tasks_that_there_are():
       assert file.startswith(folder)
       assert (ROOT / file).exists(), file
   for name, start in (
-    ("sim", "next: SGDX_CORPUS=FILE python -m t5x.train --gin_file=gin/prefine.gin "),
-    ("sample_sim", "next: python -m t5x.train --gin_file=gin/sample/prefine.gin "),
+    (
+      "sim",
+      "next: SGDX_CORPUS=FILE python -m t5x.train --gin_file=gin/papers/prefinedst/prefine.gin ",
+    ),
+    (
+      "sample_sim",
+      "next: python -m t5x.train --gin_file=gin/papers/prefinedst/sample/prefine.gin ",
+    ),
   ):
     assert _next("mine", name, "d").startswith(start)
   assert "no built-in task" in _next("mine", "other", "d")

@@ -13,8 +13,8 @@ from places import FIXTURES
 
 from sgdx_t5x.cli.data import prepare
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress, track
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.subset import Subset
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.subset import Subset
 
 
 class Terminal(io.StringIO):
@@ -106,7 +106,7 @@ def test_compose(corpus, tmp_path, monkeypatch, capsys):
 
 
 def test_data_vocabulary(corpus, tmp_path, monkeypatch, capsys):
-  vocabulary = pytest.importorskip("sgdx_t5x.from_scratch.vocabulary")
+  vocabulary = pytest.importorskip("sgdx_t5x.t5.train_vocabulary")
   monkeypatch.setattr(vocabulary, "train_vocabulary", lambda lines, pieces: b"")
   dialogue = tiny_corpus.dialogue("1_00009", [{"Shops_1": {"item": ["pen"]}}])
   tiny_corpus.write_json(corpus / "train/dialogues_001.json", [dialogue])

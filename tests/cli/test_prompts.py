@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Intent, Service, Slot
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues

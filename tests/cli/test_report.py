@@ -15,7 +15,7 @@ import pytest
 import tiny_corpus as tiny
 from commands import assert_four_parts, sgdx
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.report import plot_style, plots, run_tables, runs
 

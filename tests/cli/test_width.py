@@ -12,7 +12,7 @@ import pytest
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.cli.data import verify
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.tables import Table, count, percent
 
 

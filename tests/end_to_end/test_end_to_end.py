@@ -11,8 +11,8 @@ import pytest
 from commands import sgdx, sgdx_process
 from places import ROOT
 
-from sgdx_t5x import weights
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x import t5 as weights
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.frames import gold_frames
 from sgdx_t5x.scoring.predictions import read_predictions
 from sgdx_t5x.scoring.predictions.files import Selection
@@ -150,8 +150,8 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
 def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
   model, start, small_sample, tmp_path, capsys
 ):
-  """As in docs/checkdst.md: t5x.eval runs on the mixture, and `sgdx check` on its one folder."""
-  from sgdx_t5x.corpora import open_corpus
+  """As in docs/papers/checkdst.md: t5x.eval runs on the mixture, and `sgdx check` on its one folder."""
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.records.prepare import prepare
 
   corpus, data = small_sample / "sample", tmp_path / "data"
@@ -299,7 +299,7 @@ def test_the_structured_start_is_t5_with_other_numbers():
   import numpy as np
 
   from sgdx_t5x.errors import SgdxError
-  from sgdx_t5x.from_scratch.structured_init import restructure
+  from sgdx_t5x.t5.structured_init import restructure
   from t5x.examples.t5 import network
 
   config = network.T5Config(

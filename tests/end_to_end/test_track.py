@@ -9,12 +9,12 @@ import pytest
 from commands import assert_four_parts, sgdx
 from places import ROOT
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.spandst.span_features import SpanReader
+from sgdx_t5x.spandst.span_tracking import span_prediction
+from sgdx_t5x.spandst.turns import user_turns
+from sgdx_t5x.spandst.walk import Question
 from sgdx_t5x.tasks import sample_encoder_vocabulary
-from sgdx_t5x.trackers.span_features import SpanReader
-from sgdx_t5x.trackers.span_tracking import span_prediction
-from sgdx_t5x.trackers.turns import user_turns
-from sgdx_t5x.trackers.walk import Question
 from sgdx_t5x.tracking import model
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.predicting import without_gold

@@ -6,12 +6,12 @@ import boats
 import pytest
 from fuzzing import Document, run
 
-from sgdx_t5x.augment import compose
-from sgdx_t5x.augment.backtranslate import back_translate
-from sgdx_t5x.augment.providers.texts import TextProvider
-from sgdx_t5x.augment.translation_table import TABLE_FORMAT, open_table
-from sgdx_t5x.augment.wording import wording
-from sgdx_t5x.data.schema import parse_schema
+from sgdx_t5x.corpus.schema import parse_schema
+from sgdx_t5x.papers.backtranslation.backtranslate import back_translate
+from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.variants import compose
+from sgdx_t5x.variants.translation_table import TABLE_FORMAT, open_table
+from sgdx_t5x.variants.wording import wording
 
 pytestmark = pytest.mark.long
 

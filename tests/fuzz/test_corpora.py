@@ -17,17 +17,17 @@ import tiny_corpus as tiny
 from fuzzing import Document, damaged, run
 
 from sgdx_t5x import metrics
-from sgdx_t5x.augment.wording import wording
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data import statistics
-from sgdx_t5x.data.annotation import validate_annotation
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import check_dialogue, write_dialogues
-from sgdx_t5x.data.schema import check_aligned, load_schema, parse_schema
-from sgdx_t5x.data.variants import convert_dialogue, renamings
+from sgdx_t5x.corpus import statistics
+from sgdx_t5x.corpus.annotation import validate_annotation
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import check_dialogue, write_dialogues
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import check_aligned, load_schema, parse_schema
+from sgdx_t5x.corpus.variants import convert_dialogue, renamings
 from sgdx_t5x.metrics import gold_frames
-from sgdx_t5x.simulator.generate import simulate
-from sgdx_t5x.simulator.starting_point import starting_point
+from sgdx_t5x.papers.simulator.generate import simulate
+from sgdx_t5x.papers.simulator.starting_point import starting_point
+from sgdx_t5x.variants.wording import wording
 
 pytestmark = pytest.mark.long
 

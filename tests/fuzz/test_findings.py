@@ -8,9 +8,9 @@ import zipfile
 import pytest
 import tiny_corpus as tiny
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import read_dialogues
-from sgdx_t5x.data.example_id import SLOT
+from sgdx_t5x.corpus.dialogue import read_dialogues
+from sgdx_t5x.corpus.example_id import SLOT
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.runs import read_run

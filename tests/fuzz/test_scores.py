@@ -10,7 +10,7 @@ import tiny_corpus as tiny
 from fuzzing import Document, run
 
 from sgdx_t5x import metrics, scoring
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics import gold_frames
 from sgdx_t5x.report import steps
 from sgdx_t5x.report.runs import read_run

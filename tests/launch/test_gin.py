@@ -6,8 +6,8 @@ import pytest
 from commands import python_code
 from places import ROOT
 
-from sgdx_t5x.trackers.sgpdst import PARTS
-from sgdx_t5x.weights import gin_files
+from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
+from sgdx_t5x.t5 import gin_files
 
 FRAME_FORMATS = ["d3st", "sdt"]
 TRACKERS = ["spandst", "baseline"]  # with an encoder
@@ -75,8 +75,8 @@ CASES = {
                    ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
   **{f"{where}coco_{name}": ([f"gin/{where}coco_{name}.gin"], INFER)
      for where in ("", "sample/") for name in ("infer", "classify")},
-  "checkdst_eval": (["gin/checkdst_eval.gin"], EVAL),
-  "sample/checkdst_eval": (["gin/sample/checkdst_eval.gin"], EVAL),
+  "checkdst_eval": (["gin/papers/checkdst/checkdst_eval.gin"], EVAL),
+  "sample/checkdst_eval": (["gin/papers/checkdst/sample/checkdst_eval.gin"], EVAL),
   **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
@@ -102,7 +102,7 @@ CASES = {
   **{f"{where}sgpdst/{part}": ([f"gin/{where}sgpdst/{part}.gin"], [*TRAIN, *START])
      for where, START in (("", ["--gin.INITIAL_CHECKPOINT_PATH='/c'"]), ("sample/", []))
      for part in PARTS},
-  "sgpdst/official": (["gin/sgpdst/copy.gin", "gin/sgpdst/official.gin"],
+  "sgpdst/official": (["gin/papers/sgpdst/copy.gin", "gin/papers/sgpdst/official.gin"],
                       [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   **{f"{where}sgpdst/{run}": ([f"gin/{where}sgpdst/{run}.gin"],
                               [*last, "--gin.MIXTURE_OR_TASK_NAME='sgpdst_copy_sgdx_v3'",
@@ -164,10 +164,17 @@ def test_parses(parsed, name):
 
 def test_every_file_is_tried():
   tried = {file for files, _ in CASES.values() for file in files} | {"gin/sample/model.gin"}
-  tried |= {"gin/sample/encoder.gin", "gin/encoders/span_model.gin"}  # included
+  tried |= {"gin/sample/encoder.gin", "gin/spandst_model.gin"}  # included
   tried.add("gin/sample/span_encoder.gin")
-  tried |= {"gin/encoders/sgpdst_model.gin", "gin/sgpdst/train.gin", "gin/sample/sgpdst/train.gin"}
-  tried |= {"gin/sample/baseline_model.gin", "gin/encoders/baseline.gin"}
+  tried |= {
+    "gin/papers/sgpdst/sgpdst_model.gin",
+    "gin/papers/sgpdst/train.gin",
+    "gin/papers/sgpdst/sample/train.gin",
+  }
+  tried |= {
+    "gin/papers/sgd_baseline/sample/baseline_model.gin",
+    "gin/papers/sgd_baseline/model.gin",
+  }
   assert tried == {str(p.relative_to(ROOT)) for p in (ROOT / "gin").rglob("*.gin")}
 
 

@@ -236,7 +236,7 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
   words = (
     *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=1,test=2"),
     *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin", "--jobs", "2"),
-    *("--vocabulary", ROOT / "sgdx_t5x/sample/vocabulary.model"),
+    *("--vocabulary", ROOT / "sgdx_t5x/corpus/sample/vocabulary.model"),
   )
   first = study(*words, "--skip", "report", root=repository)
   assert first.returncode == 0, first.stderr + first.stdout
@@ -268,7 +268,7 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
 @pytest.mark.long
 def test_a_study_of_a_span_tracker_ends(repository):
   (repository / "encoder").mkdir()
-  shutil.copy(ROOT / "sgdx_t5x/sample/vocab.txt", repository / "encoder")
+  shutil.copy(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", repository / "encoder")
   (repository / "encoder/tokenizer_config.json").write_text('{"do_lower_case": true}')
   (repository / "gin/study/tiny.gin").write_text(
     "from __gin__ import dynamic_registration\n"
@@ -280,7 +280,7 @@ def test_a_study_of_a_span_tracker_ends(repository):
   )
   (repository / "gin/study/tiny_model.gin").write_text(
     "from __gin__ import dynamic_registration\n"
-    "from sgdx_t5x.encoder import encoder\n"
+    "from sgdx_t5x.spandst import encoder\n"
     "include 'gin/models/minilm.gin'\n"
     "encoder.BertConfig:\n"
     "  emb_dim = 16\n  num_heads = 2\n  num_layers = 1\n  mlp_dim = 16\n"

@@ -82,7 +82,7 @@ def test_metadata(about):
   found = {(entry.group, entry.name, entry.value) for entry in about.entry_points}
   assert found == {
     ("console_scripts", "sgdx", "sgdx_t5x.cli:main"),
-    ("inspect_ai", "sgdx_t5x", "sgdx_t5x.harnesses.inspect_task"),
+    ("inspect_ai", "sgdx_t5x", "sgdx_t5x.tools.harnesses.inspect_task"),
     ("t5x.gin_search_paths", "sgdx_t5x", "sgdx_t5x.gin"),
   }
 
@@ -116,11 +116,13 @@ def test_help_names_files_that_are_there(site, tmp_path):
 def test_errors_name_files_that_are_there(site, tmp_path):
   code = (
     "from sgdx_t5x.errors import SgdxError\n"
-    "print(SgdxError('a', expected='b', fix='see docs/simulate.md or (tasks/README.md)'))"
+    "print(SgdxError('a', expected='b', fix='see docs/papers/simulator.md or (tasks/README.md)'))"
   )
   text = python(site, "-c", code, cwd=tmp_path).stdout
   assert f"{site}/sgdx_t5x/docs/simulate.md or ({site}/sgdx_t5x/tasks/README.md)" in text
-  assert "see docs/simulate.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
+  assert (
+    "see docs/papers/simulator.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
+  )
 
 
 def test_every_document_that_the_code_names_is_installed(site):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BACKENDS, frame_agreement, match, slot_score
 from sgdx_t5x.metrics.fuzzy import equal

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.metrics import KINDS, slot_failures
 from sgdx_t5x.metrics.goals import JOINT_GOAL, goal_scores
 

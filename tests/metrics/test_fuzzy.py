@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.fuzzy import BACKENDS, match
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.schema import Schema, Service, Slot
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import seqio_metrics
 

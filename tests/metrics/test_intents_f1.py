@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.schema import Schema, Service, Slot
+from sgdx_t5x.corpus.schema import Schema, Service, Slot
 
 SERVICE = Service("Banks_1", "", (Slot("kind", "", True, ("a", "b")), Slot("to", "", False)), ())
 SCHEMA = Schema([SERVICE])

@@ -6,7 +6,7 @@ import simulated_trackers
 from places import DOCS
 from simulated_trackers import rank_correlation, rank_correlations, simulate
 
-from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.metrics import frame_agreement
 
 PAGE = DOCS / "metrics/why-schema-sensitivity-misleads.md"

@@ -16,9 +16,9 @@ from commands import next_command
 
 from sgdx_t5x import prompts
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import State, write_dialogues
-from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.dialogue import State, write_dialogues
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import PredictedFrame
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity

@@ -10,7 +10,7 @@ seqio = pytest.importorskip("seqio")
 import sentencepiece  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from sgdx_t5x.corpora import open_corpus  # noqa: E402
+from sgdx_t5x.corpus.opening import open_corpus  # noqa: E402
 from sgdx_t5x.prompts.memo import Memo  # noqa: E402
 from sgdx_t5x.prompts.seqio_steps import one_by_one  # noqa: E402
 from sgdx_t5x.prompts.text_examples import Tokens  # noqa: E402

@@ -2,8 +2,8 @@
 
 import types
 
-from sgdx_t5x.corpora import SAMPLE, open_corpus
-from sgdx_t5x.data.dialogue import USER, Dialogue
+from sgdx_t5x.corpus.dialogue import USER, Dialogue
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.records.turn_examples import classifier_examples, generator_examples
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import FORMATS

@@ -8,8 +8,8 @@ from commands import sgdx
 from planted import write_planted
 from sample_folder import write_sample
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data import provenance
+from sgdx_t5x.corpus import provenance
+from sgdx_t5x.corpus.opening import open_corpus
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import tiny_corpus as tiny
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle

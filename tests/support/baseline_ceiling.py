@@ -2,10 +2,10 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.trackers.baseline import NOTHING_OFFERED, right_answers, values_before
-from sgdx_t5x.trackers.spandst import new_values
-from sgdx_t5x.trackers.turns import gold_history
-from sgdx_t5x.trackers.walk import Prediction
+from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, right_answers, values_before
+from sgdx_t5x.spandst.spandst import new_values
+from sgdx_t5x.spandst.turns import gold_history
+from sgdx_t5x.spandst.walk import Prediction
 
 
 def gold_labels(dialogues, schema, official=False):

@@ -4,14 +4,14 @@ import json
 import pathlib
 from typing import Any
 
-from sgdx_t5x.data.dialogue import USER
-from sgdx_t5x.data.schema import parse_schema
-from sgdx_t5x.simulator.backend import ServiceTable
-from sgdx_t5x.simulator.generate import Simulation
-from sgdx_t5x.simulator.outline import TurnOutline
-from sgdx_t5x.simulator.scenarios import parse_scenarios
-from sgdx_t5x.simulator.templates import read_words
-from sgdx_t5x.simulator.transitions import parse_transitions
+from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.schema import parse_schema
+from sgdx_t5x.papers.simulator.backend import ServiceTable
+from sgdx_t5x.papers.simulator.generate import Simulation
+from sgdx_t5x.papers.simulator.outline import TurnOutline
+from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
+from sgdx_t5x.papers.simulator.templates import read_words
+from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
 
 def slot(name: str, *values: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import dataclasses
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from sgdx_t5x.data.dialogue import USER, Dialogue
+from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations
 from sgdx_t5x.prompts.sdt.layout import PARTS, Layout, chosen, shuffled_layout, written_layout

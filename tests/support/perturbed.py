@@ -5,10 +5,10 @@ import functools
 import json
 import pathlib
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.perturb.kinds import open_perturber
-from sgdx_t5x.perturb.split import Split, changed
-from sgdx_t5x.perturb.write import write_perturbed
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.split import Split, changed
+from sgdx_t5x.papers.checkdst.write import write_perturbed
 
 # Every kind, with every option that needs no file.
 WAYS = (

@@ -12,8 +12,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from sgdx_t5x.data import provenance
-from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.corpus import provenance
+from sgdx_t5x.corpus.corpus import Corpus
 
 TRACKERS = ("gold", "frozen", "blind", "taker", "silent")
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from commands import sgdx
 
 from sgdx_t5x.cli.data import verify
-from sgdx_t5x.data.corpus import SplitCounts
+from sgdx_t5x.corpus.corpus import SplitCounts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ offered. In a variant with empty descriptions it finds less, as trained trackers
 
 from collections.abc import Iterator
 
-from sgdx_t5x.data.dialogue import USER, frame_id
+from sgdx_t5x.corpus.dialogue import USER, frame_id
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.protocol import TrackedFrame
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from sgdx_t5x import sample
-from sgdx_t5x.data.dialogue import write_dialogues
+from sgdx_t5x.corpus import sample
+from sgdx_t5x.corpus.dialogue import write_dialogues
 
 _SOURCE = sample.SampleSource()
 # Instead of 4,000, which take seconds to make, to read and to store.

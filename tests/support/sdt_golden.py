@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 from shared import find_shared, shared_file
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import Dialogue, read_dialogues
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue, read_dialogues
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
   Demonstrations,

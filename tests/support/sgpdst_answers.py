@@ -2,9 +2,9 @@
 
 from sgpdst_ceiling import gold_labels
 
-from sgdx_t5x.encoder import sgpdst_answers as a
-from sgdx_t5x.trackers import sgpdst_features as features
-from sgdx_t5x.trackers.sgpdst_features import SgpReader
+from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
+from sgdx_t5x.papers.sgpdst import sgpdst_features as features
+from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader
 
 
 class RightReader(SgpReader):

@@ -2,9 +2,9 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.trackers.sgpdst import Rules, new_values, right_answers
-from sgdx_t5x.trackers.turns import gold_history
-from sgdx_t5x.trackers.walk import Prediction
+from sgdx_t5x.papers.sgpdst.sgpdst import Rules, new_values, right_answers
+from sgdx_t5x.spandst.turns import gold_history
+from sgdx_t5x.spandst.walk import Prediction
 
 
 def gold_labels(dialogues, schema, official=False):

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import summarise
 
 MOST_SLOTS = 5

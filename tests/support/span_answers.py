@@ -1,6 +1,6 @@
 """Gold answers of SpanDST in the output format of its model."""
 
-from sgdx_t5x.encoder import answers
+from sgdx_t5x.spandst import answers
 
 
 def right_answer(targets, num_slots):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sgdx_t5x.encoder import answers as a
+from sgdx_t5x.spandst import answers as a
 
 # Token ids: markers, slot names, words in values, options and filler.
 MARK_SLOT, MARK_VALUE, MARK_MEMORY, MARK_INTENT = 4, 5, 6, 7

@@ -7,7 +7,7 @@ import seqio
 import span_frames
 import tensorflow as tf
 
-from sgdx_t5x.encoder import answers
+from sgdx_t5x.spandst import answers
 
 NAME = "made_up_spans"
 

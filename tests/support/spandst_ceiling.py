@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from walked import walked_scores
 
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.encoder.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
-from sgdx_t5x.encoder.answers import DONTCARE as ANY
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.metrics.frames import FrameScores
-from sgdx_t5x.trackers.choices import Choices, frame_choices
-from sgdx_t5x.trackers.spandst import Choice, changes, new_values, right_choices
-from sgdx_t5x.trackers.turns import Gold, gold_history
-from sgdx_t5x.trackers.walk import Prediction, Question
+from sgdx_t5x.spandst.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
+from sgdx_t5x.spandst.answers import DONTCARE as ANY
+from sgdx_t5x.spandst.choices import Choices, frame_choices
+from sgdx_t5x.spandst.spandst import Choice, changes, new_values, right_choices
+from sgdx_t5x.spandst.turns import Gold, gold_history
+from sgdx_t5x.spandst.walk import Prediction, Question
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,15 +6,15 @@ That this works shows that the changes are complete: nothing else in a dialogue 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.perturb import vs
-from sgdx_t5x.perturb.changes import read_changes
-from sgdx_t5x.perturb.entities import Slots
-from sgdx_t5x.perturb.json_text import encode_like
-from sgdx_t5x.perturb.manifest import Manifest, read_manifests
-from sgdx_t5x.perturb.mapping import undo_mapping
-from sgdx_t5x.perturb.split import Line, Split
-from sgdx_t5x.perturb.texts import edit_turn
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.papers.checkdst import vs
+from sgdx_t5x.papers.checkdst.changes import read_changes
+from sgdx_t5x.papers.checkdst.entities import Slots
+from sgdx_t5x.papers.checkdst.json_text import encode_like
+from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifests
+from sgdx_t5x.papers.checkdst.mapping import undo_mapping
+from sgdx_t5x.papers.checkdst.split import Line, Split
+from sgdx_t5x.papers.checkdst.texts import edit_turn
 
 
 def undo_dialogue(

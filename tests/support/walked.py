@@ -1,7 +1,7 @@
 """Scores of a tracker, given as a function, that tracks dialogues without gold states."""
 
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
-from sgdx_t5x.trackers.walk import walk
+from sgdx_t5x.spandst.walk import walk
 
 
 def walked_scores(dialogues, schema, predict, seen):

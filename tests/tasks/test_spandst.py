@@ -10,14 +10,13 @@ from records import records_of
 from span_answers import right_answer
 
 from sgdx_t5x import tasks
-from sgdx_t5x.corpora import SAMPLE, open_corpus
-from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
-from sgdx_t5x.encoder import answers, features
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst import answers, features, span_features
+from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.spandst import register_spandst, turn_accuracies
-from sgdx_t5x.trackers import span_features
-from sgdx_t5x.trackers.span_features import LENGTHS, SpanReader
-from sgdx_t5x.trackers.span_text import SpanStyle
 
 ID = "example_id_pretokenized"
 
@@ -137,7 +136,7 @@ def test_metrics_of_turns():
 def test_a_schema_too_long_says_by_how_much():
   corpus = open_corpus(SAMPLE)
   schema = corpus.schema("test")
-  from sgdx_t5x.trackers.turns import user_turns
+  from sgdx_t5x.spandst.turns import user_turns
 
   known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
   reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 60})
@@ -158,7 +157,7 @@ def test_a_schema_too_long_says_by_how_much():
 
 def test_values_of_other_services_leave_room_for_utterances():
   """A schema that passes `check` fits with any dialogue."""
-  from sgdx_t5x.trackers.turns import NONE, ServiceState, user_turns
+  from sgdx_t5x.spandst.turns import NONE, ServiceState, user_turns
 
   corpus = open_corpus(SAMPLE)
   schema, vocabulary = corpus.schema("test"), tasks.sample_encoder_vocabulary()

@@ -9,7 +9,7 @@ from records import records_of
 from sample_folder import write_sample
 
 from sgdx_t5x import tasks
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle, slot_text
 from sgdx_t5x.records.prepare import prepare

@@ -15,7 +15,7 @@ from places import SUPPORT
 from rule_tracker import RuleTracker
 
 from sgdx_t5x.cli.conversation import Conversation
-from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.conversations import (
   DialogueTracker,

@@ -17,10 +17,10 @@ from rule_tracker import RuleTracker
 from sample_folder import write_sample
 
 from sgdx_t5x.cli import track as cli_track
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import frame_id, write_dialogues
-from sgdx_t5x.data.schema import parse_schema
-from sgdx_t5x.data.subset import Subset
+from sgdx_t5x.corpus.dialogue import frame_id, write_dialogues
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import parse_schema
+from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tracking import predicting
@@ -181,7 +181,7 @@ def test_an_interrupted_command_says_how_to_resume(corpus, tmp_path, monkeypatch
 
 def test_a_killed_process_leaves_whole_files(corpus, tmp_path):
   code = (
-    "import sys, time; from rule_tracker import RuleTracker; from sgdx_t5x.corpora import *\n"
+    "import sys, time; from rule_tracker import RuleTracker; from sgdx_t5x.corpus.opening import *\n"
     "from sgdx_t5x.tracking import predicting; import pathlib\n"
     "predicting._BLOCK = 1\n"
     "corpus = open_corpus(sys.argv[1])\n"

@@ -8,12 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_splits,
-  add_variants,
-)
+from sgdx_t5x.cli.options import add_command, add_corpus, add_splits, add_variants
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.paths import add_output, check_no_inputs
 from sgdx_t5x.cli.progress import track
@@ -63,8 +58,8 @@ def add_verb(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import check_least, parse_variants
-  from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.data.export import choose, export
+  from sgdx_t5x.corpus.export import choose, export
+  from sgdx_t5x.corpus.opening import open_corpus
 
   fix = "omit --processes to use one per core"
   check_least(args, "processes", 1, fix, "at least 1 process")

@@ -15,9 +15,9 @@ from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import CORPUS, add_command
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
-from sgdx_t5x.data.subset import Subset
+from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.errors import UsageError, require
 
 # Kinds of perturbation whose records tasks read, see tasks/README.md.
@@ -121,7 +121,7 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
     name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
     data_dir: where they are.
   """
-  from sgdx_t5x.data.variants import PERTURBATIONS
+  from sgdx_t5x.corpus.variants import PERTURBATIONS
   from sgdx_t5x.records.builder import SIMULATED, Sgd
 
   # A folder's name may have a + of its own.

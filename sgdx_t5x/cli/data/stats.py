@@ -7,8 +7,8 @@ from typing import Any
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
@@ -92,7 +92,7 @@ def add_verb(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
-  from sgdx_t5x.data import statistics
+  from sgdx_t5x.corpus import statistics
 
   corpus = open_corpus(args.corpus)
   totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}

@@ -12,18 +12,18 @@ from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.paths import add_input, corpus_path
 from sgdx_t5x.cli.progress import Update, progress
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
-from sgdx_t5x.data.annotation_rules import ERRORS, WARNINGS
-from sgdx_t5x.data.corpus import SIMULATION, Corpus, check_schemas, count
-from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.annotation import AnnotationWarning, validate_annotation
+from sgdx_t5x.corpus.annotation_rules import ERRORS, WARNINGS
+from sgdx_t5x.corpus.corpus import SIMULATION, Corpus, check_schemas, count
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
 
 if TYPE_CHECKING:
-  from sgdx_t5x.perturb.invariants import Comparison
+  from sgdx_t5x.papers.checkdst.invariants import Comparison
 
 _EPILOG = """\
 examples:
@@ -33,7 +33,7 @@ examples:
 
 Schemas must align by position, and dialogues must follow the annotation rules
 that SGD follows: see docs/dialogue-checks.md. --against also tests what a
-perturbation must not change: see docs/checkdst.md.
+perturbation must not change: see docs/papers/checkdst.md.
 """
 
 _COMPARED = (
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _originals(corpus: Corpus, against: str) -> "dict[str, Corpus]":
   """Returns split -> original of the splits that were perturbed. Raises SgdxError."""
-  from sgdx_t5x.perturb.invariants import check_original
+  from sgdx_t5x.papers.checkdst.invariants import check_original
 
   original = open_corpus(against)
   splits = [split for split in corpus.splits if corpus.perturbed(split)] or corpus.splits[-1:]
@@ -116,7 +116,7 @@ def _originals(corpus: Corpus, against: str) -> "dict[str, Corpus]":
 
 def _compared(corpus: Corpus, originals: Mapping[str, Corpus]) -> "dict[str, Comparison]":
   """Compares perturbed splits with their original. Raises SgdxError for what does not hold."""
-  from sgdx_t5x.perturb.invariants import compare
+  from sgdx_t5x.papers.checkdst.invariants import compare
 
   found = {}
   with progress("dialogues") as update:

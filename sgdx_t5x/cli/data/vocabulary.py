@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
@@ -50,7 +50,7 @@ def add_verb(verbs: Any) -> None:
 def _run(args: argparse.Namespace) -> int:
   # SentencePiece is an optional dependency: scoring does not need it.
   require("sentencepiece", extra="train", why="vocabularies")
-  from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
+  from sgdx_t5x.t5.train_vocabulary import corpus_lines, train_vocabulary
 
   if not 1 <= args.pieces <= _MOST_PIECES:
     raise UsageError(

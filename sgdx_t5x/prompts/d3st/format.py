@@ -5,9 +5,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sgdx_t5x.data.dialogue import Dialogue, Frame, State
-from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts

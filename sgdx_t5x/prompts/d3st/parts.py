@@ -5,8 +5,8 @@ import functools
 import zlib
 from collections.abc import Sequence
 
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.values import LETTERS, check_letters

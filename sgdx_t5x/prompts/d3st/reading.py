@@ -2,7 +2,7 @@
 
 import re
 
-from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Slot
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Slot
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts
 from sgdx_t5x.prompts.d3st.style import D3stStyle

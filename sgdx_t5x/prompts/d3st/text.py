@@ -10,8 +10,8 @@ create_sgd_schemaless_data.py (google-research/task-oriented-dialogue).
 
 from collections.abc import Sequence
 
-from sgdx_t5x.data.dialogue import USER, State
-from sgdx_t5x.data.schema import DONTCARE, Service, Slot
+from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, clean, shown_choices
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.values import LETTERS

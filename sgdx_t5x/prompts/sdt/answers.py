@@ -8,18 +8,13 @@ import functools
 import re
 from collections.abc import Sequence
 
-from sgdx_t5x.data.schema import DONTCARE, NO_INTENT
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE
 from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import (
-  INTENT_TAG,
-  STATE_TAG,
-  answer_names,
-  ordered_values,
-)
+from sgdx_t5x.prompts.sdt.text import INTENT_TAG, STATE_TAG, answer_names, ordered_values
 from sgdx_t5x.prompts.values import choice_of_letter, matching_value
 
 

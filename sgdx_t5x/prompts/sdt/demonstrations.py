@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sgdx_t5x.data.dialogue import SYSTEM, USER
-from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_lines, is_text, json_line, not_found, read_input
 
@@ -241,5 +241,5 @@ def _read(path: str, changed: int, size: int) -> Demonstrations:
 
 @functools.cache
 def _sample() -> Demonstrations:
-  file = importlib.resources.files("sgdx_t5x.sample") / _SAMPLE_FILE
+  file = importlib.resources.files("sgdx_t5x.corpus.sample") / _SAMPLE_FILE
   return parse_demonstrations(file.read_bytes(), _SAMPLE_ORIGIN)

@@ -5,10 +5,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import State
-from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.memo import Memo, keep_last
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer

@@ -6,7 +6,7 @@ They are not part of this package: 59% of their utterances are SGD's (docs/demon
 import ast
 from collections.abc import Iterator
 
-from sgdx_t5x.data.schema import NO_INTENT
+from sgdx_t5x.corpus.schema import NO_INTENT
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
 

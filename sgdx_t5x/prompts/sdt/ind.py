@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import USER, State
-from sgdx_t5x.data.example_id import SLOT, ExampleId, Unit
-from sgdx_t5x.data.schema import DONTCARE, Service
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
+from sgdx_t5x.corpus.schema import DONTCARE, Service
 from sgdx_t5x.metrics.frames import GoldFrame
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_value

@@ -9,8 +9,8 @@ import zlib
 from _random import Random as BareRandom  # the same draws; `random.Random` seeds itself twice
 from collections.abc import Collection, Mapping, Sequence
 
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
 from sgdx_t5x.prompts.sdt.style import ALL, SdtStyle

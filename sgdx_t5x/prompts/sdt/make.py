@@ -9,9 +9,9 @@ import dataclasses
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import USER, Dialogue, State
-from sgdx_t5x.data.schema import Schema, Service
-from sgdx_t5x.data.subset import rank
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, State
+from sgdx_t5x.corpus.schema import Schema, Service
+from sgdx_t5x.corpus.subset import rank
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 

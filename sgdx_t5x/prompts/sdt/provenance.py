@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import SYSTEM, USER
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER
 from sgdx_t5x.metrics.frames import GoldFrame, utterance_crc
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, check_services

@@ -10,8 +10,8 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import USER, State
-from sgdx_t5x.data.schema import NO_INTENT, Service
+from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.schema import NO_INTENT, Service
 from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration

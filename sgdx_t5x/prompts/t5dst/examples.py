@@ -13,12 +13,12 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.t5dst import text
 from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.records.source import split_of
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
 _TRACED: list[tuple[Any, seqio.Vocabulary, Any]] = []  # see `_traced`

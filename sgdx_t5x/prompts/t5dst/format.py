@@ -5,9 +5,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from sgdx_t5x.data.dialogue import State, example_pick
-from sgdx_t5x.data.example_id import SLOT, ExampleId, Unit
-from sgdx_t5x.data.schema import Service
+from sgdx_t5x.corpus.dialogue import State, example_pick
+from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
 from sgdx_t5x.prompts.t5dst.text import (
   PromptStyle,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
   import seqio
   import tensorflow as tf
 
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)

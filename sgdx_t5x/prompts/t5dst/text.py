@@ -12,8 +12,8 @@ replications differ, `PromptStyle` has a switch.
 import dataclasses
 from collections.abc import Sequence
 
-from sgdx_t5x.data.dialogue import USER
-from sgdx_t5x.data.schema import DONTCARE, Service, Slot
+from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.values import (
   LETTERS,

@@ -9,10 +9,8 @@ Missing, unknown or repeated predictions raise an error; they are never skipped 
 import functools
 import pathlib
 
-from sgdx_t5x.data.variants import in_order
+from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.tools import ToolStyle
-from sgdx_t5x.scoring.predictions.calls import call_rows
 from sgdx_t5x.scoring.predictions.dialogues import dialogue_frames
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -23,6 +21,8 @@ from sgdx_t5x.scoring.predictions.files import (
   is_rows,
 )
 from sgdx_t5x.scoring.predictions.rows import ReadFile, collect_rows, row_frames
+from sgdx_t5x.tools import ToolStyle
+from sgdx_t5x.tools.call_predictions import call_rows
 
 
 def read_predictions(path: PredictionSource, variant: str, selection: Selection) -> Predictions:

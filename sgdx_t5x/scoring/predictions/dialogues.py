@@ -9,8 +9,8 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.dialogue import USER, frame_id
-from sgdx_t5x.data.variants import ORIGINAL, Renaming, renamings
+from sgdx_t5x.corpus.dialogue import USER, frame_id
+from sgdx_t5x.corpus.variants import ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.files.reading import opened

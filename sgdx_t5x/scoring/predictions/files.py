@@ -7,14 +7,14 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 # Where predictions are: a file, a folder to search, or a list of files.
 PredictionSource = str | os.PathLike | Sequence[str | os.PathLike]

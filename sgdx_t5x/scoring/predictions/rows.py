@@ -12,9 +12,9 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
-from sgdx_t5x.data.schema import Service
-from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
+from sgdx_t5x.corpus.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
+from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.corpus.variants import ORIGINAL, tagged, untagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.files.reading import opened

@@ -7,7 +7,7 @@ import tiny_corpus as tiny
 from places import DOCS
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle

@@ -9,7 +9,7 @@ import gzip
 import pytest
 from shared import shared_file
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.rows import dialogue_rows

@@ -4,9 +4,9 @@ import collections
 
 import pytest
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import frame_id
-from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.corpus.dialogue import frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.goals import goal_scores
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
 from sgdx_t5x.prompts.protocol import service_pairs

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.dialogue import Dialogue, Frame, State, Turn
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Intent, Service, Slot
+from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, Turn
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import PredictedFrame
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle, shown_frames

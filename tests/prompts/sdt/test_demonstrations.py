@@ -8,10 +8,10 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import gold_frames
 from sgdx_t5x.prompts.protocol import service_pairs

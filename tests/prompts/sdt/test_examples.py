@@ -6,9 +6,9 @@ seqio = pytest.importorskip("seqio")
 
 from records import records_of  # noqa: E402
 
-from sgdx_t5x.corpora import open_corpus  # noqa: E402
-from sgdx_t5x.data.dialogue import frame_id  # noqa: E402
-from sgdx_t5x.data.example_id import ExampleId  # noqa: E402
+from sgdx_t5x.corpus.dialogue import frame_id  # noqa: E402
+from sgdx_t5x.corpus.example_id import ExampleId  # noqa: E402
+from sgdx_t5x.corpus.opening import open_corpus  # noqa: E402
 from sgdx_t5x.errors import SgdxError  # noqa: E402
 from sgdx_t5x.metrics.seqio_metrics import schema_sensitivity  # noqa: E402
 from sgdx_t5x.prompts import load_format  # noqa: E402

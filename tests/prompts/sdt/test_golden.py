@@ -5,9 +5,9 @@ import sdt_golden
 from google_rows import google_rows
 from shared import shared_file
 
-from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import frame_id
-from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.corpus.dialogue import frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.goals import goal_scores
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.sdt import SDT, SdtStyle

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from sgdx_t5x.data.dialogue import SYSTEM, USER, State
-from sgdx_t5x.data.example_id import SLOT, ExampleId
-from sgdx_t5x.data.schema import Intent, Service, Slot
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, State
+from sgdx_t5x.corpus.example_id import SLOT, ExampleId
+from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt import SDTInd, SdtIndStyle

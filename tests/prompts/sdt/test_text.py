@@ -8,9 +8,9 @@ from google_rows import google_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn
-from sgdx_t5x.data.example_id import FRAME, ExampleId
-from sgdx_t5x.data.schema import Intent, Service, Slot
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId
+from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair

@@ -7,7 +7,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.prompts.seqio_steps import read_back

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.example_id import ExampleId
-from sgdx_t5x.data.schema import Intent, Service, Slot
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.prompts.protocol import ServicePair

@@ -1,0 +1,383 @@
+"""Rules for the annotation of dialogues, beyond what reading a dialogue checks.
+
+All were counted on the real SGD. Rules that it never violates are in `ERRORS`: a file that breaks
+one is refused. Rules that it violates in a few places are in `WARNINGS`: violations are counted.
+docs/dialogue-checks.md has the counts. A file may lack what the older release lacks: users' acts,
+canonical values, service calls.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
+from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.files import is_text
+
+# Their slot is a keyword of the format; the schema may have a slot of the same name.
+_NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
+_NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
+
+
+@dataclasses.dataclass
+class AnnotationWarning:
+  """How often a rule of `WARNINGS` was broken, and where first."""
+
+  count: int
+  first: str
+
+
+def validate_annotation(
+  schema: Schema, warnings: dict[str, AnnotationWarning]
+) -> Callable[[Dialogue, Schema, str], None]:
+  """Returns a check for `Corpus.dialogues`, for a single pass over one split.
+
+  Args:
+    schema: the split's schema.
+    warnings: rule -> its violations; updated with each dialogue.
+
+  Returns:
+    A function of dialogue, schema and origin that raises SgdxError for what
+    `check_dialogue` refuses and for the first rule of `ERRORS` that is broken.
+  """
+  services = {service.name: _facts(service) for service in schema}
+  ids: set[str] = set()
+
+  def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
+    check_dialogue(dialogue, schema, origin)
+    history = _History(dialogue, origin, services, warnings)
+    try:
+      name = dialogue.dialogue_id
+      problems = {
+        "duplicate id": name in ids,
+        "a / in the id": "/" in name,
+        f"half a character in the id {name!r}": not is_text(name),
+      }
+      for problem in itertools.compress(problems, problems.values()):
+        history.report("id", problem)
+      ids.add(name)
+      _check_services(history)
+      for history.number, turn in enumerate(dialogue.turns):
+        _check_turn(history, turn)
+      if not dialogue.last_only:  # it stops at the turn that is scored
+        _check_ending(history)
+    except (KeyError, TypeError, AttributeError) as e:
+      raise SgdxError(
+        f"{history.where}: {malformed(e)}",
+        expected="slots, actions, service_call and service_results as in SGD's README",
+        fix="correct the annotation, or write the file again",
+      ) from None
+
+  return check
+
+
+@dataclasses.dataclass(frozen=True)
+class _Facts:
+  """Facts of a service, for fast look-up."""
+
+  slots: frozenset[str]
+  free: frozenset[str]
+  categorical: Mapping[str, frozenset[str]]
+  tracked: frozenset[str]
+  required: Mapping[str, frozenset[str]]
+  accepted: Mapping[str, frozenset[str]]
+  results: Mapping[str, frozenset[str]]
+  transactional: frozenset[str]
+
+
+def _facts(service: Service) -> _Facts:
+  return _Facts(
+    slots=frozenset(service.slot_index),
+    free=service.noncategorical_slots,
+    categorical={s.name: frozenset(s.possible_values) for s in service.slots if s.is_categorical},
+    tracked=frozenset(service.slots[i].name for i in service.tracked_slots),
+    required={i.name: frozenset(i.required_slots) for i in service.intents},
+    accepted={i.name: frozenset((*i.required_slots, *i.optional_slots)) for i in service.intents},
+    results={i.name: frozenset(i.result_slots) for i in service.intents},
+    transactional=frozenset(i.name for i in service.intents if i.is_transactional),
+  )
+
+
+@dataclasses.dataclass
+class _History:
+  """The history of a dialogue, up to the turn being checked."""
+
+  dialogue: Dialogue
+  origin: str
+  services: Mapping[str, _Facts]
+  warnings: dict[str, AnnotationWarning]
+  number: int = -1  # of the turn
+  text: str = ""  # all utterances
+  said: set[str] = dataclasses.field(default_factory=set)  # values of acts
+  has_all_acts: bool = True  # no frame lacked its actions
+  states: dict[str, State] = dataclasses.field(default_factory=dict)  # service -> the newest
+  results: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of all calls
+  user_frames: Mapping[str, Frame] = dataclasses.field(default_factory=dict)  # of the last turn
+
+  @property
+  def where(self) -> str:
+    place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
+    return place if self.number < 0 else f"{place}, turn {self.number}"
+
+  def report(self, rule: str, found: str, available: str = "") -> None:
+    """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`."""
+    if rule in WARNINGS:
+      first = f"{self.dialogue.dialogue_id}, turn {self.number}"
+      self.warnings.setdefault(rule, AnnotationWarning(0, first)).count += 1
+      return
+    raise SgdxError(
+      f"{self.where}: {found}",
+      expected=f"{ERRORS[rule]} (rule {rule})",
+      available=available,
+      fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
+    )
+
+
+def _check_services(history: _History) -> None:
+  services = history.dialogue.services
+  found = {frame.service for turn in history.dialogue.turns for frame in turn.frames}
+  if found != set(services) or len(services) != len(found):
+    history.report("services", f"services {', '.join(services)}", ", ".join(sorted(found)))
+
+
+def _check_ending(history: _History) -> None:
+  turns = history.dialogue.turns
+  goodbyes = [
+    i
+    for i, turn in enumerate(turns)
+    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
+  ]
+  if not turns or goodbyes != [len(turns) - 1]:
+    history.report("ending", f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}")
+
+
+def _check_turn(history: _History, turn: Turn) -> None:
+  names = [frame.service for frame in turn.frames]
+  if not names or len(set(names)) != len(names):
+    history.report("frames", f"frames of {', '.join(names) or 'no service'}")
+  if not turn.utterance.strip():
+    history.report("empty-utterance", "")
+  history.text += f"{turn.utterance}\n"
+  if turn.speaker == USER:
+    history.user_frames = {frame.service: frame for frame in turn.frames}
+  elif len(names) != 1 or names[0] not in history.user_frames:
+    history.report("system-frame", f"frames of {', '.join(names)}")
+  spans = []
+  for frame in turn.frames:
+    facts = history.services[frame.service]
+    if (
+      frame.slots is None
+      or (frame.state is None) != (turn.speaker == SYSTEM)
+      or (turn.speaker == USER and (frame.service_call, frame.service_results) != (None, None))
+    ):
+      history.report("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
+    spans += _check_spans(history, turn, frame, facts)
+    if frame.actions is None:
+      history.has_all_acts = False
+    else:
+      _check_actions(history, turn, frame, facts)
+    if turn.speaker == USER:
+      _check_state(history, frame, facts)
+    else:
+      _check_call(history, frame, facts)
+  spans.sort()
+  if any(b[0] < a[1] for a, b in itertools.pairwise(spans)):
+    history.report("overlap", "")
+
+
+def _check_spans(
+  history: _History, turn: Turn, frame: Frame, facts: _Facts
+) -> Sequence[tuple[int, int]]:
+  """Checks the spans of a frame and returns them."""
+  spans, texts = [], set()
+  for span in frame.slots:
+    slot, start, end = span["slot"], span["start"], span["exclusive_end"]
+    if slot not in facts.free:
+      history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
+    if not 0 <= start < end <= len(turn.utterance):
+      found = f"slot {slot!r}: span {start}..{end} in {len(turn.utterance)} characters"
+      history.report("span-offsets", found)
+    text = turn.utterance[start:end]
+    if turn.speaker == USER:
+      values = frame.state.slot_values.get(slot)
+      if values is None:
+        history.report("span-slot-state", "")
+      elif text not in values:
+        history.report("span-state", f"slot {slot!r}: span text {text!r}", ", ".join(values))
+    spans.append((start, end))
+    texts.add((slot, text))
+  if frame.actions is not None:
+    act_values = {
+      (action["slot"], value)
+      for action in frame.actions
+      if action["slot"] in facts.free and action["act"] not in _NAMED
+      for value in action["values"]
+      if value != DONTCARE
+    }
+    for slot, text in sorted(texts ^ act_values):
+      has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
+      history.report(
+        "span-act", f"slot {slot!r}: {text!r} of service {frame.service}: {has} without {lacks}"
+      )
+  return spans
+
+
+def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -> None:
+  state = frame.state
+  for action in frame.actions:
+    act, slot, values = action["act"], action["slot"], action["values"]
+    forms = ACTS[turn.speaker].get(act)
+    if forms is None:
+      history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
+    kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
+    if (kind, min(len(values), 2)) not in forms:
+      history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")
+    canonical = action.get("canonical_values", values)
+    if len(canonical) != len(values):
+      history.report(
+        "canonical",
+        f"{act}, slot {slot!r}: {len(canonical)} canonical_values for {len(values)} values",
+      )
+    history.said.update(canonical)
+    if kind == "intent":
+      wrong = values[0] not in facts.required
+      if wrong or (turn.speaker == USER and values[0] != state.active_intent):
+        found = state.active_intent if state else ", ".join(facts.required)
+        history.report("act-intent", f"{act} {values[0]!r}, service {frame.service}", found)
+    elif kind == "slot":
+      if slot in facts.categorical:
+        if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
+          history.report("act-value", "")
+        values = canonical  # as states have them
+      if act in ("INFORM", "SELECT") and turn.speaker == USER:
+        has = state.slot_values.get(slot, ())
+        if values[0] not in has:
+          history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", ", ".join(has))
+
+
+def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
+  state, before = frame.state, history.states.get(frame.service)
+  requested = list(state.requested_slots)
+  asked = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
+  if len(set(requested)) != len(requested) or (
+    frame.actions is not None and set(requested) != asked
+  ):
+    history.report("requested", f"requested_slots {requested}", ", ".join(sorted(asked)))
+  intent = NO_INTENT if before is None else before.active_intent
+  if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
+    acts = _acts(frame)
+    if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
+      history.report(
+        "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
+      )
+  known = {} if before is None else before.slot_values
+  if known.keys() - state.slot_values.keys():
+    history.report("state-keeps", "")
+  for slot, values in state.slot_values.items():
+    if known.get(slot) != values:  # unchanged values were checked before
+      _check_values(history, slot, values, facts)
+  history.states[frame.service] = state
+
+
+def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
+  if slot not in facts.tracked:
+    history.report("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
+  if values == (DONTCARE,):
+    return
+  found = f"slot {slot!r}: {', '.join(values)}"
+  if slot in facts.free:
+    if not all(value in history.text for value in values):
+      history.report("state-free", found)
+  elif len(values) != 1 or values[0] not in facts.categorical[slot]:
+    history.report("state-categorical", found, ", ".join(sorted(facts.categorical[slot])))
+  elif history.has_all_acts and values[0] not in history.said:
+    history.report("state-said", found)
+
+
+def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
+  call, results = frame.service_call, frame.service_results
+  acts = _acts(frame)
+  if (call is None) != (results is None):
+    history.report(
+      "results", f"service {frame.service}: a call without results, or results without a call"
+    )
+  if call is not None:
+    _check_parameters(history, frame, facts)
+    _check_results(history, call["method"], call["parameters"], results, facts)
+    history.results.setdefault(frame.service, []).extend(results)
+    if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
+      history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
+  is_older = any("canonical_values" not in action for action in frame.actions or ())
+  if not is_older and (
+    not _NOTIFY.isdisjoint(acts) if call is None
+    else _NOTIFY.isdisjoint(acts) and call["method"] in facts.transactional
+  ):  # fmt: skip
+    history.report(
+      "transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call"
+    )
+  known = history.results.get(frame.service, ())
+  for action in frame.actions or ():
+    act = action["act"]
+    if act in ("OFFER", "INFORM") and not is_older:
+      result_values = {result.get(action["slot"]) for result in known}
+      if not result_values.issuperset(action["canonical_values"]):
+        history.report("result-source", "")
+    elif act == "INFORM_COUNT" and results is not None and action["values"] != [str(len(results))]:
+      history.report("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
+
+
+def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
+  method, given = frame.service_call["method"], frame.service_call["parameters"]
+  state = history.states[frame.service]
+  if method != state.active_intent or method not in facts.required:
+    history.report("call-intent", f"a call to {method!r}", state.active_intent)
+  expected = {
+    slot
+    for slot, values in state.slot_values.items()
+    if slot in facts.accepted[method] and values != (DONTCARE,)
+  }
+  if given.keys() != expected:
+    found = f"{method} called with {', '.join(given)}"
+    history.report("call-slots", found, ", ".join(sorted(expected)))
+  if not facts.required[method] <= given.keys():
+    history.report("call-required", "")
+  for slot, value in given.items():
+    if not isinstance(value, str):
+      raise TypeError(f"parameter {slot!r}: {value!r} is not a string")
+    if slot in facts.categorical and (value,) != state.slot_values[slot]:
+      found = f"{method} called with slot {slot!r}: {value!r}"
+      history.report("call-values", found, ", ".join(state.slot_values[slot]))
+  if method in facts.transactional:
+    user = history.user_frames[frame.service]
+    if user.actions is not None and "AFFIRM" not in _acts(user):
+      history.report("call-affirmed", f"a call to {method!r}", ", ".join(_acts(user)))
+
+
+def _check_results(
+  history: _History, method: str, given: Mapping[str, str], results: list[dict], facts: _Facts
+) -> None:
+  if len(results) > (1 if method in facts.transactional else MAX_RESULTS):
+    history.report("results", f"{len(results)} results of {method}")
+  slots = facts.results[method]
+  for result in results:
+    if result.keys() != slots:
+      if more := result.keys() - slots:
+        found = f"slots {', '.join(sorted(more))} in a result of {method}"
+        history.report("result-slots", found, ", ".join(sorted(slots)))
+      history.report("result-all-slots", "")
+    for slot, value in result.items():
+      if not isinstance(value, str):
+        raise TypeError(f"result {slot!r}: {value!r} is not a string")
+      if slot in facts.categorical and value not in facts.categorical[slot]:
+        history.report("result-value", "")
+      if given.get(slot, value) != value:
+        if slot in facts.categorical:
+          found = f"slot {slot!r}: {value!r} in a result of {method}"
+          history.report("result-match", found, given[slot])
+        history.report("result-free", "")
+
+
+def _acts(frame: Frame) -> list[str]:
+  return [action["act"] for action in frame.actions or ()]

@@ -1,0 +1,377 @@
+"""Corpus: the splits, schemas and variants of a directory, an archive or the sample.
+
+The layout is that of the official archive: `{train,dev,test}/schema.json` and
+`dialogues_*.json`, and `sgd_x/data/v1..v5/{split}/schema.json`. Back-translated schemas,
+which the paper's authors did not release, are read from
+`back_translations/{zh,ja,ko}/{split}/schema.json` and are called bt_zh, bt_ja, bt_ko.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, read_dialogues
+from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema
+from sgdx_t5x.corpus.sources import DOWNLOAD_HINT, Source
+from sgdx_t5x.corpus.variants import (
+  ALL_VARIANTS,
+  BACK_TRANSLATIONS,
+  ORIGINAL,
+  SPLITS,
+  tagged,
+  untagged,
+)
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json, is_text
+
+# Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
+PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
+_PUBLISHED_FILES = {"train": 127, "dev": 20, "test": 34}  # of dialogues
+_PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
+_KNOWN_BY = {"train": "RideSharing_2", "dev": "Hotels_4", "test": "Payment_1"}  # a service of each
+# The splits of the sample. Its services are SGD's neither in number nor by name.
+_SAMPLE_SERVICES, _SAMPLE_KNOWN_BY = {"train": 12, "dev": 14, "test": 16}, "Ferries_1"
+Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
+SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
+PERTURBATION = "{split}/perturbation.json"  # how `sgdx perturb` changed a split
+
+
+class Corpus:
+  """A data set in the layout of the official archive.
+
+  Attributes:
+    origin: path it was opened from, or "sample".
+    splits: splits present, of train, dev, test.
+    variants: schema variants present, `original` first.
+  """
+
+  def __init__(self, source: Source):
+    """Args: source, where the files are."""
+    self.source, self.origin = source, source.origin
+    self._names = source.names()
+    found = {n for n in self._names if n.endswith("schema.json")}
+    self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in found)
+    self.variants = tuple(
+      v for v in ALL_VARIANTS if any(schema_path(v, s) in found for s in self.splits)
+    )
+    self._schemas: dict[tuple[str, str], Schema] = {}
+    if not self.splits:
+      raise SgdxError(
+        f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
+        expected="the layout of the official SGD archive",
+        available=nearest("schema.json", self._names),
+        fix=f"pass the archive or the folder with train/, dev/ and test/; {DOWNLOAD_HINT}",
+      )
+
+  def __repr__(self) -> str:
+    splits, variants = ", ".join(self.splits), ", ".join(self.variants)
+    return f"<Corpus {self.origin}: {splits}; {variants}>"
+
+  @functools.cached_property
+  def name(self) -> str:
+    """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's.
+
+    Published figures, tasks and gin files belong to the names "sgd" and "sample": a file of that
+    name with other services is called "own_sgd". A perturbed corpus has its kinds of perturbation
+    appended: "sgd+ned".
+    """
+    if found := [p for p in self._perturbations.values() if p]:
+      return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
+    first, known = self.splits[0], ""
+    if SIMULATION.format(split=first) not in self._names:
+      services = self.schema(first).names
+      if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
+        return "sgd"
+      if len(services) == _SAMPLE_SERVICES[first] and _SAMPLE_KNOWN_BY in services:
+        known = "sample"
+    path = pathlib.Path(self.origin).resolve()
+    name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
+    # Fields of a signature end at "|", its line at "\n"; bytes that are not UTF-8 are surrogates.
+    name = re.sub(r"[|\x00-\x1f\x7f-\x9f\ud800-\udfff]", "_", name)
+    return f"own_{name}" if name in ("sgd", "sample") and name != known else name
+
+  def perturbed(self, split: str) -> tuple[str, ...]:
+    """Returns the kinds of perturbation of a split, in their order; () for none."""
+    found = self._perturbations.get(split)
+    return found.kinds if found else ()
+
+  def check_kinds(self, split: str, variant: str) -> None:
+    """Refuses "ned" or "ned+v3" of a split whose dialogues are not perturbed so."""
+    kinds, found = untagged(variant)[0], self.perturbed(split)
+    if kinds and kinds != found:
+      raise SgdxError(
+        f"variant {variant!r} of {self.origin}, whose {split} is not perturbed so",
+        expected="a corpus that `sgdx perturb` wrote, or a variant of the schemas",
+        available=f"dialogues perturbed by {'+'.join(found)}"
+        if found
+        else "dialogues as they were",
+        fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and pass --corpus DIR",
+      )
+
+  def name_in_ids(self, split: str, variant: str) -> str:
+    """Returns a variant's name in ids: "ned+v3" for v3 of a split that is perturbed by ned.
+
+    Args:
+      split: of the corpus.
+      variant: its name, alone or as in ids.
+
+    Raises:
+      SgdxError: see `check_kinds`.
+    """
+    self.check_kinds(split, variant)
+    return tagged(self.perturbed(split), untagged(variant)[1])
+
+  def perturbation_label(self, split: str) -> str:
+    """Returns the kinds of perturbation of a split as records name them: "ned", "coco_rare"."""
+    found = self._perturbations.get(split)
+    return found.label if found else ""
+
+  @functools.cached_property
+  def _perturbations(self) -> dict[str, "_Perturbation | None"]:
+    return {split: self._read_perturbation(split) for split in self.splits}
+
+  def _read_perturbation(self, split: str) -> "_Perturbation | None":
+    name = PERTURBATION.format(split=split)
+    if name not in self._names:
+      return None
+    expected, fix = "a manifest written by `sgdx perturb`", "perturb the original again"
+    data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
+    try:
+      steps = data if isinstance(data, list) else [data]
+      return _Perturbation(
+        str(steps[0]["of"]["corpus"]),
+        tuple(str(step["kind"]) for step in steps),
+        int(steps[-1]["counts"]["dialogues"]),
+        bool(steps[-1]["complete"]),
+        any(step.get("scored") == "last" for step in steps),
+        "_".join(map(_label, steps)),
+      )
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError) as e:
+      raise SgdxError(
+        f"{self.origin}: {name}: {malformed(e)}", expected=expected, fix=fix
+      ) from None
+
+  def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns a split's schema, checked to align with the original.
+
+    Raises:
+      SgdxError: unknown split or variant, a broken file, or a schema that does not align.
+    """
+    key = (split, variant)
+    if key not in self._schemas:
+      path = schema_path(variant, split)
+      if path not in self._names:
+        raise self._missing(split, variant)
+      schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
+      if variant == ORIGINAL:
+        _check_names(schema)
+      else:
+        check_aligned(self.schema(split), schema)
+      self._schemas[key] = schema
+    return self._schemas[key]
+
+  def has(self, name: str) -> bool:
+    """Whether the corpus has a file of that name, relative to its root."""
+    return name in self._names
+
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether the corpus has a schema of that variant for that split."""
+    return schema_path(variant, split) in self._names
+
+  def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
+    """Yields a split's dialogues (original names), each checked against its schema.
+
+    Args:
+      split: one of `splits`.
+      check: replaces the default one, which raises SgdxError, as do two dialogues or frames that
+        would have the same id.
+    """
+    schema, ids = self.schema(split), set[str]()
+    last_only = self.scores_last_turns(split)
+    for name in self.dialogue_files(split):
+      origin = f"{self.origin}: {name}"
+      for dialogue in read_dialogues(self.source.read(name), origin):
+        dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
+        check(dialogue, schema, origin)
+        if check is check_dialogue:
+          check_ids(dialogue, ids, origin)
+        ids.add(dialogue.dialogue_id)
+        yield dialogue
+
+  def scores_last_turns(self, split: str) -> bool:
+    """Whether only each dialogue's last turn is scored, as in `sgdx perturb` counterfactuals."""
+    found = self._perturbations.get(split)
+    return bool(found and found.last_only)
+
+  def dialogue_files(self, split: str) -> list[str]:
+    """Names of a split's dialogue files, in order."""
+    self._check_split(split)
+    start = f"{split}/dialogues_"
+    return [n for n in self._names if n.startswith(start) and "/" not in n[len(start) :]]
+
+  def file_counts(self) -> str:
+    """Dialogue files per split, for errors: "train: 127 files, dev: 20 files"."""
+    return ", ".join(f"{s}: {len(self.dialogue_files(s))} files" for s in self.splits)
+
+  def is_complete(self, split: str, num_dialogues: int) -> bool:
+    """Whether a split has as many dialogues as were published; True if never published."""
+    if found := self._perturbations.get(split):
+      return found.complete and num_dialogues == found.dialogues
+    if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
+      return True
+    return num_dialogues == PUBLISHED_DIALOGUES[split]
+
+  def part(self, split: str, num_dialogues: int) -> str:
+    """Returns "2,921 of the 4,201 published dialogues"; only of SGD it is known how many."""
+    if self.name == "sgd":
+      return f"{num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} published dialogues"
+    return f"{num_dialogues:,} dialogues, which are not all"
+
+  def expected_dialogues(self, split: str) -> int | None:
+    """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""
+    if found := self._perturbations.get(split):
+      return found.dialogues
+    if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
+      return None
+    return PUBLISHED_DIALOGUES[split]
+
+  def seen_services(self, split: str) -> frozenset[str]:
+    """Services of a split that are also in train's schema, by their original names."""
+    if "train" not in self.splits:
+      raise SgdxError(
+        f"{self.origin}: no train/schema.json",
+        expected=f"train's schema, which determines the seen and unseen services of {split}",
+        available=", ".join(self.splits),
+        fix="copy the official train/schema.json there; the train dialogues are not needed",
+      )
+    train = self.schema("train")
+    return frozenset(name for name in self.schema(split).names if name in train)
+
+  def checksum(self) -> str:
+    """16 hex digits over names and contents of schemas and dialogues; zip and folder agree."""
+    return self._checksum
+
+  @functools.cached_property
+  def _checksum(self) -> str:  # cached: reads the whole corpus, or makes the sample
+    digest = hashlib.sha256()
+    for name, crc in sorted(self.source.checksums()):
+      digest.update(f"{name} {crc:08x}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+  def _check_split(self, split: str) -> None:
+    if split not in self.splits:
+      raise SgdxError(
+        f"{self.origin}: no split {split!r}",
+        expected="a split of this corpus",
+        available=", ".join(self.splits),
+        fix="choose one of them",
+      )
+
+  def _missing(self, split: str, variant: str) -> SgdxError:
+    self._check_split(split)
+    return SgdxError(
+      f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected=f"a file {schema_path(variant, split)}",
+      available=", ".join(self.variants),
+      fix=f"choose one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
+    )
+
+
+def schema_path(variant: str, split: str) -> str:
+  """Returns the path of a variant's schema in the layout."""
+  if variant == ORIGINAL:
+    return f"{split}/schema.json"
+  if variant in BACK_TRANSLATIONS:
+    return f"back_translations/{variant.removeprefix('bt_')}/{split}/schema.json"
+  return f"sgd_x/data/{variant}/{split}/schema.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Perturbation:
+  """What a corpus needs to know from the `sgdx perturb` manifest of a split."""
+
+  original: str  # name of the corpus that was perturbed first
+  kinds: tuple[str, ...]
+  dialogues: int
+  complete: bool
+  last_only: bool  # of each dialogue, only the last turn is scored
+  label: str
+
+
+def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
+  """Refuses a dialogue whose id is among `ids` or no text, or whose frames have the same id."""
+  name = dialogue.dialogue_id
+  if name in ids:
+    raise SgdxError(
+      f"{origin}: dialogue {name} occurs twice in the corpus",
+      expected="unique dialogue ids in a split",
+      fix="remove the duplicate file or dialogue",
+    )
+  if not is_text(name):
+    raise SgdxError(
+      f"{origin}: dialogue id {name!r} holds half a character (a lone surrogate)",
+      expected="an id that UTF-8 can encode",
+      fix="rename the dialogue, or write the file again",
+    )
+  frames = [(turn, frame.service) for turn, frame in dialogue.user_frames()]
+  if len(set(frames)) < len(frames):
+    turn, service = next(x for x in frames if frames.count(x) > 1)
+    raise SgdxError(
+      f"{origin}, dialogue {name}, turn {turn}: two frames of {service}",
+      expected="at most one frame per service in a user turn",
+      fix="merge them; sgdx data verify lists what else is wrong",
+    )
+
+
+def _check_names(schema: Schema) -> None:
+  """Refuses names of slots that the ids of examples could not hold, see `example_id`."""
+  for service in map(schema.__getitem__, schema.names):
+    for slot in service.slots:
+      if "/" in slot.name:
+        raise SgdxError(
+          f"{schema.origin}: slot {slot.name!r} of {service.name} has a / in its name",
+          expected="names without /, which separates the parts of an example's id",
+          fix="rename the slot in the schema and in the dialogues; variants may have a /",
+        )
+
+
+def _label(step: Mapping[str, Any]) -> str:
+  """Names a step: its kind; for counterfactuals also which slots were added."""
+  slots = step.get("options", {}).get("slots") if step.get("scored") == "last" else None
+  return f"{step['kind']}_{slots}" if slots else str(step["kind"])
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitCounts:
+  """The sizes of a split; a frame is a (dialogue, user turn, service)."""
+
+  dialogues: int
+  user_turns: int
+  frames: int
+
+
+def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCounts:
+  """Reads and checks a whole split. Raises SgdxError at the first error."""
+  dialogues = turns = frames = 0
+  for dialogue in corpus.dialogues(split, check):
+    dialogues += 1
+    found = [i for i, _ in dialogue.user_frames()]
+    turns += len(set(found))
+    frames += len(found)
+  return SplitCounts(dialogues, turns, frames)
+
+
+def check_schemas(corpus: Corpus) -> Mapping[str, int]:
+  """Reads every schema present and checks that it aligns. Returns service counts per variant."""
+  return {
+    variant: sum(
+      len(corpus.schema(split, variant))
+      for split in corpus.splits
+      if corpus.has_schema(split, variant)
+    )
+    for variant in corpus.variants
+  }

@@ -1,0 +1,303 @@
+"""Dialogues in the DSTC8 format: frozen dataclasses, a streaming reader, a writer.
+
+The format is that of the SGD release (dstc8-schema-guided-dialogue README,
+"Dialogue Representation"). `Dialogue.from_json(x).to_json() == x` for every dialogue
+of the release, the older files without `canonical_values` included.
+"""
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.schema import NO_INTENT, Schema
+from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
+from sgdx_t5x.files import decode_json, json_type
+
+USER = "USER"
+SYSTEM = "SYSTEM"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+  """What the user wants from a service after a turn: slot -> acceptable values."""
+
+  active_intent: str
+  requested_slots: tuple[str, ...]
+  slot_values: Mapping[str, tuple[str, ...]]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the state as SGD writes it."""
+    return {
+      "active_intent": self.active_intent,
+      "requested_slots": list(self.requested_slots),
+      "slot_values": {slot: list(values) for slot, values in self.slot_values.items()},
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+  """One service's annotation of one turn; `state` only in user turns.
+
+  `slots` (spans, read for slot tagging), `actions`, `service_call` and `service_results` stay
+  decoded JSON. None means that the key is absent.
+  """
+
+  service: str
+  state: State | None = None
+  slots: list[dict] | None = None
+  actions: list[dict] | None = None
+  service_call: dict | None = None
+  service_results: list[dict] | None = None
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the frame as SGD writes it, without absent keys."""
+    data: dict[str, Any] = {"service": self.service}
+    for key in ("slots", "actions", "service_call", "service_results"):
+      if (value := getattr(self, key)) is not None:
+        data[key] = value
+    if self.state is not None:
+      data["state"] = self.state.to_json()
+    return data
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+  """One utterance, by USER or SYSTEM, with a frame per service it concerns."""
+
+  speaker: str
+  utterance: str
+  frames: tuple[Frame, ...]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the turn as SGD writes it."""
+    return {
+      "speaker": self.speaker,
+      "utterance": self.utterance,
+      "frames": [frame.to_json() for frame in self.frames],
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialogue:
+  """A conversation; `dialogue_id` is unique only within a split.
+
+  `last_only` marks a counterfactual: it ends at a user turn, and only that one is scored.
+  """
+
+  dialogue_id: str
+  services: tuple[str, ...]
+  turns: tuple[Turn, ...]
+  last_only: bool = False
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the dialogue as SGD writes it."""
+    return {
+      "dialogue_id": self.dialogue_id,
+      "services": list(self.services),
+      "turns": [turn.to_json() for turn in self.turns],
+    }
+
+  @classmethod
+  def from_json(cls, data: Mapping[str, Any], origin: str = "dialogue") -> "Dialogue":
+    """Reads a decoded dialogue. Raises SgdxError naming file, dialogue and turn."""
+    turns: list[Turn] = []
+    place = ""
+    try:
+      name, found = _text(data["dialogue_id"], "dialogue_id"), _list(data["turns"], "turns")
+      services = _texts(data["services"], "services")
+      place = ", turn {}"
+      for turn in found:
+        turns.append(_parse_turn(turn))
+      return cls(name, services, tuple(turns))
+    except (KeyError, TypeError, AttributeError, SgdxError) as e:
+      name = data.get("dialogue_id")
+      where = f"{origin}, dialogue {name if isinstance(name, str) else '?'}"
+      where += place.format(len(turns))
+      if isinstance(e, SgdxError):
+        raise SgdxError(f"{where}, {e.found}", expected=e.expected, fix=e.fix) from None
+      raise SgdxError(
+        f"{where}: {malformed(e)}",
+        expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
+        fix="restore the file, or write it again",
+      ) from None
+
+  def user_frames(self) -> Iterator[tuple[int, Frame]]:
+    """Yields (turn index over all turns, frame) of user turns: the unit of every score."""
+    for i, turn in enumerate(self.turns):
+      if turn.speaker == USER and self.is_scored(i):
+        for frame in turn.frames:
+          yield i, frame
+
+  def is_scored(self, turn: int) -> bool:
+    """Whether the frames of a turn are scored, if it is a user turn."""
+    return not self.last_only or turn == len(self.turns) - 1
+
+
+def frame_id(dialogue_id: str, turn: int, service: str) -> str:
+  """Names a frame as the official scorer does: dialogue-turn-service."""
+  return f"{dialogue_id}-{turn:03d}-{service}"
+
+
+def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
+  """Returns the decoded dialogues of one file. Raises SgdxError if the JSON is no list of them."""
+  fix = "restore the file from the archive, or write it again"
+  data = decode_json(text, origin, "a complete dialogue file", fix)
+  if not isinstance(data, list):
+    raise SgdxError(
+      f"{origin}: the top-level JSON value is {json_type(data)}",
+      expected="a list of dialogues",
+      fix="pass a dialogues_*.json file",
+    )
+  return data
+
+
+def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
+  """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
+  for item in decode_dialogues(text, origin):
+    yield Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
+
+
+def write_dialogues(dialogues: Iterable[Dialogue]) -> str:
+  """Returns the JSON text of a dialogue file, keys sorted as in the release."""
+  data = [dialogue.to_json() for dialogue in dialogues]
+  return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
+def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
+  """Refuses a dialogue that names something its schema lacks.
+
+  Raises:
+    SgdxError: for an unknown service, slot, intent or speaker, or turns that do not
+      alternate starting with the user; it names dialogue and turn.
+  """
+  for i, turn in enumerate(dialogue.turns):
+    where = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
+    speaker = (USER, SYSTEM)[i % 2]
+    if turn.speaker != speaker:
+      raise SgdxError(
+        f"{where}: speaker {turn.speaker!r}",
+        expected=f"{speaker}: speakers alternate, and the user begins",
+        fix="merge or split turns so that they alternate",
+      )
+    for frame in turn.frames:
+      _check_frame(frame, schema, where, needs_state=speaker == USER)
+
+
+def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) -> None:
+  try:
+    service = schema[frame.service]
+  except SgdxError as e:
+    raise SgdxError(
+      f"{where}: {e.found}", expected=e.expected, available=e.available, fix=e.fix
+    ) from None
+  if frame.state is None:
+    if needs_state:
+      raise SgdxError(
+        f"{where}, service {frame.service}: user frame without a state",
+        expected="active_intent, requested_slots and slot_values",
+        fix="add the state; an empty one is valid",
+      )
+    return
+  for slot in (*frame.state.slot_values, *frame.state.requested_slots):
+    if slot not in service.slot_index:
+      raise SgdxError(
+        f"{where}: unknown slot {slot!r} of service {frame.service}",
+        expected="a slot of the schema",
+        available=nearest(slot, service.slot_index),
+        fix="rename the slot in the dialogue, or use the schema that it was written for",
+      )
+  intent = frame.state.active_intent
+  if intent != NO_INTENT and intent not in service.intent_index:
+    raise SgdxError(
+      f"{where}: unknown intent {intent!r} of service {frame.service}",
+      expected="an intent of the schema, or NONE",
+      available=nearest(intent, service.intent_index),
+      fix="rename the intent in the dialogue, or use the schema that it was written for",
+    )
+
+
+def _parse_turn(data: Mapping[str, Any]) -> Turn:
+  frames = tuple(_parse_frame(frame) for frame in _list(data["frames"], "frames"))
+  return Turn(_text(data["speaker"], "speaker"), _text(data["utterance"], "utterance"), frames)
+
+
+def _parse_frame(data: Mapping[str, Any]) -> Frame:
+  frame = Frame(
+    service=_text(data["service"], "service"),
+    state=_parse_state(data["state"]) if data.get("state") is not None else None,
+    slots=data.get("slots"),
+    actions=data.get("actions"),
+    service_call=data.get("service_call"),
+    service_results=data.get("service_results"),
+  )
+  for span in _list(frame.slots, "slots") if frame.slots is not None else ():
+    if "start" not in span or "exclusive_end" not in span:
+      raise _no_position(span, frame.service)
+    if not (type(span["start"]) is int and type(span["exclusive_end"]) is int):
+      raise TypeError(f"start and exclusive_end of slot {quoted(span['slot'])} are not numbers")
+    _text(span["slot"], "slot of a span")
+  for action in _list(frame.actions, "actions") if frame.actions is not None else ():
+    _text(action.get("act", ""), "act of an action")
+    _text(action.get("slot", ""), "slot of an action")
+    _texts(action.get("values", []), "values of an action")
+    _texts(action.get("canonical_values", []), "canonical_values of an action")
+  if (call := frame.service_call) is not None:
+    _text(call["method"], "method of a service_call")
+    call["parameters"].items()
+  for result in _list(frame.service_results or [], "service_results"):
+    result.items()
+  return frame
+
+
+def _no_position(span: Mapping[str, Any], service: str) -> SgdxError:
+  """Returns the error for an item of a frame's slots that is no span of the utterance."""
+  described = f"service {service}: the item of slots for {quoted(span.get('slot'))} has "
+  if "copy_from" in span:
+    described += f"copy_from {quoted(span['copy_from'])} in place of start and exclusive_end"
+  else:
+    described += "no start and exclusive_end, only " + ", ".join(map(quoted, span))
+  return SgdxError(
+    described,
+    expected="spans of the utterance, as SGD has them: slot, start, exclusive_end",
+    fix="leave such items out of slots (in MultiWOZ 2.2, those with copy_from): the values are in "
+    "the state, which is what is tracked and scored",
+  )
+
+
+_STR = frozenset((str,))
+
+
+def _text(value: Any, what: str) -> str:
+  if not isinstance(value, str):
+    raise TypeError(f"{what}: {quoted(value)} is not a string")
+  return value
+
+
+def _list(value: Any, what: str) -> list:
+  if not isinstance(value, list):
+    raise TypeError(f"{what}: {quoted(value)} is not a list")
+  return value
+
+
+def _texts(value: Any, what: str) -> tuple[str, ...]:
+  if not _STR.issuperset(map(type, _list(value, what))):  # faster than one by one
+    for x in value:
+      _text(x, what)
+  return tuple(value)
+
+
+def _parse_state(data: Mapping[str, Any]) -> State:
+  values = {}
+  for slot, found in data["slot_values"].items():
+    if not isinstance(found, list) or not found:
+      raise TypeError(f"slot {slot!r}: {quoted(found)} is not a non-empty list of values")
+    values[slot] = _texts(found, f"slot {slot!r}")
+  intent = _text(data["active_intent"], "active_intent")
+  return State(intent, _texts(data.get("requested_slots", []), "requested_slots"), values)
+
+
+def example_pick(frame_id: str) -> int:
+  """A fixed number below 2**31 for a frame; the same in every process and engine."""
+  return zlib.crc32(frame_id.encode()) & 0x7FFFFFFF

@@ -1,0 +1,200 @@
+"""Provenance of dialogue state values: where a value came from when it entered the state.
+
+A value *enters* the state of a service in a user turn if its slot was not in that service's state
+before, or if none of its old forms is among the new ones; another form of the same value ("7 pm"
+after "19:00", where both are listed) does not enter. Its source is the first of these that holds:
+
+  informed  an INFORM of the slot in this frame; where the user's turns of a dialogue have no
+            actions, as in SGD's older files, a span of the slot in this frame
+  accepted  the system has said this value, or its canonical form, for this slot before
+  carried   it is a value in another service's state, else one that the system has said for
+            another service: a coreference across services
+  own       another slot of this service has had it before this turn
+  unknown   none of these
+
+A value keeps the source with which it entered for as long as it stays. No word heuristics are used:
+CheckDST takes coreference from the annotation of MultiWOZ 2.3, which SGD does not have.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn
+
+INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN = "informed", "accepted", "carried", "own", "unknown"
+SOURCES = (INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN)
+# Subcounts of a source; values of other sources count under the source's name only.
+LAST_TURN, EARLIER, FROM_STATE, FROM_SYSTEM = "last_turn", "earlier", "state", "system"
+DETAILS = {ACCEPTED: (LAST_TURN, EARLIER), CARRIED: (FROM_STATE, FROM_SYSTEM)}
+COUNTS = (
+  "entered",
+  *(name for x in SOURCES for name in (x, *(f"{x}_{detail}" for detail in DETAILS.get(x, ())))),
+  *("accepted_frames", "carried_frames", "carried_slots", "carried_dialogues", "sticky_frames"),
+)
+_INFORM = "INFORM"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+  """Where a value of a state comes from.
+
+  Attributes:
+    source: one of `SOURCES`.
+    turn: index of the user turn at which it entered.
+    detail: accepted: "last_turn" if the system turn just before said it, else "earlier"; carried:
+      "state" if another service's state has it, else "system"; "" for other sources.
+  """
+
+  source: str
+  turn: int
+  detail: str = ""
+
+
+Origins = Mapping[str, Origin]  # slot of a frame's state -> where its value comes from
+
+
+def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, Origins]]:
+  """Yields every user frame of a dialogue with the origins of the values of its state.
+
+  Args:
+    dialogue: in any schema; its names are only compared with each other.
+    spans: whether a span counts as INFORM in a dialogue whose user turns have no actions. Without
+      it, most values of such a dialogue are of unknown source.
+
+  Yields:
+    (turn index over all turns, frame, origins), in the order of `Dialogue.user_frames`.
+  """
+  by_span = spans and not _has_user_acts(dialogue)
+  states: dict[str, Mapping[str, tuple[str, ...]]] = {}
+  origins: dict[str, dict[str, Origin]] = {}
+  said = _Said()
+  for number, turn in enumerate(dialogue.turns):
+    if turn.speaker == SYSTEM:
+      said.add(number, turn)
+    if turn.speaker != USER:
+      continue
+    # A value can be carried within a turn that is about two services.
+    new = {f.service: f.state.slot_values for f in turn.frames if f.state is not None}
+    now = {**states, **new}
+    for frame in turn.frames:
+      before = origins.get(frame.service, {})
+      old = states.get(frame.service, {})
+      informed = _informed(frame, by_span)
+      found: dict[str, Origin] = {}
+      for slot, values in now.get(frame.service, {}).items():
+        forms = set(values)
+        if slot in old and not forms.isdisjoint(old[slot]):
+          found[slot] = before[slot]
+        elif slot in informed:
+          found[slot] = Origin(INFORMED, number)
+        else:
+          found[slot] = _origin(number, frame.service, slot, forms, said, now, old)
+      origins[frame.service] = found
+      if dialogue.is_scored(number):
+        yield number, frame, found
+    states = now
+
+
+def trace_sticky(
+  dialogue: Dialogue, spans: bool = True
+) -> Iterator[tuple[int, Frame, Origins, bool]]:
+  """Like `trace`, and whether the dialogue has had a carried value so far.
+
+  That may be in a frame that is not scored, as in a counterfactual dialogue.
+  """
+  sticky = False
+  for turn, frame, origins in trace(dataclasses.replace(dialogue, last_only=False), spans):
+    sticky = sticky or any(origin.source == CARRIED for origin in origins.values())
+    if dialogue.is_scored(turn):
+      yield turn, frame, origins, sticky
+
+
+def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
+  """Counts values and frames of a dialogue by where the values come from; counts can be added.
+
+  Args: see `trace`.
+
+  Returns:
+    Counts by `COUNTS`, without those that are 0: `entered`, the values that entered a state; of
+    these, each of `SOURCES`, with `accepted_last_turn`, `accepted_earlier`, `carried_state` and
+    `carried_system`; `carried_frames`, `accepted_frames`: user frames whose state holds such a
+    value; `carried_slots`: (frame, slot) pairs; `carried_dialogues`: dialogues with one;
+    `sticky_frames`: frames from the first carried value of a dialogue on, which are those in
+    which CheckDST would look for coreference.
+  """
+  counts = Counter()
+  for turn, _, origins, sticky in trace_sticky(dialogue, spans):
+    entered = [origin for origin in origins.values() if origin.turn == turn]
+    counts["entered"] += len(entered)
+    counts.update(origin.source for origin in entered)
+    counts.update(f"{origin.source}_{origin.detail}" for origin in entered if origin.detail)
+    carried = sum(origin.source == CARRIED for origin in origins.values())
+    counts["carried_slots"] += carried
+    counts["carried_frames"] += carried > 0
+    counts["carried_dialogues"] |= carried > 0
+    counts["accepted_frames"] += any(origin.source == ACCEPTED for origin in origins.values())
+    counts["sticky_frames"] += sticky
+  return +counts
+
+
+class _Said:
+  """What the system has said so far, by value or canonical value."""
+
+  def __init__(self):
+    self.of_slot: dict[tuple[str, str], dict[str, int]] = {}  # (service, slot) -> value -> turn
+    self.of_service: dict[str, set[str]] = {}
+
+  def add(self, number: int, turn: Turn) -> None:
+    for frame in turn.frames:
+      for action in frame.actions or ():
+        values = (*action.get("values", ()), *action.get("canonical_values", ()))
+        if not values:
+          continue
+        turns = self.of_slot.setdefault((frame.service, action.get("slot", "")), {})
+        turns.update(dict.fromkeys(values, number))
+        self.of_service.setdefault(frame.service, set()).update(values)
+
+
+def _has_user_acts(dialogue: Dialogue) -> bool:
+  return any(f.actions for turn in dialogue.turns if turn.speaker == USER for f in turn.frames)
+
+
+def _informed(frame: Frame, by_span: bool) -> Set[str]:
+  if by_span:
+    return {span["slot"] for span in frame.slots or ()}
+  acts = frame.actions or ()
+  return {action.get("slot", "") for action in acts if action.get("act") == _INFORM}
+
+
+def _origin(
+  number: int,
+  service: str,
+  slot: str,
+  forms: Set[str],
+  said: _Said,
+  states: Mapping[str, Mapping[str, tuple[str, ...]]],
+  old: Mapping[str, tuple[str, ...]],
+) -> Origin:
+  """Returns the origin of a value that enters and was not informed.
+
+  Args:
+    number: index of the user turn.
+    service, slot: whose state it enters.
+    forms: the value's forms.
+    said: what the system has said in earlier turns.
+    states: states of all services after this turn.
+    old: the service's state before this turn.
+  """
+  turns = said.of_slot.get((service, slot), {})
+  if heard := [turns[form] for form in forms if form in turns]:
+    return Origin(ACCEPTED, number, LAST_TURN if max(heard) == number - 1 else EARLIER)
+  for other, state in states.items():
+    if other != service and not all(forms.isdisjoint(values) for values in state.values()):
+      return Origin(CARRIED, number, FROM_STATE)
+  for other, values in said.of_service.items():
+    if other != service and not forms.isdisjoint(values):
+      return Origin(CARRIED, number, FROM_SYSTEM)
+  if any(name != slot and not forms.isdisjoint(values) for name, values in old.items()):
+    return Origin(OWN, number)
+  return Origin(UNKNOWN, number)

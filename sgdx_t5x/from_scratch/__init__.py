@@ -1,1 +1,0 @@
-"""Training small models from scratch: a structured initialisation and small vocabularies."""

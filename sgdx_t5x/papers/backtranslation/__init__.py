@@ -1,0 +1,1 @@
+"""Making back-translations of schemas, as the SGD-X paper does."""

@@ -1,0 +1,160 @@
+"""Back-translation of a schema: the paper's augmentation (SGD-X paper, section 5).
+
+Every name and description is translated from English into a pivot language and back; names are
+translated as words and joined again. A returned text that cannot be used in a schema is repaired
+by `REPAIR_RULES`, and every repair is recorded.
+"""
+
+import dataclasses
+import json
+import pathlib
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.files import atomic_folder, check_folder, json_line
+from sgdx_t5x.variants.translations import Progress, Provider, Record
+from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
+
+SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
+UNTRANSLATED = "untranslated"
+REPAIR_RULES = {  # the first applied here, the others by `wording.reword`
+  UNTRANSLATED: "the translation adds non-Latin letters: the original is kept",
+  "empty": "the translation is empty: the original is kept",
+  "not a name": "the translation cannot be used as a name: the original is kept",
+  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
+  "collision": "another element already has this name: a number is appended",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class BackTranslation:
+  """A back-translated variant of a schema, and how it was made.
+
+  Attributes:
+    pivot: code of the pivot language.
+    schema: the result, aligned by position with the original.
+    records: of every element, as the provider returned them.
+    repairs: of texts that could not be used unchanged.
+    unchanged: how many texts came back unchanged, not counting repaired ones.
+  """
+
+  pivot: str
+  schema: Schema
+  records: tuple[Record, ...]
+  repairs: tuple[Repair, ...]
+  unchanged: int
+
+
+def back_translate(
+  schema: Schema, provider: Provider, pivot: str, progress: Progress = lambda *_: None
+) -> BackTranslation:
+  """Translates a schema into a pivot language and back.
+
+  Args:
+    schema: the original.
+    provider: the translation provider; the pivot has passed its `check`.
+    pivot: language code, "zh".
+    progress: callback for the provider's progress.
+
+  Raises:
+    SgdxError: the provider fails.
+  """
+  records = provider.back_translate(list(wording(schema).items()), pivot, progress)
+  made, repairs = apply_records(schema, records, f"{schema.origin} through {pivot}")
+  before, after = wording(schema), wording(made, schema)
+  repaired = {repair.element for repair in repairs}
+  unchanged = sum(after[e] == text for e, text in before.items() if e not in repaired)
+  return BackTranslation(pivot, made, tuple(records), tuple(repairs), unchanged)
+
+
+def apply_records(
+  schema: Schema, records: Iterable[Record], origin: str
+) -> tuple[Schema, list[Repair]]:
+  """Returns the schema with the texts of records, repaired by `REPAIR_RULES`, and the repairs.
+
+  Args:
+    schema: the original; elements without a record stay as they are.
+    records: of its elements.
+    origin: of the result, for errors.
+
+  Raises:
+    SgdxError: a record of an element that the schema does not have.
+  """
+  original = wording(schema)
+  texts: dict[Element, str] = {}
+  repairs = []
+  for record in records:
+    element, text = record.element, record.text
+    if _foreign_letters(text) - _foreign_letters(original.get(element, "")):
+      stays = element.name if element.field == NAME else original.get(element, "")
+      repairs.append(Repair(element, text, stays, UNTRANSLATED))
+    else:
+      texts[element] = text
+  made, more = reword(schema, texts, origin)
+  return made, repairs + more
+
+
+def _foreign_letters(text: str) -> set[str]:
+  """The letters of non-Latin scripts; full-width Latin letters count as Latin."""
+  return {
+    c
+    for c in unicodedata.normalize("NFKC", text)
+    if c.isalpha() and not unicodedata.name(c, "").startswith("LATIN ")
+  }
+
+
+def write_back_translation(
+  result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
+) -> list[str]:
+  """Writes schema, texts and, if any, repairs, all or nothing.
+
+  Args:
+    result: what to write.
+    folder: DIR/{pivot}/{split}, new or empty, or holding what an earlier call wrote.
+    overwrite: whether files with different content may be replaced.
+
+  Returns:
+    The names of the files.
+
+  Raises:
+    SgdxError: the folder holds other texts or other files, or cannot be written.
+  """
+  contents = _contents(result)
+  if is_written(result, folder):
+    return sorted(contents)  # also where the corpus that was read has this folder
+  path = check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in (SCHEMA, TEXTS, REPAIRS),
+    expected="a folder that is new or empty, or that has the same schema and texts (translated "
+    "texts stay in the cache; nothing is sent again)",
+  )
+  with atomic_folder(path) as temporary:
+    temporary.mkdir()
+    for name, data in contents.items():
+      (temporary / name).write_bytes(data)
+  return sorted(contents)
+
+
+def is_written(result: BackTranslation, folder: pathlib.Path) -> bool:
+  """Whether a folder holds exactly what `write_back_translation` would write there."""
+  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
+  return {path.name: path.read_bytes() for path in present} == _contents(result)
+
+
+def _contents(result: BackTranslation) -> dict[str, bytes]:
+  """Returns name -> content of the files; there is none without content."""
+  contents = {
+    TEXTS: _json_lines(record.to_json() for record in result.records),
+    REPAIRS: _json_lines(
+      {"element": r.element.key, "found": r.found, "made": r.made, "rule": r.rule}
+      for r in result.repairs
+    ),
+    SCHEMA: json.dumps(result.schema.to_json(), indent=2) + "\n",
+  }
+  return {name: text.encode() for name, text in contents.items() if text}
+
+
+def _json_lines(rows: Iterable[Mapping[str, str]]) -> str:
+  return "".join(map(json_line, rows))

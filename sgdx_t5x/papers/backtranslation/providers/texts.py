@@ -1,0 +1,226 @@
+"""Providers that translate plain texts: both directions, batches, and a cache on disk.
+
+Each distinct text is translated once, and written to the cache with its batch as soon as that is
+returned: a killed run loses one batch, and the same command resumes from there.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from sgdx_t5x.errors import SgdxError, first_line
+from sgdx_t5x.files import is_text, writing_fix
+from sgdx_t5x.variants.translations import Items, Notify, Plan, Progress, Record
+
+SOURCE = "en"
+CACHE_FORMAT = "sgdx-translations/1"
+
+
+class Translator(Protocol):
+  """Translates texts. `TextProvider` converts errors other than SgdxError to one.
+
+  Attributes:
+    name: of the provider, "hf".
+    is_paid: whether characters are charged for.
+    batch_texts, batch_characters: limits of a batch; a single text may be longer.
+  """
+
+  name: str
+  is_paid: bool
+  batch_texts: int
+  batch_characters: int
+
+  def check(self, pivots: Sequence[str]) -> None:
+    """Refuses unsupported pivots. Raises SgdxError."""
+
+  def settings(self, source: str, target: str) -> Mapping[str, Any]:
+    """Returns all that determines how a text is translated, as JSON data. Calls nothing."""
+
+  def label(self, pivot: str) -> str:
+    """Returns the value of a record's field `provider`."""
+
+  def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+    """Returns the translation of each text."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Made:
+  made: str
+  date: str
+
+
+class TextProvider:
+  """Makes a provider of a translator."""
+
+  def __init__(self, translator: Translator, cache: pathlib.Path, notify: Notify):
+    """Args: the translator; the folder of its cache; notify, called with messages for the user."""
+    self._translator, self._folder, self._notify = translator, cache, notify
+
+  def check(self, pivots: Sequence[str]) -> None:
+    """Refuses pivots that the translator does not support."""
+    with _library_errors(self._translator.name, "listing its languages"):
+      self._translator.check(pivots)
+
+  def plan(self, items: Items, pivot: str) -> Plan:
+    """Returns what is left to do. Calls and writes nothing."""
+    texts = _distinct(text for _, text in items)
+    forward, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
+    to_send = [text for text in texts if text not in forward]
+    returning = _distinct(forward[text].made for text in texts if text in forward)
+    done = {"", *back}
+    return Plan(
+      len(texts),
+      known=sum(text in forward and forward[text].made in done for text in texts),
+      characters_to=_characters(to_send),
+      characters_back=_characters(to_send) + _characters(t for t in returning if t not in back),
+      is_paid=self._translator.is_paid,
+    )
+
+  def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
+    """Returns the records of all items. Raises SgdxError if the translator fails."""
+    texts = _distinct(text for _, text in items)
+    forward = self._translate(texts, SOURCE, pivot, progress)
+    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
+    label, records = self._translator.label(pivot), []
+    for element, text in items:
+      there = forward.get(text, _Made("", ""))
+      # Nothing is translated back; today's date would make each day's records differ.
+      came = back.get(there.made, _Made("", there.date))
+      records.append(Record(element, pivot, there.made, came.made, label, came.date))
+    return records
+
+  def round_trip(self, texts: Sequence[str], pivot: str, progress: Progress) -> dict[str, str]:
+    """Returns text -> what came back from the pivot. Raises SgdxError if the translator fails."""
+    forward = self._translate(_distinct(texts), SOURCE, pivot, progress)
+    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
+    return {text: back[m.made].made if m.made in back else "" for text, m in forward.items()}
+
+  def _translate(
+    self, texts: Sequence[str], source: str, target: str, progress: Progress
+  ) -> dict[str, _Made]:
+    translator, cache = self._translator, self._cache(source, target)
+    left = [text for text in texts if text not in cache.made]
+    what, done = f"{source} > {target}", len(texts) - len(left)
+    progress(what, done, len(texts))
+    for batch in _batches(left, translator.batch_texts, translator.batch_characters):
+      with _library_errors(
+        translator.name, f"{what}, {done} of {len(texts)} texts done", cache.path
+      ):
+        made = translator.translate(batch, source, target)
+        if len(made) != len(batch):
+          raise ValueError(f"{len(made)} translations for {len(batch)} texts")
+      cache.add({text: _Made(m.strip(), _today()) for text, m in zip(batch, made, strict=True)})
+      done += len(batch)
+      progress(what, done, len(texts))
+    return {text: cache.made[text] for text in texts}
+
+  def _cache(self, source: str, target: str) -> "_Cache":
+    settings = {"provider": self._translator.name, "source": source, "target": target}
+    settings |= self._translator.settings(source, target)
+    return _Cache(self._folder, settings, self._notify)
+
+
+class _Cache:
+  """An append-only file of translations; one for each direction and set of settings."""
+
+  def __init__(self, folder: pathlib.Path, settings: Mapping[str, Any], notify: Notify):
+    header = json.dumps({"format": CACHE_FORMAT, **settings}, ensure_ascii=False)
+    name = f"{settings['provider']}-{settings['source']}-{settings['target']}"
+    digest = hashlib.sha256(header.encode(errors="surrogatepass")).hexdigest()[:12]
+    self.path = folder / f"{name}-{digest}.jsonl"
+    self.made: dict[str, _Made] = {}
+    with _file_errors(self.path):
+      data = self.path.read_bytes() if self.path.exists() else b""
+    whole, newline, cut = data.rpartition(b"\n")
+    self._start = [] if newline else [header]  # lines to write ahead of the next batch
+    self._keep = len(whole + newline) if cut else None  # bytes to cut the file back to
+    if cut:
+      notify(f"{self.path}: dropped the last line, which was cut short")
+    for number, line in enumerate(whole.split(b"\n")[1:], start=2):
+      self._read(line, number)
+
+  def add(self, made: Mapping[str, _Made]) -> None:
+    """Appends a batch in one go. Raises SgdxError if it cannot be written."""
+    rows = ({"text": text, **dataclasses.asdict(m)} for text, m in made.items())
+    lines = self._start + [json.dumps(row, ensure_ascii=False) for row in rows]
+    with _file_errors(self.path):
+      self.path.parent.mkdir(parents=True, exist_ok=True)
+      if self._keep is not None:
+        os.truncate(self.path, self._keep)
+      with self.path.open("ab") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
+    self._start, self._keep = [], None
+    self.made.update(made)
+
+  def _read(self, line: bytes, number: int) -> None:
+    try:
+      row = json.loads(line)
+      text, made, date = row["text"], row["made"], row["date"]
+      if not all(map(is_text, (text, made, date))):
+        raise TypeError
+    except (KeyError, RecursionError, TypeError, ValueError):
+      raise SgdxError(
+        f"{self.path}, line {number}: not a translation record",
+        expected='{"text": ..., "made": ..., "date": ...}',
+        fix="delete the line; its text will be translated again",
+      ) from None
+    self.made[text] = _Made(made, date)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+  """The texts without duplicates and empty ones, in order."""
+  return [text for text in dict.fromkeys(texts) if text.strip()]
+
+
+def _characters(texts: Iterable[str]) -> int:
+  return sum(len(text) for text in texts)
+
+
+def _batches(texts: Sequence[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
+  batch: list[str] = []
+  for text in texts:
+    if batch and (len(batch) == most_texts or _characters(batch) + len(text) > most_characters):
+      yield batch
+      batch = []
+    batch.append(text)
+  if batch:
+    yield batch
+
+
+def _today() -> str:
+  return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+@contextlib.contextmanager
+def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> Iterator[None]:
+  """Converts an error of a translator's library to SgdxError; `--debug` shows its traceback."""
+  try:
+    yield
+  except SgdxError:
+    raise
+  except Exception as e:  # of any library, and of what lies behind it
+    raise SgdxError(
+      f"{name} failed ({when}): {type(e).__name__}: {first_line(e)}",
+      expected="a translation of each text" if cache else "the list of its languages",
+      available=f"texts translated so far are kept in {cache}" if cache else "",
+      fix="solve the problem and run the same command again: it resumes where it stopped",
+    ) from e
+
+
+@contextlib.contextmanager
+def _file_errors(path: pathlib.Path) -> Iterator[None]:
+  try:
+    yield
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror or e}",
+      expected="a readable and writable translation cache",
+      fix=writing_fix(e, "use another folder: --out, or for `sgdx perturb` the current one")
+      + "; then run the command again",
+    ) from None

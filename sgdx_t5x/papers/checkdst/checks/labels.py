@@ -1,0 +1,130 @@
+"""Labels of a check's predictions: for which set and which schema variant they are."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sgdx_t5x.corpus.variants import ORIGINAL, in_order, tagged, untagged
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.papers.checkdst.checks.sets import TestSet
+from sgdx_t5x.prompts.protocol import PromptFormat
+from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
+from sgdx_t5x.scoring.predictions.rows import read_rows
+from sgdx_t5x.scoring.score import ALL
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+
+def labels(
+  predictions: Mapping[str, PredictionSource],
+  sets: Mapping[str, TestSet],
+  schemas: VariantSchemas,
+  split: str,
+  own: Iterable[str],
+) -> dict[str, dict[str, str]]:
+  """Returns set -> schema variant -> label of the predictions, the original set first.
+
+  Args:
+    predictions: label -> predictions, without "all", see `every_set`.
+    sets: name -> set.
+    schemas: of the original corpus, with those of the user's own.
+    split: its split.
+    own: names of variants in the user's order, see `variants.in_order`.
+
+  Raises:
+    UsageError: a label of no known set or variant, or two labels for the same; a set, or the
+      original, without predictions.
+  """
+  found: dict[str, dict[str, str]] = {name: {} for name in sets}
+  for label in predictions:
+    name, _, variant = label.partition("+")
+    if name not in sets and not variant:
+      name, variant = ORIGINAL, label
+    variant = variant or ORIGINAL
+    if name not in sets or untagged(variant)[0] or not schemas.has(split, variant):
+      raise UsageError(
+        f"predictions for {label}",
+        expected="the name of a set, a schema variant, or SET+VARIANT",
+        available=nearest(label, [*sets, *schemas.names(split)]),
+        fix="add a set with --perturbed SET=DIR or a variant of your own with --schemas NAME=DIR, "
+        "or correct the name",
+      )
+    if variant in found[name]:
+      raise UsageError(
+        f"predictions for {label} and for {found[name][variant]}, which mean the same",
+        expected="one source of predictions per set and variant",
+        fix="leave out one of the two",
+      )
+    found[name][variant] = label
+  if not found[ORIGINAL]:
+    raise UsageError(
+      "no predictions for the original dialogues",
+      expected="original=DIR, the baseline for the perturbed sets",
+      available=", ".join(predictions) or "none",
+      fix="add --predictions original=DIR",
+    )
+  for name in [name for name, by_variant in found.items() if not by_variant]:
+    raise UsageError(
+      f"no predictions for the perturbed set {name}",
+      expected=f"{name}=DIR among the predictions",
+      available=", ".join(predictions),
+      fix=f"add --predictions {name}=DIR, or omit --perturbed {name}=...",
+    )
+  own = tuple(own)
+  return {
+    name: {variant: by_variant[variant] for variant in in_order(by_variant, own)}
+    for name, by_variant in found.items()
+  }
+
+
+def every_set(
+  predictions: Mapping[str, PredictionSource],
+  sets: Mapping[str, TestSet],
+  split: str,
+  prompt_format: PromptFormat,
+) -> dict[str, PredictionSource]:
+  """Returns the predictions with "all" replaced by the sets named in the ids of its rows.
+
+  Schema variants are included only if a perturbed set has them too; without anything to compare,
+  use `sgdx score`.
+
+  Raises:
+    SgdxError: DSTC8 dialogues, which do not name their set.
+    UsageError: sets whose ids cannot be told apart, or a set that is also given by name.
+  """
+  predictions = dict(predictions)
+  if ALL not in predictions:
+    return predictions
+  files = find_files(predictions.pop(ALL), split)
+  if not is_rows(files[0]):
+    raise SgdxError(
+      f"{files[0]}: DSTC8 dialogues do not state which set they were predicted for",
+      expected="JSONL, in which the ids contain the set",
+      fix="specify the sets: --predictions original=DIR ned=DIR ...",
+    )
+  kinds = {name: test_set.corpus.perturbed(split) for name, test_set in sets.items()}
+  found: dict[str, dict[str, list]] = {name: {} for name in sets}
+  for file in files:
+    for tag in sorted({row.example.variant for row in read_rows(file, prompt_format.unit)}):
+      of, variant = untagged(tag)
+      for name in [name for name in sets if kinds[name] == of]:
+        found[name].setdefault(variant, []).append(file)
+  for name, label, variant in _labelled(found, sets):
+    alike = [other for other in sets if other != name and kinds[other] == kinds[name]]
+    if alike or label in predictions:
+      raise UsageError(
+        f"all=DIR has predictions for {label}, which "
+        + (f"match {alike[0]} as well" if alike else "are also given by name"),
+        expected="one source of predictions per set and variant; ids only contain a set's kind",
+        fix="specify the predictions for each set: --predictions original=DIR ned=DIR ...",
+      )
+    predictions[label] = found[name][variant]
+  return predictions
+
+
+def _labelled(
+  found: Mapping[str, Mapping[str, list]], sets: Mapping[str, TestSet]
+) -> Iterator[tuple[str, str, str]]:
+  """Yields (set, label, variant) to be checked."""
+  crossed = {ORIGINAL}.union(*(found[name] for name in sets if name != ORIGINAL))
+  for name, by_variant in found.items():
+    for variant in by_variant:
+      if variant in crossed:
+        yield name, variant if name == ORIGINAL else tagged([name], variant), variant

@@ -1,0 +1,196 @@
+"""NED: named entities become strings that no tracker has seen, in text and annotation alike.
+
+Following CheckDST's named entity disturbance, but with one mapping per dialogue instead of one per
+turn and value: carried values stay equal across services, results match calls, and every value of
+a state still occurs in the text.
+"""
+
+import collections
+import dataclasses
+import functools
+import random
+import re
+import string as characters_of
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.papers.checkdst.entities import KINDS, Slots, chosen_slots
+from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
+from sgdx_t5x.papers.checkdst.new_names import NameSource, name_source
+from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
+from sgdx_t5x.papers.checkdst.texts import gaps, overlapping_texts, span_texts, spans_of
+from sgdx_t5x.papers.checkdst.values import (
+  known_forms,
+  possible_values,
+  result_values,
+  said_values,
+)
+
+LETTERS, CHARACTERS = "letters", "characters"
+_TRIES = 50  # attempts to permute a string so that it is new in its dialogue
+_CAPITALISED = re.compile(r"\b[A-Z]\w{2,}")
+_LETTER, _DIGIT = str.isalpha, str.isdigit
+
+
+def perturber(split: Split, seed: int, *, entities: str = LETTERS, slots: str = KINDS) -> Perturber:
+  """Returns the perturber that replaces the named entities of a split's dialogues.
+
+  Args:
+    split: what is to be perturbed.
+    seed: determines the new strings.
+    entities: "letters" or "characters" permutes those of each string; others are sources of
+      names, see `new_names.name_source`.
+    slots: "kinds" or a file, see `entities.chosen_slots`.
+  """
+  chosen = chosen_slots(split.schema, slots)
+  names = None if entities in (LETTERS, CHARACTERS) else name_source(entities, split, chosen)
+  make = characters if entities == CHARACTERS else letters
+  return Perturber(
+    "ned",
+    {"entities": names.label if names else entities, "slots": slots},
+    functools.partial(_change, split.schema, chosen, seed, names, make),
+    needs=("spans",),
+    slots=chosen,
+    changes_states=True,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Entities:
+  """The named entities of a dialogue.
+
+  Attributes:
+    places: string -> one of the (service, slot) that have it, the first by name.
+    kept: string -> why it is not replaced.
+    taken: strings that are not available as new ones, in lower case: all of the dialogue's.
+    said: its utterances, a line each.
+  """
+
+  places: Mapping[str, tuple[str, str]]
+  kept: Mapping[str, str]
+  taken: frozenset[str]
+  said: str = ""
+
+
+def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entities:
+  """Collects the strings of entity slots: of acts, states, calls and spans."""
+  places: dict[str, tuple[str, str]] = {}
+  others = {DONTCARE, *possible_values(data, schema)}
+  found = [*said_values(data), *(span for turn in data["turns"] for span in span_texts(turn))]
+  for service, slot, value in found:
+    if slot in slots.get(service, ()):
+      places[value] = min(places.get(value, (service, slot)), (service, slot))
+    else:
+      others.add(value)
+  overlapping = set().union(*map(overlapping_texts, data["turns"]))
+  kept = {value: "overlap" for value in places if value in overlapping}
+  kept |= {value: "other" for value in places if value in others}
+  kept |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
+  taken = frozenset(v.lower() for v in (*others, *places, *result_values(data)))
+  said = "\n".join(turn["utterance"] for turn in data["turns"])
+  return Entities({v: places[v] for v in sorted(places) if v not in kept}, kept, taken, said)
+
+
+def _change(
+  schema: Schema,
+  slots: Slots,
+  seed: int,
+  names: NameSource | None,
+  make: Callable[[str, random.Random], str],
+  data: dict[str, Any],
+  counts: collections.Counter,
+) -> list[Line]:
+  found, prefix = entities_of(data, schema, slots), f"{seed}/{data['dialogue_id']}"
+  if names is None:
+    strings = permuted(found, prefix, make)
+  else:
+    strings = names.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
+  partial = partial_mentions(data, strings)
+  kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
+  line, unspanned = answerable_mapping(data, slots, strings)
+  kept |= dict.fromkeys(unspanned, "unspanned")
+  counts["strings"] += len(found.places) + len(found.kept)
+  counts["strings_mapped"] += len(line["strings"])
+  counts["partial_mentions"] += partial
+  for reason in kept.values():
+    counts["kept", reason] += 1
+  if not line["strings"]:
+    return []
+  return [{"dialogue_id": data["dialogue_id"], **line, "partial_mentions": partial}]
+
+
+def permuted(
+  found: Entities, prefix: str, make: Callable[[str, random.Random], str]
+) -> dict[str, str]:
+  """Returns each entity with its characters in another order.
+
+  Each has its own random number generator, so that changing one entity affects no other.
+  """
+  strings, taken = {}, set(found.taken)
+  for text in found.places:
+    rng = random.Random(f"{prefix}/{text}")
+    tries = (make(text, rng) if i < _TRIES else same_shape(text, rng) for i in range(2 * _TRIES))
+    if new := next((new for new in tries if new.lower() not in taken), None):
+      strings[text] = new
+      taken.add(new.lower())
+  return strings
+
+
+def letters(text: str, rng: random.Random) -> str:
+  """Permutes the letters of each word; capitals, digits and punctuation stay where they are.
+
+  A text without letters has its digits permuted.
+
+  >>> letters("Sacramento, CA", random.Random(3))
+  'Tamcnaeros, AC'
+  """
+  kind = _LETTER if any(map(str.isalpha, text)) else _DIGIT
+  return re.sub(r"\S+", lambda word: _permuted_word(word[0], kind, rng), text)
+
+
+def characters(text: str, rng: random.Random) -> str:
+  """Permutes all characters, including spaces, which are then collapsed, as in CheckDST."""
+  found = list(text)
+  rng.shuffle(found)
+  return " ".join("".join(found).split())
+
+
+def same_shape(text: str, rng: random.Random) -> str:
+  """Returns random letters for letters and digits for digits."""
+  draw = [
+    rng.choice(characters_of.ascii_lowercase) if _LETTER(c)
+    else rng.choice(characters_of.digits) if _DIGIT(c) else c
+    for c in text
+  ]  # fmt: skip
+  return "".join(map(_cased, text, draw))
+
+
+def _permuted_word(word: str, kind: Callable[[str], bool], rng: random.Random) -> str:
+  places = [i for i, c in enumerate(word) if kind(c)]
+  others = places[:]
+  rng.shuffle(others)
+  result = list(word)
+  for here, there in zip(places, others, strict=True):
+    result[here] = _cased(word[here], word[there])
+  return "".join(result)
+
+
+def _cased(like: str, character: str) -> str:
+  new = character.upper() if like.isupper() else character.lower()
+  return new if len(new) == 1 else character
+
+
+def partial_mentions(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
+  """Counts turns with a capitalised word of an entity outside spans: "the Hilton".
+
+  Such words stay unchanged, and could tell a tracker what the entity was.
+  """
+  parts = {word for text in strings if " " in text for word in _CAPITALISED.findall(text)}
+  if not parts:
+    return 0
+  count = 0
+  for turn in data["turns"]:
+    outside = " ".join(gaps(turn["utterance"], ((a, b) for _, _, a, b in spans_of(turn))))
+    count += any(word in parts for word in _CAPITALISED.findall(outside))
+  return count

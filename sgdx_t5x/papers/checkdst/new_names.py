@@ -1,0 +1,262 @@
+"""Names that replace named entities: invented ones, the corpus' own, or a user's list."""
+
+import collections
+import dataclasses
+import pathlib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sgdx_t5x.corpus.schema import DONTCARE
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst.answerable import is_said
+from sgdx_t5x.papers.checkdst.entities import Slots, kinds_of_slots
+from sgdx_t5x.papers.checkdst.lists import read_lists
+from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.checkdst.values import known_forms, said_values
+from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool, parse_pool
+from sgdx_t5x.papers.simulator.variation import forms as ways_to_say
+from sgdx_t5x.papers.simulator.variation import is_moment
+
+NAMES, CORPUS = "names", "corpus"
+_TRIES = 50  # attempts to draw a name that is new in its dialogue
+# Further forms of an invented name, if the old one has more forms.
+_OTHER_FORMS = ("{first}", "{last}", "{} City", "the {}", "{} there")
+
+Draw = Callable[[random.Random], tuple[str, Sequence[str]]]  # a name, and its other forms
+
+
+@dataclasses.dataclass
+class _Taken:
+  """What is not available as a new name: `strings`, in lower case, and what a text says."""
+
+  strings: set[str]
+  said: str  # in lower case, with single spaces
+
+  def __contains__(self, name: str) -> bool:
+    return name.lower() in self.strings or is_said(name, self.said)
+
+
+@dataclasses.dataclass(frozen=True)
+class NameSource:
+  """Where new names come from.
+
+  Attributes:
+    label: its name in the manifest.
+    kinds: (service, slot) -> kind of its values, or another key of `draws`.
+    draws: kind -> function that draws a name of it.
+    closed: kinds whose names have only the forms that are drawn, and their case: numbers, days,
+      and names of the split or of a list.
+    ordered: kind -> group in which days or times keep their order within a dialogue.
+  """
+
+  label: str
+  kinds: Mapping[tuple[str, str], str]
+  draws: Mapping[str, Draw]
+  closed: frozenset[str] = frozenset()
+  ordered: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  def mapping(
+    self,
+    places: Mapping[str, tuple[str, str]],
+    prefix: str,
+    taken: Iterable[str],
+    canonical: Mapping[str, Iterable[str]],
+    said: str = "",
+  ) -> dict[str, str]:
+    """Returns string -> new string, for the strings for which a name was found.
+
+    Forms of one value become distinct forms of one new value, so that this can be undone.
+
+    Args:
+      places: string -> its (service, slot).
+      prefix: of the seeds.
+      taken: strings that are not available as new ones, in lower case.
+      canonical: string -> canonical values, see `values.known_forms`.
+      said: text of the dialogue; what it says is not available either.
+    """
+    groups: dict[str, list[str]] = collections.defaultdict(list)
+    for text in places:
+      known = canonical.get(text, (text,))
+      groups[text if text in known else min(known)].append(text)
+    in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
+    strings: dict[str, str] = {}
+    used = _Taken(set(taken), " ".join(said.lower().split()))
+    for plain, texts in sorted(groups.items()):
+      pool = self.kinds[places[texts[0]]]
+      if pool in self.ordered and is_moment(plain):
+        in_order[self.ordered[pool]].append((plain, pool))
+      elif found := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
+        strings |= found
+        used.strings |= {new.lower() for new in found.values()}
+    for name, moments in in_order.items():
+      strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
+      used.strings |= {new.lower() for new in strings.values()}
+    return strings
+
+  def _drawn(
+    self, pool: str, rng: random.Random, plain: str, texts: Sequence[str], used: _Taken
+  ) -> dict[str, str]:
+    """Draws a name and maps the forms of a value to its forms; {} if none is found."""
+    for _ in range(_TRIES):
+      if found := _assigned(*self.draws[pool](rng), plain, texts, pool in self.closed, used):
+        return found
+    return {}
+
+  def _in_order(
+    self,
+    rng: random.Random,
+    moments: Sequence[tuple[str, str]],
+    groups: Mapping[str, Sequence[str]],
+    used: _Taken,
+  ) -> dict[str, str]:
+    """New days or times in the order of the old ones: nobody leaves before having arrived."""
+    plains = [plain for plain, _ in moments]
+    for _ in range(_TRIES):
+      drawn = dict(self.draws[pool](rng) for _, pool in moments)
+      strings: dict[str, str] = {}
+      for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
+        taken = _Taken({*used.strings, *(new.lower() for new in strings.values())}, used.said)
+        strings |= _assigned(name, drawn[name], plain, groups[plain], True, taken)
+      if len(strings) == sum(len(groups[plain]) for plain in plains):
+        return strings
+    return {}
+
+
+def _assigned(
+  name: str,
+  others: Sequence[str],
+  plain: str,
+  texts: Sequence[str],
+  is_closed: bool,
+  used: _Taken,
+) -> dict[str, str]:
+  """Maps the forms of an old name to forms of a new one; {} if there are too few."""
+  new = _forms(name, others, is_closed)
+  if is_moment(name):  # "2019-03-05" is a canonical value and never said
+    new = [name, *(form for form in new if form != name)] if is_moment(plain) else new[1:]
+  new = [form for form in new if form not in used]
+  if not new or (new[0] != name and (is_moment(plain) or not is_moment(name))):
+    return {}
+  first, *rest = sorted(texts, key=lambda text: (text != plain, text))
+  found = {first: new[0]}
+  for text in rest:  # "fresno" of "Fresno" becomes the new name in lower case
+    cased = _in_case_of(text, new[0]) if text.lower() == first.lower() else new[0]
+    if cased not in found.values():
+      found[text] = cased
+  left = [text for text in rest if text not in found]
+  found |= dict(zip(left, new[1:], strict=False))
+  return found if len(found) == len(texts) else {}
+
+
+def _in_case_of(text: str, name: str) -> str:
+  """Returns a name in the case of a text, if that is lower, upper or a capital for each word."""
+  for case in (str.lower, str.upper, str.title):
+    if text == case(text):
+      return case(name)
+  return name
+
+
+def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
+  """Returns where names come from.
+
+  Args:
+    entities: "names" for invented ones (for train, from the share that the simulator's train may
+      have; else from the held-out share, so that both are disjoint), "corpus" for values that the
+      split has elsewhere, or a JSON file {kind: [name, ...]}.
+    split: what is perturbed.
+    slots: whose values are replaced.
+
+  Raises:
+    SgdxError: no such file, a kind without names, or names that the split itself has.
+  """
+  kinds = kinds_of_slots(split.schema)
+  used = {kinds[service, slot] for service, names in slots.items() for slot in names}
+  if entities == NAMES:
+    held_out = split.name != "train"
+    pools = {kind: parse_pool({"kind": kind}, "names") for kind in VALUE_KINDS}
+    draws = {kind: invented(pools.get(kind, pools["title"]), held_out) for kind in used}
+    return NameSource(NAMES, kinds, draws)
+  if entities == CORPUS:
+    found = values_of_corpus(split, slots, kinds)
+    draws = {
+      kind: listed(found[kind])
+      if kind in found
+      else invented(parse_pool({"kind": kind}, "names"), split.name != "train")
+      for kind in used
+    }
+    return NameSource(CORPUS, kinds, draws, closed=frozenset(found))
+  path = pathlib.Path(entities)
+  instead = "letters, characters, names, corpus"
+  lists = read_lists(path, used, "names", instead, "the slots that are replaced")
+  _check_unseen(path, lists, split)
+  draws = {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
+  return NameSource(path.name, kinds, draws, closed=frozenset(used))
+
+
+def invented(pool: ValuePool, held_out: bool) -> Draw:
+  """Returns a function that draws invented names; if `held_out`, from the share not in train."""
+
+  def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
+    name = pool.draw(rng, held_out)
+    return name, ways_to_say(name)[1:]
+
+  return draw
+
+
+def listed(names: Sequence[tuple[str, Sequence[str]]]) -> Draw:
+  """Returns a function that draws one of the names, each with its other forms."""
+  return lambda rng: names[rng.randrange(len(names))]
+
+
+def values_of_corpus(
+  split: Split, slots: Slots, keys: Mapping[tuple[str, str], str]
+) -> dict[str, list[tuple[str, list[str]]]]:
+  """Returns key -> its canonical values in the split, each with its other forms.
+
+  Args:
+    split: where to look.
+    slots: whose values.
+    keys: (service, slot) -> key, its kind for instance.
+  """
+  found: dict[str, dict[str, set[str]]] = {}
+  for data in split.dialogues():
+    forms = known_forms(data)
+    for service, slot, value in said_values(data):
+      if slot in slots.get(service, ()):
+        for plain in forms.get(value, (value,)):
+          found.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
+  return {
+    key: [(plain, sorted(said - {plain})) for plain, said in sorted(values.items())]
+    for key, values in found.items()
+  }
+
+
+def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
+  """All distinct ways to say a name, the plainest first; closed kinds have only those given."""
+  words = name.split()
+  made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
+  found = (name, *others, *(() if is_closed else made))
+  return list({form.lower(): form for form in reversed(found)}.values())[::-1]
+
+
+def _check_unseen(path: pathlib.Path, lists: Mapping[str, Sequence[str]], split: Split) -> None:
+  """Refuses names that are values of the split: they would be neither new nor unseen."""
+  given = {name.lower(): name for names in lists.values() for name in names}
+  found: set[str] = set()
+  for data in split.dialogues():
+    found |= {given[v] for _, _, value in said_values(data) if (v := value.lower()) in given}
+  found |= {
+    given[v.lower()]
+    for service in split.schema
+    for slot in service.slots
+    for v in (*slot.possible_values, DONTCARE)
+    if v.lower() in given
+  }
+  if found:
+    shown = sorted(found)
+    raise SgdxError(
+      f"{path}: {len(shown)} of {len(given)} names already occur in {split.name}: "
+      f"{', '.join(shown[:6])}",
+      expected="names that do not occur in the split",
+      fix="remove them, or use --entities corpus to replace entities by others in the corpus",
+    )

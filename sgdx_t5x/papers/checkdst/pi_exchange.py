@@ -1,0 +1,183 @@
+"""Paraphrases in human words: another user's turn with the same acts, filled with own values."""
+
+import collections
+import dataclasses
+import functools
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
+from sgdx_t5x.papers.checkdst.split import Split, annotation_of
+from sgdx_t5x.papers.checkdst.texts import same_text, whole_words, words
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, said_values
+
+_DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
+_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_IN_WORDS = {str(n): word for n, word in enumerate(_NUMBERS, start=2)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Donor:
+  """A turn with its values cut out.
+
+  Attributes:
+    dialogue_id, turn: its position.
+    pieces: its text around and between the values; one more than there are values.
+    holes: (frame of the turn, slot) of each value.
+    words: of the pieces.
+  """
+
+  dialogue_id: str
+  turn: int
+  pieces: tuple[str, ...]
+  holes: tuple[tuple[int, str], ...]
+  words: frozenset[str]
+
+
+def provider(split: Split) -> Provider:
+  """Returns the provider; it reads the split once, for all turns whose words may be reused."""
+  return functools.partial(exchanged, split.schema, lenders(split))
+
+
+def lenders(split: Split) -> dict[tuple, list[Donor]]:
+  """Returns the turns of a split whose words may be reused, by `signature`."""
+  donors: dict[tuple, list[Donor]] = collections.defaultdict(list)
+  for data in split.dialogues():
+    with annotation_of(data):
+      for key, donor in _lent(data, split.schema):
+        donors[key].append(donor)
+  return donors
+
+
+def _lent(data: Mapping[str, Any], schema: Schema) -> Iterator[tuple[tuple, Donor]]:
+  exchange = Exchange.of(data)
+  outside = _outside_pattern(data)
+  for number, turn in enumerate(data["turns"]):
+    if turn["speaker"] == USER:
+      key, donor = signature(exchange, number, schema), cut(data, number)
+      if not key or not donor or _says_more(donor, turn, outside):
+        continue
+      if not refers(exchange, number):  # "there" means something in its own dialogue only
+        yield key, donor
+
+
+def exchanged(
+  schema: Schema,
+  donors: Mapping[tuple, Sequence[Donor]],
+  exchange: Exchange,
+  number: int,
+  rng: random.Random,
+) -> NewWords | str:
+  """Returns another user's words for a turn, or why it keeps its own. See `Provider`."""
+  key, own = signature(exchange, number, schema), cut(exchange.data, number)
+  if key is None:
+    return "no-acts"
+  if own is None:
+    return "no-donor"
+  name, turn = exchange.data["dialogue_id"], exchange.data["turns"][number]
+  # Donors of the same dialogue are skipped after the draw, so that it does not depend on them.
+  found = donors.get(key, ())
+  drawn = [found[i] for i in rng.sample(range(len(found)), min(_DRAWN, len(found)))]
+  best = None
+  for donor in drawn:
+    if donor.dialogue_id == name:
+      continue
+    share = _shared(own, donor)
+    if best is None or share < best[0]:
+      new = filled(donor, own, turn)
+      if not same_text(new.text, turn["utterance"]):
+        best = share, new
+  return best[1] if best else "no-donor"
+
+
+def _shared(own: Donor, donor: Donor) -> float:
+  union = len(own.words | donor.words)
+  return len(own.words & donor.words) / union if union else 1.0
+
+
+def signature(exchange: Exchange, number: int, schema: Schema) -> tuple | None:
+  """Returns a key that is equal for turns that can exchange their words; None without acts.
+
+  It has services, acts with slots (and values that are categorical, "dontcare" or intents), spans,
+  and the system's acts and requests before: "yes" does not answer a question for a city.
+  """
+  frames = []
+  for frame in exchange.data["turns"][number]["frames"]:
+    if frame.get("actions") is None:
+      return None
+    free = schema[frame["service"]].noncategorical_slots
+    acts = sorted(_act(action, free) for action in frame["actions"])
+    spans = sorted(span["slot"] for span in frame.get("slots") or ())
+    frames.append((frame["service"], tuple(acts), tuple(spans)))
+  heard = exchange.heard(number)
+  requested = sorted(a["slot"] for a in heard if a["act"] == "REQUEST")
+  return tuple(frames), tuple(sorted({a["act"] for a in heard})), tuple(requested)
+
+
+def _act(action: Mapping[str, Any], free: frozenset[str]) -> tuple[str, str, str]:
+  slot, values = action.get("slot", ""), action.get("canonical_values") or action.get("values", ())
+  is_open = slot in free and action["act"] not in NAMED_ACTS and list(values) != [DONTCARE]
+  return action["act"], slot, "" if is_open else "|".join(values)
+
+
+def cut(data: Mapping[str, Any], number: int) -> Donor | None:
+  """Cuts the values out of a turn; None if their spans overlap."""
+  turn = data["turns"][number]
+  text, pieces, holes, last = turn["utterance"], [], [], 0
+  for start, end, frame, slot in _spans(turn):
+    if start < last:
+      return None
+    pieces.append(text[last:start])
+    holes.append((frame, slot))
+    last = end
+  pieces.append(text[last:])
+  found = frozenset(words(" ".join(pieces)))
+  return Donor(data["dialogue_id"], number, tuple(pieces), tuple(holes), found)
+
+
+def _spans(turn: Mapping[str, Any]) -> list[tuple[int, int, int, str]]:
+  """Returns (start, end, frame of the turn, slot) of each span, in the order of the text."""
+  return sorted(
+    (span["start"], span["exclusive_end"], i, span["slot"])
+    for i, frame in enumerate(turn["frames"])
+    for span in frame.get("slots") or ()
+  )
+
+
+def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
+  """Returns the donor's words with the turn's values in them."""
+  values: dict[tuple[int, str], list[str]] = collections.defaultdict(list)
+  for start, end, frame, slot in _spans(turn):
+    values[frame, slot].append(turn["utterance"][start:end])
+  text, placed = donor.pieces[0], []
+  for (frame, slot), piece in zip(donor.holes, donor.pieces[1:], strict=True):
+    value = values[frame, slot].pop(0)
+    service = turn["frames"][frame]["service"]
+    placed.append((service, slot, len(text), len(text) + len(value)))
+    text += value + piece
+  return NewWords(text, placed, {"donor": f"{donor.dialogue_id}/{donor.turn}"})
+
+
+def _outside_pattern(data: Mapping[str, Any]) -> re.Pattern[str] | None:
+  """Finds values of a dialogue; boolean ones are never said as they are written."""
+  found = {value for _, _, value in said_values(data)} - {"True", "False", ""}
+  found |= {_IN_WORDS[value] for value in found if value in _IN_WORDS}
+  return whole_words({value.lower() for value in found})
+
+
+def _says_more(donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] | None) -> bool:
+  """Whether a turn has a value of its dialogue that is neither in a span nor in its acts."""
+  if outside is None or not (found := outside.findall(" | ".join(donor.pieces).lower())):
+    return False
+  own = {
+    value.lower()
+    for frame in turn["frames"]
+    for action in frame["actions"]
+    for value in (*action.get("values", ()), *(action.get("canonical_values") or ()))
+  }
+  own |= {_IN_WORDS[value] for value in own if value in _IN_WORDS}
+  return not own.issuperset(found)

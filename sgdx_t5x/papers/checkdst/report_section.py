@@ -1,0 +1,246 @@
+"""Perturbed dialogues in a report: a run's check, its section, and the perturbed utterances.
+
+Besides its numbers, a check (`sgdx check`) lists which slots of which frames fail in each perturbed
+set. The error browser shows a set like a schema variant, with the words that differ.
+"""
+
+import dataclasses
+import difflib
+import functools
+import itertools
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.variants import ORIGINAL
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst.checks import files, tables
+from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
+from sgdx_t5x.papers.checkdst.checks.sets import is_of_goals
+from sgdx_t5x.papers.checkdst.report_edits import Edits, read_edits
+from sgdx_t5x.papers.coco.counterfactual_check import original_ids
+from sgdx_t5x.scoring.rows import Rows
+from sgdx_t5x.signature import Signature, differences
+from sgdx_t5x.tables import Table
+
+Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> perturbed utterance
+_OF_ONE = ("zero_mean", "names")  # signature fields that only scores, or only checks, have
+_SAME = 1e-9
+_WORD = re.compile(r"\w+|\W")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+  """A check of a run.
+
+  Attributes:
+    report: what `sgdx check --json` wrote.
+    sets: label -> a perturbed set, with per-frame counts and failures; empty if not known.
+    lacks: what is missing to show its errors, and how to get it, a line each.
+  """
+
+  report: Mapping[str, Any]
+  sets: Mapping[str, CheckedSet]
+  lacks: tuple[str, ...] = ()
+
+  @functools.cached_property
+  def rows(self) -> dict[str, Rows]:
+    """Label -> numbers of a set."""
+    return tables.sets_of(self.report)
+
+  @property
+  def compared(self) -> tuple[str, ...]:
+    """Labels of the sets that are compared with the original."""
+    return tuple(label for label, found in self.report["sets"].items() if found["compared_with"])
+
+  @functools.cached_property
+  def scores(self) -> dict[str, dict[str, float]]:
+    """Label -> id of the original frame -> JGA, for the perturbed sets."""
+    found = {}
+    for label, each in self.sets.items():
+      scored, jga = (each.counts.values[each.counts.names.index(x)] for x in ("scored", "jga"))
+      pairs = zip(original_ids(each).values(), scored.tolist(), jga.tolist(), strict=True)
+      found[label] = {key: score for key, is_scored, score in pairs if is_scored}
+    return found
+
+  @functools.cached_property
+  def _failures(self) -> dict[str, dict[str, tuple[SetFailure, ...]]]:
+    """Label -> id of the original frame -> slots that fail."""
+    return {
+      label: {ids[key]: failed for key, failed in (each.failures or {}).items()}
+      for label, each in self.sets.items()
+      for ids in (original_ids(each),)
+    }
+
+  def failures(self, frame_id: str) -> Iterator[tuple[str, SetFailure]]:
+    """Yields (label, failed slot) for a frame of the original dialogues."""
+    for label, by_frame in self._failures.items():
+      for failure in by_frame.get(frame_id, ()):
+        yield label, failure
+
+
+def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores: Rows) -> Check:
+  """Reads a check of a run.
+
+  Args:
+    path: what `sgdx check --json` wrote.
+    name: name of the run.
+    signature: signature of the run's scores.
+    scores: the run's scores, which the check must reproduce for the original dialogues.
+
+  Raises:
+    SgdxError: no such file, or a check of another corpus, split or tracker.
+  """
+  report = files.read_report(path)
+  _check_same(path, report, name, signature, scores)
+  if not report["per_frame"]:
+    lacks = f"{path} has no per-frame counts; check again with --per-frame to see the errors"
+    return Check(report, {}, (lacks,))
+  read = files.read_check(path)
+  perturbed = {label: found for label, found in read.sets.items() if found.name != ORIGINAL}
+  if any(found.failures is None for found in perturbed.values()):
+    return Check(report, {}, (f"{path} has an older format that lists no errors; check again",))
+  return Check(report, perturbed)
+
+
+def read_said(
+  corpus: Corpus | None, split: str, checks: Sequence[Check], perturbed: Mapping[str, str]
+) -> tuple[dict[str, Said], dict[str, Edits], list[str]]:
+  """Reads the utterances of perturbed sets that differ from the original.
+
+  Args:
+    corpus: the original corpus, if available.
+    split: the split of the corpora.
+    checks: the checks that the report shows.
+    perturbed: set -> its corpus, as given to `sgdx check`.
+
+  Returns:
+    Set -> utterances; set of counterfactuals -> its edits; and what is missing, a line each.
+
+  Raises:
+    SgdxError: a set that no check has, or a corpus other than the one checked.
+  """
+  named = {found.name: found for check in checks for found in check.sets.values()}
+  if unknown := [name for name in perturbed if name not in named]:
+    raise SgdxError(
+      f"--perturbed {unknown[0]}=...: no check lists errors for a set named {unknown[0]}",
+      expected="a set from the checks",
+      available=", ".join(named),
+      fix="use the name given to `sgdx check`, and run that command with --per-frame",
+    )
+  lacks = [name for name in named if name not in perturbed]
+  lines = (
+    [f"utterances of {', '.join(lacks)} are not shown: pass --perturbed NAME=DIR"] if lacks else []
+  )
+  dialogues = corpus.dialogues(split) if corpus is not None and perturbed else ()
+  before = {d.dialogue_id: d for d in dialogues}
+  said: dict[str, Said] = {}
+  edits: dict[str, Edits] = {}
+  for name, place in perturbed.items():
+    found = open_corpus(place)
+    if any(found.checksum() != each.about["checksum"] for each in _of(name, checks)):
+      raise SgdxError(
+        f"--perturbed {name}={place} is not the corpus that was checked",
+        expected=f"checksum {named[name].about['checksum']}, as recorded in the check",
+        available=f"checksum {found.checksum()}",
+        fix="pass the same corpus as to `sgdx check`, or check again",
+      )
+    if before and is_of_goals(named[name].kinds):
+      edits[name] = read_edits(before, found, split)
+    elif before:
+      pairs = ((before.get(d.dialogue_id), d) for d in found.dialogues(split))
+      said[name] = {new.dialogue_id: _changed(old, new) for old, new in pairs if old}
+  return said, edits, lines
+
+
+@functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
+def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
+  """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
+  a, b = _WORD.findall(before), _WORD.findall(after)
+  parts: list[tuple[bool, str]] = []
+  for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    text, is_new = "".join(b[start:end]), tag != "equal"
+    if text.isspace() and parts:  # a space between two new words is new, too
+      parts[-1] = parts[-1][0], parts[-1][1] + text
+    elif text and parts and parts[-1][0] == is_new:
+      parts[-1] = is_new, parts[-1][1] + text
+    elif text:
+      parts.append((is_new, text))
+  pieces = (piece for is_new, text in parts for piece in _trimmed(is_new, text))
+  grouped = itertools.groupby(pieces, key=lambda piece: piece[0])
+  return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
+
+
+def section_tables(name: str, check: Check) -> list[Table]:
+  """Returns the tables of a check; `name` is the name of the run."""
+  return [
+    dataclasses.replace(table, title=f"{name} on perturbed dialogues: {table.title}")
+    for table in tables.layout(check.report)
+  ]
+
+
+def section_lines(check: Check) -> tuple[str, ...]:
+  """Returns the lines above the tables of a check."""
+  report = check.report
+  return (
+    "ned: unseen names; pi: paraphrased utterances; sdi: disfluent speech; vs: other values; coco: "
+    "another user goal. Each set is compared with the original dialogues over the frames that the "
+    "perturbation changed.",
+    *tables.legend(report),
+    *report["notes"],
+    f"Signature of the check: {report['signature']}",
+  )
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _check_same(
+  path: str | pathlib.Path,
+  report: Mapping[str, Any],
+  run: str,
+  signature: Signature,
+  scores: Rows,
+) -> None:
+  """Raises SgdxError if a check's scores on the original dialogues differ from the run's."""
+  own_fields = Signature.parse(report["signature"])
+  words = [
+    f"{name}:{one or 'none'}, not {name}:{other or 'none'}"
+    for name, (one, other) in differences(own_fields, signature).items()
+    if name not in _OF_ONE
+  ]
+  same_frames = own_fields.fields.get("frames") == signature.fields.get("frames")
+  rows = tables.sets_of(report)
+  found = rows[ORIGINAL].groups["all"].values.get("jga") if ORIGINAL in rows else None
+  own = scores.groups["all"].values.get("jga_orig")
+  known = same_frames and found is not None and own is not None
+  if not words and known and abs(found - own) > _SAME:
+    words = [f"JGA {100 * found:.2f} on the original dialogues, not {100 * own:.2f}"]
+  if words:
+    raise SgdxError(
+      f"--check {path} is not a check of {run}: {'; '.join(words)}",
+      expected="a check of the same predictions for the original dialogues, with the same settings",
+      fix="run `sgdx check` on the predictions that were scored, or specify the run: NAME=FILE",
+    )
+
+
+def _of(name: str, checks: Sequence[Check]) -> Iterator[CheckedSet]:
+  return (found for check in checks for found in check.sets.values() if found.name == name)
+
+
+def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
+  """Yields a part, with the spaces at the ends of a new part split off as not new."""
+  words = text.strip() if is_new else text
+  before, _, after = text.partition(words)
+  yield from ((False, before),) * bool(before)
+  yield is_new, words
+  yield from ((False, after),) * bool(after)
+
+
+def _changed(old: Dialogue, new: Dialogue) -> dict[int, str]:
+  pairs = ((a.utterance, b.utterance) for a, b in zip(old.turns, new.turns, strict=False))
+  return {turn: b for turn, (a, b) in enumerate(pairs) if a != b}

@@ -1,0 +1,241 @@
+"""SDI: users speak as people do: fillers, repeats, restarts and repairs, by insertion only.
+
+Following the speech disfluency of LAUG, which CheckDST uses. States, acts, values and calls stay
+unchanged, spans only move, and cutting out the insertions restores the original text.
+"""
+
+import collections
+import dataclasses
+import functools
+import random
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.sdi_terms import DEFAULT, Terms, read_terms
+from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
+from sgdx_t5x.papers.checkdst.texts import edit_turn, moved, span_texts, spans_of
+from sgdx_t5x.papers.checkdst.values import known_forms
+
+REPAIR, FILLER, REPEAT, RESTART = "repair", "filler", "repeat", "restart"
+ONLY = {"repairs": REPAIR, "fillers": FILLER, "repeats": REPEAT, "restarts": RESTART}
+OFTEN, ALWAYS = "often", "always"
+_TRIES = 20  # attempts to draw a wrong value
+_TOKEN = re.compile(r"\S+")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_LOWER_WORD = re.compile(r"(?<![\w'])[a-z]+")
+_FIRST_WORD = re.compile(r"\w+(?:'\w+)?")
+_I = frozenset({"i", "i'm", "i'd", "i've", "i'll"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+  """What is said in the split, to draw wrong values from.
+
+  Attributes:
+    texts: (service, slot) -> its span texts, sorted.
+    canonical: (service, slot, text) -> canonical values.
+    lower_words: words that occur in lower case: a first word that is not one of them may be a
+      name.
+  """
+
+  texts: Mapping[tuple[str, str], Sequence[str]]
+  canonical: Mapping[tuple[str, str, str], Collection[str]]
+  lower_words: Collection[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Insertion:
+  place: int  # in the original text
+  text: str
+  kind: str
+  slot: str = ""
+  instead: str = ""
+
+
+def perturber(
+  split: Split,
+  seed: int,
+  *,
+  only: Sequence[str] = tuple(ONLY),
+  restart: str = OFTEN,
+  terms: str = DEFAULT,
+) -> Perturber:
+  """Returns the perturber that makes the user turns of a split disfluent.
+
+  Args:
+    split: what is to be perturbed.
+    seed: determines the insertions.
+    only: any of "repairs", "fillers", "repeats", "restarts".
+    restart: "often" (where nothing else is inserted, else at random) or "always", as in LAUG.
+    terms: see `sdi_terms.read_terms`.
+  """
+  for name in only:
+    if name not in ONLY:
+      raise UsageError(
+        f"disfluency {name!r}",
+        expected="a kind of disfluency",
+        available=", ".join(ONLY),
+        fix="name some of them, separated by commas",
+      )
+  kinds = frozenset(ONLY[name] for name in only)
+  if restart == ALWAYS and RESTART not in kinds:
+    raise UsageError(
+      f"restart {ALWAYS!r}, but only {', '.join(only)}",
+      expected="restarts among the disfluencies that are made",
+      fix="add restarts, or leave out the restart option",
+    )
+  pool = _pool(split)
+  change = functools.partial(_change, pool, seed, kinds, restart == ALWAYS, read_terms(terms))
+  options = {"only": [name for name in ONLY if name in only], "restart": restart, "terms": terms}
+  return Perturber("sdi", options, change, ("spans",))
+
+
+def _pool(split: Split) -> Pool:
+  found: dict[tuple[str, str], dict[str, set[str]]] = {}
+  lower: set[str] = set()
+  for data in split.dialogues():
+    forms = known_forms(data)
+    for turn in data["turns"]:
+      lower.update(_LOWER_WORD.findall(turn["utterance"]))
+      for service, slot, said in span_texts(turn):
+        canonical = forms.get(said, (said,))
+        found.setdefault((service, slot), {}).setdefault(said, set()).update(canonical)
+  return Pool(
+    {place: sorted(texts) for place, texts in found.items()},
+    {(*place, text): c for place, texts in found.items() for text, c in texts.items()},
+    frozenset(lower),
+  )
+
+
+def _change(
+  pool: Pool,
+  seed: int,
+  kinds: frozenset[str],
+  always: bool,
+  terms: Terms,
+  data: dict[str, Any],
+  counts: collections.Counter,
+) -> list[Line]:
+  lines, name = [], data["dialogue_id"]
+  wrong = _wrong_values(pool, data)
+  for number, turn in enumerate(data["turns"]):
+    if turn["speaker"] != USER or not turn["utterance"].strip():
+      continue
+    rng = random.Random(f"{seed}/{name}/{number}")
+    insertions = _repairs(turn, wrong, terms, rng) if REPAIR in kinds else []
+    insertions += _small_words(turn, kinds, terms, rng)
+    first = len(turn["utterance"]) - len(turn["utterance"].lstrip())
+    if RESTART in kinds and (always or not insertions or rng.random() < terms.rates[RESTART]):
+      insertions.insert(0, _Insertion(first, f"{terms.restarts.draw(rng)} ", RESTART))
+    if insertions:
+      insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
+      lines.append({"dialogue_id": name, "turn": number, **_insert(turn, insertions, pool)})
+      counts.update(f"{x.kind}s" for x in insertions)
+  return lines
+
+
+def _wrong_values(
+  pool: Pool, data: Mapping[str, Any]
+) -> Callable[[str, str, str, random.Random], str | None]:
+  """Returns a function from (service, slot, said, rng) to a value not meant in the dialogue."""
+  text = "\n".join(turn["utterance"] for turn in data["turns"]).lower()
+  forms = known_forms(data)
+  in_states = {
+    value
+    for turn in data["turns"]
+    for frame in turn["frames"]
+    if frame.get("state")
+    for values in frame["state"]["slot_values"].values()
+    for value in values
+  }
+
+  def draw(service: str, slot: str, said: str, rng: random.Random) -> str | None:
+    texts = pool.texts.get((service, slot), ())
+    meant = {*forms.get(said, ()), *pool.canonical.get((service, slot, said), (said,))}
+    for _ in range(_TRIES if len(texts) > 1 else 0):
+      other = texts[rng.randrange(len(texts))]
+      if (
+        other not in in_states
+        and other.lower() not in text
+        and meant.isdisjoint(pool.canonical[service, slot, other])
+      ):
+        return other
+    return None
+
+  return draw
+
+
+def _repairs(
+  turn: Mapping[str, Any],
+  wrong: Callable[[str, str, str, random.Random], str | None],
+  terms: Terms,
+  rng: random.Random,
+) -> list[_Insertion]:
+  """Inserts a wrong value and an edit term right before some of the turn's values."""
+  spans, insertions = sorted(spans_of(turn), key=lambda span: span[2:]), []
+  last = -1
+  for service, slot, start, end in spans:
+    inside = any(first < start < ends for *_, first, ends in spans)  # of another value
+    if rng.random() >= terms.rates[REPAIR] / len(spans) or start < last or inside:
+      continue
+    if other := wrong(service, slot, turn["utterance"][start:end], rng):
+      text = f"{other}, {terms.edits.draw(rng)} "
+      insertions.append(_Insertion(start, text, REPAIR, f"{service}.{slot}", other))
+      last = end
+  return insertions
+
+
+def _small_words(
+  turn: Mapping[str, Any], kinds: frozenset[str], terms: Terms, rng: random.Random
+) -> list[_Insertion]:
+  """Inserts fillers and repeats before words outside values; none before the first word."""
+  text, insertions = turn["utterance"], []
+  spans = [(start, end) for _, _, start, end in spans_of(turn)]
+  for i, token in enumerate(_TOKEN.finditer(text)):
+    begin, finish = token.span()
+    if i == 0 or any(start < finish and begin < end for start, end in spans):
+      continue
+    chance, is_word = rng.random(), _LETTERS.fullmatch(token[0])
+    if chance < terms.rates[FILLER]:
+      if FILLER in kinds:
+        insertions.append(_Insertion(begin, f"{terms.fillers.draw(rng)} ", FILLER))
+    elif chance < terms.rates[FILLER] + terms.rates[REPEAT] and REPEAT in kinds and is_word:
+      insertions.append(_Insertion(begin, token[0] + terms.repeat_joins.draw(rng), REPEAT))
+  return insertions
+
+
+def _insert(turn: dict[str, Any], insertions: Sequence[_Insertion], pool: Pool) -> dict[str, Any]:
+  """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
+  lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
+  edits = [(x.place, x.place, x.text) for x in insertions]
+  edit_turn(turn, edits)
+  rows = []
+  for insertion, (start, _) in zip(insertions, moved(edits), strict=True):
+    row: dict[str, Any] = {"at": start, "text": insertion.text, "kind": insertion.kind}
+    if insertion.kind == RESTART and lowered:
+      row["lowered"] = True
+    if insertion.kind == REPAIR:
+      row |= {"slot": insertion.slot, "instead": insertion.instead}
+    rows.append(row)
+  return {"insertions": rows}
+
+
+def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
+  """Lower-cases the first letter, unless its word is I, may be a name, or belongs to a value."""
+  text = turn["utterance"]
+  word, first = _FIRST_WORD.match(text, place), text[place]
+  if (
+    word is None
+    or not first.isupper()
+    or first.lower().upper() != first
+    or len(first.lower()) != 1
+    or word[0].lower() in _I
+    or word[0].lower().partition("'")[0] not in pool.lower_words
+    or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))
+  ):
+    return False
+  turn["utterance"] = f"{text[:place]}{first.lower()}{text[place + 1 :]}"
+  return True

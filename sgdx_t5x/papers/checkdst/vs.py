@@ -1,0 +1,227 @@
+"""VS: values are substituted by others of the same slot: names, days, times, prices, choices.
+
+Following CoCo's value substitution, with one mapping per dialogue, by offset and without a search:
+what is replaced in the text is replaced in all of the annotation. Values of categorical slots are
+exchanged if they are literally said in every turn whose acts have them, and in no other turn.
+"""
+
+import collections
+import functools
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
+from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
+from sgdx_t5x.papers.checkdst.ned import entities_of
+from sgdx_t5x.papers.checkdst.new_names import Draw, NameSource, invented, listed, values_of_corpus
+from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
+from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, known_forms, replace_values
+from sgdx_t5x.papers.simulator.values import VALUE_KINDS, parse_pool
+from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS
+
+IN, OUT = "in", "out"
+_FEWEST = 5  # values that a slot must have in the split; else its kind's values are used
+_CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price", "phone"})
+_ORDERED = frozenset({"date", "time"})
+_Swap = tuple[str, str, str, str]  # service, slot, value, other value
+
+
+def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
+  """Returns the perturber that substitutes the values of a split's dialogues.
+
+  Args:
+    split: what is to be perturbed.
+    seed: determines the new values.
+    values: "in", other values that the split has for the slot; "out", invented ones of its kind.
+  """
+  if values not in (IN, OUT):
+    raise UsageError(
+      f"values {values!r}",
+      expected="a source of new values",
+      available=f"{IN} (of the split), {OUT} (invented)",
+      fix="choose one of them",
+    )
+  slots = free_slots(split.schema)
+  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots, values))
+  options = {"values": values}
+  return Perturber("vs", options, change, ("spans",), slots, changes_states=True)
+
+
+def _source(split: Split, slots: Slots, values: str) -> NameSource:
+  """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
+  kinds = kinds_of_slots(split.schema)
+  keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
+  own = values_of_corpus(split, slots, keys) if values == IN else {}
+  shared: dict[str, list[tuple[str, list[str]]]] = {}
+  for key, found in own.items():
+    shared.setdefault(key.partition(":")[0], []).extend(found)
+  draws, closed = {}, set()
+  for service, names in slots.items():
+    for slot in names:
+      kind, key = kinds[service, slot], keys[service, slot]
+      found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
+      if len(found) < _FEWEST:
+        pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values")
+        draws[key] = _plainly(invented(pool, split.name != "train"))
+      else:
+        draws[key] = _plainly(listed(found))
+        closed.add(key)
+  return NameSource(
+    values,
+    keys,
+    draws,
+    closed=frozenset(k for k in draws if k in closed or k.partition(":")[0] in _CLOSED),
+    ordered={k: kind for k in draws if (kind := k.partition(":")[0]) in _ORDERED},
+  )
+
+
+def _plainly(draw: Draw) -> Draw:
+  """Leaves out "tomorrow" and "next Friday", which cannot replace just any other day."""
+
+  def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
+    name, others = draw(rng)
+    return name, [
+      x for x in others if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
+    ]
+
+  return drawn
+
+
+def _change(
+  schema: Schema,
+  slots: Slots,
+  seed: int,
+  source: NameSource,
+  data: dict[str, Any],
+  counts: collections.Counter,
+) -> list[Line]:
+  prefix = f"{seed}/{data['dialogue_id']}"
+  swaps = list(_swaps(data, schema, prefix))
+  found = entities_of(data, schema, slots)
+  strings = source.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
+  kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
+  said = _exchange(data, swaps)
+  line, unspanned = answerable_mapping(data, slots, strings)
+  kept |= dict.fromkeys(unspanned, "unspanned")
+  counts["strings"] += len(found.places) + len(found.kept)
+  counts["strings_mapped"] += len(line["strings"])
+  counts["categorical"] += len(swaps)
+  for reason in kept.values():
+    counts["kept", reason] += 1
+  if swaps:
+    exchanged: dict[str, dict[str, str]] = {}
+    for service, slot, value, other in swaps:
+      exchanged.setdefault(f"{service}.{slot}", {})[value] = other
+    line |= {"categorical": exchanged, "said": said}
+  if not line["strings"] and not swaps:
+    return []
+  return [{"dialogue_id": data["dialogue_id"], **line}]
+
+
+# --- categorical slots -----------------------------------------------------------------------
+
+
+def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Swap]:
+  """Finds possible values that can be exchanged for another one of their slot.
+
+  Such a value belongs to one slot of the dialogue, occurs once in every turn whose acts have it
+  and in no other turn; the other one occurs nowhere in the dialogue.
+  """
+  places: dict[str, set[tuple[str, str]]] = {}
+  turns: dict[tuple[str, str, str], set[int]] = {}
+  for number, turn in enumerate(data["turns"]):
+    for frame in turn["frames"]:
+      for slot, value, is_act in _values(frame):
+        places.setdefault(value, set()).add((frame["service"], slot))
+        if is_act:
+          turns.setdefault((frame["service"], slot, value), set()).add(number)
+  whole = "\n".join(turn["utterance"] for turn in data["turns"])
+  used: set[tuple[str, str, str]] = set()  # a value is exchanged for one other value only
+  for service, slot, value in sorted(turns):
+    if slot not in schema[service].slot_index or len(places[value]) > 1:
+      continue
+    possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
+    if value not in possible or not _pattern(value).search(whole):
+      continue
+    said_in = [i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)]
+    if said_in != sorted(turns[service, slot, value]):
+      continue
+    others = [
+      x
+      for x in possible
+      if not (x in places or (service, slot, x) in used or _pattern(x).search(whole))
+    ]
+    if others and DONTCARE not in (value, *others):
+      rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
+      other = rng.choice(others)
+      used.add((service, slot, other))
+      yield service, slot, value, other
+
+
+def _values(frame: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+  """Yields slot, canonical value and whether an act has it, for acts, state and call."""
+  for action in frame.get("actions") or ():
+    if action["act"] not in NAMED_ACTS:
+      for value in action.get("canonical_values") or action.get("values") or ():
+        yield action.get("slot", ""), value, True
+  if state := frame.get("state"):
+    for slot, values in state["slot_values"].items():
+      for value in values:
+        yield slot, value, False
+  if call := frame.get("service_call"):
+    for slot, value in call["parameters"].items():
+      yield slot, value, False
+
+
+@functools.lru_cache(maxsize=4096)
+def _pattern(value: str) -> re.Pattern[str]:
+  return re.compile(rf"(?<!\w){re.escape(value.replace('_', ' '))}(?!\w)", re.IGNORECASE)
+
+
+def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
+  """Yields (start, end) of a value in a turn's utterance, outside spans."""
+  for match in _pattern(value).finditer(turn["utterance"]):
+    start, end = match.span()
+    if not any(a < end and start < b for _, _, a, b in spans_of(turn)):
+      yield start, end
+
+
+def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
+  """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
+  said = {}
+  for number, turn in enumerate(data["turns"] if swaps else ()):
+    text, edits = turn["utterance"], []
+    for _, _, value, other in swaps:
+      for start, end in _places(turn, value):
+        new = other.replace("_", " ")
+        edits.append((start, end, new.lower() if text[start:end].islower() else new))
+    edits = _apart(edits)
+    if edits:
+      old = [text[a:b] for a, b, _ in edits]
+      said[str(number)] = [[*at, x] for at, x in zip(moved(edits), old, strict=True)]
+      edit_turn(turn, edits)
+  _exchange_annotation(data, swaps)
+  return said
+
+
+def _apart(edits: list[Edit]) -> list[Edit]:
+  """Sorts edits and drops those that overlap an earlier one."""
+  found: list[Edit] = []
+  for edit in sorted(edits):
+    if not found or edit[0] >= found[-1][1]:
+      found.append(edit)
+  return found
+
+
+def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
+  pairs: dict[tuple[str, str], dict[str, str]] = {}
+  for service, slot, value, other in swaps:
+    pairs.setdefault((service, slot), {}).update({value: other, other: value})
+  unsorted = {(number, *place) for number in range(len(data["turns"])) for place in pairs}
+  for (service, slot), swap in pairs.items():
+    replace_values(data, {service: frozenset({slot})}, swap, unsorted)

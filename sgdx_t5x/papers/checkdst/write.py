@@ -1,0 +1,177 @@
+"""Writes a perturbed corpus in the official layout, all of it or nothing."""
+
+import collections
+import pathlib
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
+from sgdx_t5x.corpus.sources import is_schema
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files.locks import lock
+from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
+from sgdx_t5x.papers.checkdst.frames import count, snapshot
+from sgdx_t5x.papers.checkdst.json_text import encode_like
+from sgdx_t5x.papers.checkdst.manifest import Manifest, manifest_text, read_manifests
+from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
+from sgdx_t5x.signature import package_version
+
+
+def write_perturbed(
+  perturber: Perturber,
+  split: Split,
+  seed: int,
+  out: str | pathlib.Path,
+  on_dialogue: Callable[[int], None] = lambda done: None,
+) -> Manifest:
+  """Perturbs a split and writes it as a corpus, with all schemas, a manifest and the changes.
+
+  Args:
+    perturber: what changes the dialogues.
+    split: what is perturbed.
+    seed: for the manifest.
+    out: a folder that is new or empty.
+    on_dialogue: called with the number of dialogues done.
+
+  Returns:
+    The manifest.
+
+  Raises:
+    SgdxError: the folder is not empty or cannot be written, or the corpus lacks what the kind
+      needs. Nothing is left on disk then.
+  """
+  corpus, earlier = split.corpus, read_manifests(split.corpus, split.name)
+  with lock(out), atomic_folder(check_folder(out)) as folder:
+    folder.mkdir()
+    counts, files, lines = collections.Counter(), {}, []
+    for name, raw, dialogues in split.files():
+      for data in dialogues:
+        before = snapshot(data)
+        lines += changed(perturber, data, counts)
+        count(counts, data, before, perturber.changes_states)
+        on_dialogue(counts["dialogues"])
+      files[name] = checksum(raw)
+      write_file(folder / name, encode_like(raw, dialogues))
+    _check_needs(perturber, split, counts)
+    copy_schemas(corpus, folder)
+    _write_changes(corpus, split.name, folder, len(earlier), lines)
+    manifest = Manifest(
+      kind=perturber.kind,
+      options=perturber.options,
+      seed=seed,
+      split=split.name,
+      of={"corpus": corpus.name, "checksum": corpus.checksum()},
+      counts=_shown_counts(counts, perturber),
+      files=files,
+      complete=corpus.is_complete(split.name, counts["dialogues"]),
+      version=package_version(),
+      slots=perturber.slots,
+    )
+    text = manifest_text([*earlier, manifest])
+    write_file(folder / PERTURBATION.format(split=split.name), text.encode())
+  return manifest
+
+
+_BASIC = ("dialogues", "user_turns", "turns_changed", "frames", "frames_changed")
+_ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
+
+
+def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
+  shown: dict[str, Any] = {name: counts[name] for name in _BASIC}
+  shown["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
+  for name, number in counts.items():
+    if isinstance(name, str) and name not in (*_BASIC, *_ONLY_TO_CHECK):
+      if name in perturber.means:
+        number = round(number / counts[perturber.means[name]], 4)
+      shown[name] = number
+  return shown
+
+
+def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
+  """Refuses a split without dialogues. Args: number, of those that were read."""
+  if not number:
+    raise SgdxError(
+      f"{corpus.origin}: {split} has no dialogues",
+      expected="dialogues_*.json in the folder of the split",
+      available=corpus.file_counts(),
+      fix="choose a split that has some: --split",
+    )
+
+
+def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
+  """Refuses a split without dialogues, or without the annotation that the kind needs."""
+  where = f"{split.corpus.origin}: {split.name}"
+  check_has_dialogues(split.corpus, split.name, counts["dialogues"])
+  for what in perturber.needs:
+    if not counts[what] and (what != "spans" or counts["values"]):
+      raise SgdxError(
+        f"{where} has no user {what}" if what == "acts" else f"{where} has no {what}",
+        expected=_NEEDED[what],
+        available=f"kinds that work without {what}: {_WORKS_WITHOUT[what]}",
+        fix="add the annotation" + (", or choose another kind" if what == "acts" else ""),
+      )
+
+
+_NEEDED = {
+  "spans": "slots with start and exclusive_end, which locate the values",
+  "acts": "actions in user frames, which specify what a turn says",
+}
+_WORKS_WITHOUT = {
+  "spans": "none of ned, vs, sdi and pi: they need spans to keep values intact",
+  "acts": "ned, vs, sdi, and pi with --provider table; not coco",
+}
+
+
+def copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
+  """Copies the schemas of all splits and variants."""
+  for name in corpus.source.names():
+    if is_schema(name):
+      write_file(folder / name, corpus.source.read(name))
+
+
+def _write_changes(
+  corpus: Corpus, split: str, folder: pathlib.Path, steps: int, lines: list[Line]
+) -> None:
+  """Writes the changes; those of earlier steps are kept beside them."""
+  for step in range(1, steps + 1):
+    before = changes_name(split, None if step == steps else step)
+    write_file(folder / changes_name(split, step), corpus.source.read(before))
+  write_file(folder / changes_name(split), encode_lines(lines).encode())
+
+
+def checksum(content: bytes) -> str:
+  """Returns the CRC-32 of a file's content in the form of a manifest."""
+  return f"{zlib.crc32(content):08x}"
+
+
+def write_file(path: pathlib.Path, content: bytes) -> None:
+  """Writes a file, and creates its parent folders."""
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_bytes(content)
+
+
+def check_again(corpus: Corpus, split: str, again: bool, whole: bool = True) -> None:
+  """Refuses a split of counterfactual turns and, unless `again`, one that is already perturbed.
+
+  Args:
+    corpus: the corpus.
+    split: its split.
+    again: whether a perturbed one may be perturbed.
+    whole: whether the kind perturbs whole dialogues; others need the original in any case.
+  """
+  if corpus.scores_last_turns(split):
+    raise UsageError(
+      f"{corpus.origin}: {split} has counterfactual turns",
+      expected="complete dialogues, not ones that end with the scored turn",
+      fix="perturb the original",
+    )
+  if (kinds := corpus.perturbed(split)) and not (again and whole):
+    raise UsageError(
+      f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
+      expected="the original corpus",
+      fix="pass the original, or --again to perturb the perturbed one"
+      if whole
+      else "pass the original: this kind cannot be applied again",
+    )

@@ -1,0 +1,222 @@
+"""CoCo: would the tracker still be right if the user had answered something else?
+
+Following Li et al. 2021, the turn-level belief of a turn is edited (a slot dropped, values changed,
+slots added), an utterance is found for it, and only this turn is scored. docs/papers/coco.md says what
+differs from their code, and why.
+"""
+
+import collections
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.dialogue import USER, Dialogue
+from sgdx_t5x.corpus.provenance import ACCEPTED, INFORMED, trace
+from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.values import known_forms
+from sgdx_t5x.papers.coco import coco_classifier
+from sgdx_t5x.papers.coco.coco_combinations import Combinations
+from sgdx_t5x.papers.coco.coco_filters import KnownValues, rejected
+from sgdx_t5x.papers.coco.coco_goals import Rules
+from sgdx_t5x.papers.coco.coco_turns import (
+  Goal,
+  UserTurn,
+  cut_dialogue,
+  draw_goal,
+  original_goal,
+  outlined_turn,
+  worded_turn,
+)
+from sgdx_t5x.papers.coco.coco_values import ValueSource
+from sgdx_t5x.papers.coco.coco_words import ORIGINAL_GOAL, Generator, substituted
+
+KIND, CONTROL_KIND = "coco", "coco_ori"
+SUBSTITUTION = "vs"  # the source of what `plus` adds
+
+
+@dataclasses.dataclass(frozen=True)
+class Coco:
+  """How counterfactuals of a split's turns are made.
+
+  Attributes:
+    options: all that determines the result besides the seed, as in the manifest.
+    seed: the seed.
+    which: key of `coco_combinations.SHARES`: which slots may be added.
+    rules: how slots of goals are chosen.
+    values: where their values come from.
+    combinations: which slots users inform together.
+    generate: generates utterances.
+    source: name of the generator.
+    known: values by service, see `coco_filters`.
+    plus: whether values are substituted if no utterance is found (CoCo+).
+    answers: of a classifier, candidate id -> slots; None without a classifier.
+    strict: whether its answer must have all of the goal's slots.
+  """
+
+  options: Mapping[str, Any]
+  seed: int
+  which: str
+  rules: Rules
+  values: ValueSource
+  combinations: Combinations
+  generate: Generator
+  source: str
+  known: Mapping[str, KnownValues]
+  plus: bool = False
+  answers: Mapping[str, frozenset[str]] | None = None
+  strict: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+  """A counterfactual: a dialogue cut after a user turn, whose goal differs.
+
+  Attributes:
+    turn: the original.
+    dialogue: decoded.
+    control: the same with the turn's original goal, by the same generator; None if that failed.
+    line: of changes.jsonl.
+    control_line: of the control's changes.jsonl.
+  """
+
+  turn: UserTurn
+  dialogue: Mapping[str, Any]
+  control: Mapping[str, Any] | None
+  line: dict[str, Any]
+  control_line: dict[str, Any]
+
+
+def eligible_turns(data: Mapping[str, Any]) -> Iterator[UserTurn]:
+  """Yields the user turns of a decoded dialogue that inform something (INFORM)."""
+  exchange, forms = Exchange.of(data), known_forms(data)
+  told = {
+    number: goal
+    for number, turn in enumerate(data["turns"])
+    if turn["speaker"] == USER and (goal := original_goal(turn))
+  }
+  carried: dict[int, dict[str, list[str]]] = {}
+  for number, frame, origins in trace(Dialogue.from_json(data)) if told else ():
+    for slot, origin in origins.items():
+      if origin.turn == number and origin.source not in (INFORMED, ACCEPTED):
+        carried.setdefault(number, {}).setdefault(frame.service, []).append(slot)
+  for number, goal in told.items():
+    yield UserTurn(exchange, number, goal, forms, carried.get(number, {}))
+
+
+def has_acts(data: Mapping[str, Any]) -> bool:
+  """Whether any user turn of a dialogue has acts."""
+  return any(f.get("actions") for turn in data["turns"][::2] for f in turn["frames"])
+
+
+def counterfactuals(
+  coco: Coco, data: Mapping[str, Any], counts: collections.Counter
+) -> Iterator[Made]:
+  """Yields the counterfactuals of a dialogue, at most one per turn.
+
+  Args:
+    coco: how they are made.
+    data: decoded.
+    counts: updated: eligible turns, and their outcomes: ("kept", reason), ("source", name), ...
+  """
+  for turn in eligible_turns(data):
+    counts["eligible"] += 1
+    made = _counterfactual(coco, turn)
+    if isinstance(made, str):
+      counts["kept", made] += 1
+      continue
+    goal = made.line
+    counts["source", made.line["source"]] += 1
+    counts["slots_dropped"] += len(goal["dropped"])
+    counts["slots_changed"] += len(goal["changed"])
+    counts["slots_added"] += len(goal["added"])
+    counts["controls"] += made.control is not None
+    yield made
+
+
+def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
+  """Draws the goal of a turn, or returns why it has none."""
+  if not turn.data["utterance"].strip():
+    return "empty-turn"
+  rng = random.Random(f"{coco.seed}/{turn.id}")
+  goal = draw_goal(turn, coco.values, coco.combinations, coco.which, coco.rules, rng)
+  return "unchanged" if goal.is_original else goal
+
+
+def tried(
+  coco: Coco, turn: UserTurn, goal: Goal, goal_id: str
+) -> Iterator[tuple[str, NewWords | str, str]]:
+  """Yields (id, words, reason for rejection or "") of a generator's candidates for a goal."""
+  outlined = outlined_turn(turn, goal, coco.values.schema)
+  before = "" if goal.is_original else turn.data["utterance"]
+  seed = f"{coco.seed}/words"
+  for number, new in enumerate(coco.generate(turn, outlined, goal_id, seed)):
+    key = f"{goal_id}#{number}"
+    if isinstance(new, str):
+      yield key, new, new
+      return
+    yield key, new, rejected(new, goal, outlined, coco.known[goal.service], before)
+
+
+def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | str:
+  """Returns the first words that pass all filters, or why the last ones failed."""
+  reason = "no-candidate"
+  for key, new, failed in tried(coco, turn, goal, goal_id):
+    reason = failed
+    if not failed and coco.answers is not None:
+      answer = coco.answers.get(key)
+      if answer is None:
+        reason = "unclassified"
+      elif not coco_classifier.accepts(answer, goal, coco.strict):
+        reason = "classifier"
+    if not reason and isinstance(new, NewWords):
+      return new
+  return reason
+
+
+def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, new: NewWords) -> dict[str, Any] | None:
+  """Returns the turn with other words; None if its state has a value that was never said."""
+  found = worded_turn(outlined_turn(turn, goal, coco.values.schema), new)
+  free = {f["service"]: coco.values.schema[f["service"]].noncategorical_slots
+          for f in found["frames"]}  # fmt: skip
+  return found if turn.says_state(found, free) else None
+
+
+def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWords] | str:
+  """Returns the user's own words with other values, or why they are unsuitable."""
+  replaced = substituted(turn, goal, coco.values.schema)
+  if replaced is None:
+    return "unsaid"
+  outlined = outlined_turn(turn, replaced[0], coco.values.schema)
+  known, before = coco.known[goal.service], turn.data["utterance"]
+  return rejected(replaced[1], replaced[0], outlined, known, before) or replaced
+
+
+def _counterfactual(coco: Coco, turn: UserTurn) -> Made | str:
+  goal = goal_of(coco, turn)
+  if isinstance(goal, str):
+    return goal
+  new, source = _worded(coco, turn, goal, turn.id), coco.source
+  same: Mapping[str, Any] | None = None
+  if isinstance(new, NewWords):
+    control = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
+    if isinstance(control, NewWords):
+      same = _last_turn(coco, turn, turn.goal, control)
+  else:
+    replaced = _substitution(coco, turn, goal) if coco.plus else new
+    if isinstance(replaced, str):
+      return f"{new} ({SUBSTITUTION} {replaced})" if coco.plus else new
+    goal, new = replaced
+    source, same = SUBSTITUTION, turn.data  # the user's own words, nothing replaced
+  last = _last_turn(coco, turn, goal, new)
+  if last is None:
+    return "unsaid"
+  name = {"dialogue_id": turn.id, "of": turn.exchange.data["dialogue_id"], "turn": turn.number}
+  said = {"utterance": turn.data["utterance"]}
+  return Made(
+    turn,
+    cut_dialogue(turn, last),
+    same and cut_dialogue(turn, same),
+    {**name, "source": source, **goal.to_json(), **new.note, **said},
+    {**name, "source": source, **turn.goal.to_json(), **said},
+  )

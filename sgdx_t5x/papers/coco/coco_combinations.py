@@ -1,0 +1,188 @@
+"""Which slots users inform in one turn, counted in a corpus: combinations.json."""
+
+import collections
+import dataclasses
+import itertools
+import json
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import USER, decode_dialogues
+from sgdx_t5x.corpus.schema import Schema, Service
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json, read_input
+from sgdx_t5x.papers.checkdst.split import Split, annotation_of
+from sgdx_t5x.papers.simulator.variation import is_moment
+
+FORMAT = "sgdx-combinations/1"
+FREQ, NEUTRAL, RARE = "freq", "neutral", "rare"
+SHARES = {FREQ: (0.2, 2.0), NEUTRAL: (0.0, 2.0), RARE: (0.0, 0.05)}  # low, high (exclusive)
+_Pairs = collections.Counter[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Combinations:
+  """Which slots users inform together.
+
+  Attributes:
+    shares: service -> slot -> other slot -> share of the turns with the slot that have the other
+      one, too; all pairs of an intent.
+    earlier: service -> (slot, slot): days or times of which the first is not after the second.
+  """
+
+  shares: Mapping[str, Mapping[str, Mapping[str, float]]]
+  earlier: Mapping[str, tuple[tuple[str, str], ...]]
+
+  def allowed(self, which: str, service: str, slot: str, other: str) -> bool:
+    """Whether another slot may be added to a turn with a slot. Args: which, key of SHARES."""
+    share = self.shares.get(service, {}).get(slot, {}).get(other)
+    low, high = SHARES[which]
+    return share is not None and low <= share < high
+
+  def num_allowed(self, which: str) -> int:
+    """Number of ordered pairs of slots that are allowed."""
+    return sum(
+      self.allowed(which, service, slot, other)
+      for service, slots in self.shares.items()
+      for slot, others in slots.items()
+      for other in others
+    )
+
+  def text(self) -> str:
+    """Returns the text of combinations.json."""
+    data = {
+      "format": FORMAT,
+      "services": self.shares,
+      "earlier": {service: [list(pair) for pair in p] for service, p in self.earlier.items()},
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def count_combinations(split: Split) -> Combinations:
+  """Counts in train and, for services that its users never inform, in the split itself."""
+  corpus, schema = split.corpus, split.schema
+  tables: list[tuple[_Counts, _Counts]] = []
+  if split.name != "train" and "train" in corpus.splits:
+    tables.append(_count(_plain_dialogues(corpus, "train"), schema))
+  tables.append(_count(split.dialogues(), schema))
+  shares, earlier = {}, {}
+  for service in schema:
+    told, order = next((x for x in tables if x[0].get(service.name)), tables[-1])
+    shares[service.name] = _shares(service, told.get(service.name, {}))
+    pairs = order.get(service.name, {})
+    earlier[service.name] = tuple(
+      sorted((a, b) for (a, b), number in pairs.items() if number > pairs.get((b, a), 0))
+    )
+  return Combinations(
+    {name: pairs for name, pairs in shares.items() if pairs},
+    {name: pairs for name, pairs in earlier.items() if pairs},
+  )
+
+
+_Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, slot): turns with it
+
+
+def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
+  """Yields decoded dialogues without the checks of `Split`: train is large."""
+  for name in corpus.dialogue_files(split):
+    yield from decode_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}")
+
+
+def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Counts, _Counts]:
+  """Counts turns with two slots, and frames in which one day or time is not after another."""
+  told: _Counts = {}
+  order: _Counts = {}
+  for data in dialogues:
+    with annotation_of(data):
+      _count_dialogue(data, schema, told, order)
+  return told, order
+
+
+def _count_dialogue(data: Mapping[str, Any], schema: Schema, told: _Counts, order: _Counts) -> None:
+  for turn in data["turns"]:
+    for frame in turn["frames"]:
+      if frame["service"] not in schema or not (actions := frame.get("actions")):
+        continue
+      if turn["speaker"] == USER:
+        slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
+        if slots:
+          of_service = told.setdefault(frame["service"], collections.Counter())
+          of_service.update(itertools.product(slots, slots))
+      _count_order(order.setdefault(frame["service"], collections.Counter()), actions)
+
+
+def _count_order(order: _Pairs, actions: Iterable[Mapping[str, Any]]) -> None:
+  moments: dict[str, str] = {}
+  for action in actions:
+    values = action.get("canonical_values") or action.get("values") or []
+    if len(values) == 1 and is_moment(values[0]):
+      moments[action["slot"]] = values[0]
+  for a, b in itertools.permutations(moments, 2):
+    x, y = moments[a], moments[b]
+    if (":" in x) == (":" in y) and x <= y:
+      order[a, b] += 1
+
+
+def _shares(service: Service, told: Mapping[tuple[str, str], int]) -> dict[str, dict[str, float]]:
+  found: dict[str, dict[str, float]] = {}
+  for intent in service.intents:
+    slots = (*intent.required_slots, *intent.optional_slots)
+    for slot, other in itertools.permutations(slots, 2):
+      turns = told.get((slot, slot), 0)
+      share = told.get((slot, other), 0) / turns if turns else 0.0
+      found.setdefault(slot, {})[other] = round(share, 4)
+  return found
+
+
+def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
+  """Reads combinations.json, as written or with edited shares.
+
+  Raises:
+    SgdxError: no such file, a malformed one, or services and slots that the schema does not have.
+  """
+  text = read_input(path, "combinations.json written by `sgdx perturb --kind coco`")
+  expected = f"combinations.json of `sgdx perturb --kind coco`, format {FORMAT}, shares 0 to 1"
+  fix = "perturb without --combinations: the output includes a file to edit"
+  data = decode_json(text, str(path), expected, fix)
+  try:
+    if data["format"] != FORMAT:
+      raise TypeError(f"format {data['format']!r}")
+    shares = {
+      service: {a: {b: float(p) for b, p in bs.items()} for a, bs in slots.items()}
+      for service, slots in data["services"].items()
+    }
+    pairs = {service: [(a, b) for a, b in p] for service, p in data.get("earlier", {}).items()}
+  except (KeyError, TypeError, ValueError, AttributeError) as e:
+    raise SgdxError(f"{path}: {malformed(e)}", expected=expected, fix=fix) from None
+  for service, slots in shares.items():
+    if service not in schema:
+      raise SgdxError(
+        f"{path}: service {service!r}",
+        expected="services of the split's schema",
+        available=nearest(service, schema.names),
+        fix="correct the file, or pass the one for the same corpus and split",
+      )
+    known = schema[service].slot_index
+    for slot in {*slots, *(b for bs in slots.values() for b in bs)}:
+      if slot not in known:
+        raise SgdxError(
+          f"{path}: slot {slot!r} of service {service}",
+          expected="slots of the service",
+          available=nearest(slot, known),
+          fix="correct the file, or pass the one for the same corpus and split",
+        )
+  return Combinations(shares, {service: tuple(p) for service, p in pairs.items()})
+
+
+def check_allows(found: Combinations, which: str, origin: str) -> None:
+  """Refuses combinations that allow nothing to be added."""
+  if not found.num_allowed(which):
+    low, high = SHARES[which]
+    raise SgdxError(
+      f"{origin}: no pair of slots for --slots {which}",
+      expected=f"pairs with a share of {low} or more" + (f", below {high}" if high <= 1 else ""),
+      available=", ".join(f"{name} {found.num_allowed(name)} pairs" for name in SHARES),
+      fix="choose another --slots, edit the shares, or pass --p-add 0 to add nothing",
+    )

@@ -1,0 +1,282 @@
+"""A user turn with another goal: its acts and its state, for which an utterance is then found."""
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.papers.checkdst.answerable import is_said
+from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
+from sgdx_t5x.papers.coco.coco_combinations import Combinations
+from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
+from sgdx_t5x.papers.coco.coco_prompts import turn_id
+from sgdx_t5x.papers.coco.coco_values import Value, ValueSource
+
+INFORM = "INFORM"
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+  """What a turn is to inform.
+
+  Attributes:
+    frame: index of the turn's frame that informs it.
+    service: of that frame.
+    told: slot -> value, in the order of the acts; added slots come last.
+    changed: changed slots of `told` -> their old value.
+    dropped: dropped slots -> their old value.
+    added: slots of `told` that the user did not inform originally.
+  """
+
+  frame: int
+  service: str
+  told: Mapping[str, Value]
+  changed: Mapping[str, Value] = dataclasses.field(default_factory=dict)
+  dropped: Mapping[str, Value] = dataclasses.field(default_factory=dict)
+  added: frozenset[str] = frozenset()
+
+  @property
+  def is_original(self) -> bool:
+    """Whether it is what the user informed originally."""
+    return not (self.changed or self.dropped or self.added)
+
+  @property
+  def gone(self) -> list[Value]:
+    """Values that are no longer informed."""
+    return [*self.changed.values(), *self.dropped.values()]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the edit in the form of changes.jsonl."""
+    return {
+      "service": self.service,
+      "kept": sorted(self.told.keys() - self.changed.keys() - self.added),
+      "dropped": sorted(self.dropped),
+      "changed": {slot: [old.said, self.told[slot].said] for slot, old in self.changed.items()},
+      "added": {slot: self.told[slot].said for slot in self.told if slot in self.added},
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class UserTurn:
+  """A turn that informs something.
+
+  Attributes:
+    exchange: its dialogue.
+    number: of the turn.
+    goal: what it informs.
+    forms: values of the dialogue as said -> canonical ones.
+    carried: service -> slots whose value enters the state though neither side said it for this
+      service: only the wording of the turn refers to it ("there").
+  """
+
+  exchange: Exchange
+  number: int
+  goal: Goal
+  forms: Mapping[str, set[str]]
+  carried: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+
+  @property
+  def data(self) -> Mapping[str, Any]:
+    """The decoded turn."""
+    return self.exchange.data["turns"][self.number]
+
+  @property
+  def id(self) -> str:
+    """Its name: "1_00000.t04"."""
+    return turn_id(self.exchange.data["dialogue_id"], self.number)
+
+  @property
+  def heard(self) -> str:
+    """The system utterance before."""
+    return self.exchange.data["turns"][self.number - 1]["utterance"] if self.number else ""
+
+  def says_state(self, turn: Mapping[str, Any], free: Mapping[str, frozenset[str]]) -> bool:
+    """Whether all values of free slots in the states of a new version of the turn were said."""
+    turns = self.exchange.data["turns"][: self.number]
+    text = "\n".join([*(each["utterance"] for each in turns), turn["utterance"]])
+    return all(
+      value in text or value == DONTCARE
+      for frame in turn["frames"]
+      for slot, values in frame["state"]["slot_values"].items()
+      if slot in free.get(frame["service"], ())
+      for value in values
+    )
+
+  @property
+  def state_before(self) -> Mapping[str, Sequence[str]]:
+    """Slot values of its service before the turn."""
+    return self.exchange.states_before[self.number].get(self.goal.service, {})
+
+
+def original_goal(turn: Mapping[str, Any]) -> Goal | None:
+  """Returns what a turn informs; None if nothing, or in more than one frame."""
+  found = []
+  for i, frame in enumerate(turn["frames"]):
+    told = {
+      action["slot"]: Value((action.get("canonical_values") or action["values"])[0], said)
+      for action in frame.get("actions") or ()
+      if action["act"] == INFORM
+      for said in action["values"]
+    }
+    if told:
+      found.append(Goal(i, frame["service"], told))
+  return found[0] if len(found) == 1 else None
+
+
+def belief_of(turn: UserTurn, schema: Schema) -> Belief:
+  """Returns what determines how the goal of a turn can be changed."""
+  goal, service = turn.goal, schema[turn.goal.service]
+  heard = " ".join(turn.heard.lower().split())
+  state = turn.data["frames"][goal.frame]["state"]
+  addable: tuple[str, ...] = ()
+  if state["active_intent"] in service.intent_index:
+    intent = service.intents[service.intent_index[state["active_intent"]]]
+    accepted = {*intent.required_slots, *intent.optional_slots}
+    addable = tuple(slot.name for slot in service.slots if slot.name in accepted)
+  fixed = (s for s, value in goal.told.items() if DONTCARE in value or is_said(value.said, heard))
+  asked = (a["slot"] for a in turn.exchange.heard(turn.number) if a["act"] == "REQUEST")
+  held = frozenset((*state["slot_values"], *turn.state_before))
+  return Belief(tuple(goal.told), frozenset(fixed), frozenset(asked), held, addable)
+
+
+def draw_goal(
+  turn: UserTurn,
+  values: ValueSource,
+  combinations: Combinations,
+  which: str,
+  rules: Rules,
+  rng: random.Random,
+) -> Goal:
+  """Draws a counterfactual goal.
+
+  Args:
+    turn: whose goal is changed.
+    values: where values come from.
+    combinations, which: what may be added, see `Combinations.allowed`.
+    rules: how slots are chosen.
+    rng: random number generator.
+  """
+  goal, service = turn.goal, turn.goal.service
+
+  def allowed(slot: str, other: str) -> bool:
+    return combinations.allowed(which, service, slot, other)
+
+  choice = choose_slots(belief_of(turn, values.schema), allowed, rules, rng)
+  known, taken = _held(turn)
+  told: dict[str, Value] = {}
+  changed: dict[str, Value] = {}
+  for slot in choice.kept:
+    told[slot] = goal.told[slot]
+    if slot in choice.changed and (new := values.draw(service, slot, rng, taken, known)):
+      told[slot], changed[slot], known[slot] = new, goal.told[slot], new.canonical
+      taken |= {text.lower() for text in new}
+  added: list[str] = []
+  for slot in choice.added:
+    if new := values.draw(service, slot, rng, taken, known):
+      told[slot], known[slot] = new, new.canonical
+      taken |= {text.lower() for text in new}
+      added.append(slot)
+  dropped = {slot: goal.told[slot] for slot in choice.dropped}
+  return Goal(goal.frame, service, told, changed, dropped, frozenset(added))
+
+
+def _held(turn: UserTurn) -> tuple[dict[str, str], set[str]]:
+  """Returns slot -> canonical value, and all values in lower case, of the state after a turn."""
+  goal = turn.goal
+  state = turn.data["frames"][goal.frame]["state"]["slot_values"]
+  known = {s: min(turn.forms.get(values[0], values[:1])) for s, values in state.items() if values}
+  known |= {slot: value.canonical for slot, value in goal.told.items()}
+  taken = {text.lower() for values in state.values() for text in values}
+  taken |= {text.lower() for slot in known for text in (known[slot], *goal.told.get(slot, ()))}
+  return known, taken
+
+
+def outlined_turn(turn: UserTurn, goal: Goal, schema: Schema) -> dict[str, Any]:
+  """Returns a turn with the acts and the state of a goal; its utterance only lists the values.
+
+  It has the spans of what is to be said, so that paraphrase providers can find words for it.
+  """
+  frames = [{**frame} for frame in turn.data["frames"]]
+  frame = frames[goal.frame]
+  frame["actions"] = _acts(frame["actions"], goal)
+  frame["state"] = {**frame["state"], "slot_values": _state(frame, turn.state_before, goal, schema)}
+  text = ""
+  for frame in frames:
+    free, spans = schema[frame["service"]].noncategorical_slots, []
+    for action in frame["actions"]:
+      if action.get("slot") not in free or action["act"] in NAMED_ACTS:
+        continue
+      for value in action["values"]:
+        if value != DONTCARE:
+          start = len(text)
+          text += f"{value} | "
+          spans.append(
+            {"slot": action["slot"], "start": start, "exclusive_end": start + len(value)}
+          )
+    frame["slots"] = spans
+  return {**turn.data, "frames": frames, "utterance": text}
+
+
+def _acts(actions: Sequence[Mapping[str, Any]], goal: Goal) -> list[Mapping[str, Any]]:
+  found, last = [], 0
+  for action in actions:
+    slot = action.get("slot", "")
+    if action["act"] == INFORM:
+      if slot in goal.dropped:
+        continue
+      if slot in goal.changed:
+        action = _inform(slot, goal.told[slot])
+    found.append(action)
+    if action["act"] == INFORM:
+      last = len(found)
+  found[last:last] = [_inform(slot, goal.told[slot]) for slot in goal.told if slot in goal.added]
+  return found
+
+
+def _inform(slot: str, value: Value) -> dict[str, Any]:
+  return {
+    "act": INFORM, "canonical_values": [value.canonical], "slot": slot, "values": [value.said]
+  }  # fmt: skip
+
+
+def _state(
+  frame: Mapping[str, Any], before: Mapping[str, Sequence[str]], goal: Goal, schema: Schema
+) -> dict[str, list[str]]:
+  """The state after the turn: a dropped slot gets back its value from before the turn, if any."""
+  state = dict(frame["state"]["slot_values"])
+  free = schema[goal.service].noncategorical_slots
+  for slot in goal.dropped:
+    state.pop(slot, None)
+    if slot in before:
+      state[slot] = list(before[slot])
+  for slot in (*goal.changed, *goal.added):
+    value = goal.told[slot]
+    state[slot] = [value.said if slot in free else value.canonical]
+  return state
+
+
+def worded_turn(outlined: Mapping[str, Any], new: NewWords) -> dict[str, Any]:
+  """Returns an outlined turn with its words."""
+  frames = [
+    {
+      **frame,
+      "slots": [
+        {"slot": slot, "start": start, "exclusive_end": end}
+        for service, slot, start, end in sorted(new.spans, key=lambda span: span[2])
+        if service == frame["service"]
+      ],
+    }
+    for frame in outlined["frames"]
+  ]
+  return {**outlined, "frames": frames, "utterance": new.text}
+
+
+def cut_dialogue(turn: UserTurn, last: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a dialogue up to a user turn, with that turn replaced, under the turn's id."""
+  data = turn.exchange.data
+  turns = [*data["turns"][: turn.number], last]
+  found = {frame["service"] for each in turns for frame in each["frames"]}
+  services = [name for name in data["services"] if name in found]
+  return {**data, "dialogue_id": turn.id, "services": services, "turns": turns}

@@ -1,0 +1,174 @@
+"""Values of counterfactual goals: others of the split, invented ones, or a custom list."""
+
+import dataclasses
+import pathlib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst.entities import free_slots, kinds_of_slots
+from sgdx_t5x.papers.checkdst.lists import read_lists
+from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
+from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
+from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_moment
+
+IN, OUT, OUT_TEST, OUT_TRAIN = "in", "out", "out-test", "out-train"
+_FEWEST = 5  # values that a slot must have; else those of all slots of its kind are used
+_TRIES = 50
+
+
+class Value(NamedTuple):
+  """A value, as in the database and as the user says it."""
+
+  canonical: str
+  said: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueSource:
+  """Where the values of goals come from.
+
+  Attributes:
+    label: its name in the manifest.
+    schema: of the split.
+    draws: (service, free slot) -> function that draws a value and its other forms.
+    earlier: service -> pairs of slots, see `Combinations`.
+    fallbacks: free slots for which the split has too few values of the wanted kind.
+  """
+
+  label: str
+  schema: Schema
+  draws: Mapping[tuple[str, str], Draw]
+  earlier: Mapping[str, Sequence[tuple[str, str]]]
+  fallbacks: tuple[str, ...] = ()
+
+  def draw(
+    self,
+    service: str,
+    slot: str,
+    rng: random.Random,
+    taken: Iterable[str],
+    known: Mapping[str, str],
+  ) -> Value | None:
+    """Draws a value; None if none fits.
+
+    Args:
+      service, slot: of the schema.
+      rng: random number generator.
+      taken: strings in lower case that a free value may not be: those of the state and the goal.
+      known: slot -> canonical value of the state and the goal: a categorical slot gets another
+        value, and days and times keep their order.
+    """
+    found = self.schema[service].slots[self.schema[service].slot_index[slot]]
+    if found.is_categorical:
+      others = [v for v in found.possible_values if v not in (known.get(slot), DONTCARE)]
+      return Value(choice := rng.choice(others), choice) if others else None
+    for _ in range(_TRIES):
+      name, others = self.draws[service, slot](rng)
+      value = Value(name, rng.choice(_said(name, others)))
+      is_new = value.said.lower() not in taken and name.lower() not in taken
+      if is_new and self._in_order(service, slot, name, known):
+        return value
+    return None
+
+  def _in_order(self, service: str, slot: str, name: str, known: Mapping[str, str]) -> bool:
+    for first, last in self.earlier.get(service, ()):
+      before = name if first == slot else known.get(first)
+      after = name if last == slot else known.get(last)
+      if slot not in (first, last) or not before or not after:
+        continue
+      comparable = is_moment(before) and is_moment(after) and (":" in before) == (":" in after)
+      if comparable and before >= after:
+        return False
+    return True
+
+
+def _said(name: str, others: Sequence[str]) -> Sequence[str]:
+  """Ways to say a value that can replace any other value; "2019-03-05" is not one."""
+  ways = [*others] if is_moment(name) else [name, *others]
+  plain = [x for x in ways if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")]
+  return plain or ways or [name]
+
+
+def value_source(
+  values: str, split: Split, earlier: Mapping[str, Sequence[tuple[str, str]]]
+) -> ValueSource:
+  """Returns where values come from.
+
+  Args:
+    values: "in", those of the same slot in the split that train's states lack (all of the split, if
+      fewer than five); "out-test" or "out-train", invented ones, from two disjoint pools; "out",
+      the split's pool of these; or a JSON file {kind: [value, ...]}.
+    split: what is perturbed.
+    earlier: pairs of slots whose days and times keep their order.
+
+  Raises:
+    SgdxError: no such file, a kind without values, or values of train.
+  """
+  slots, kinds = free_slots(split.schema), kinds_of_slots(split.schema)
+  places = [(service, slot) for service, names in slots.items() for slot in sorted(names)]
+  label, fallbacks = values, []
+  if values == IN:
+    draws, fallbacks = _of_split(split, places, kinds)
+  elif values in (OUT, OUT_TEST, OUT_TRAIN):
+    if values == OUT:
+      label = OUT_TRAIN if split.name == "train" else OUT_TEST
+    held_out = label == OUT_TEST
+    draws = {place: _invented(kinds[place], held_out) for place in places}
+  else:
+    path = pathlib.Path(values)
+    lists, label = _read_values(path, {kinds[place] for place in places}, split), path.name
+    draws = {place: listed([(x, forms(x)[1:]) for x in lists[kinds[place]]]) for place in places}
+  return ValueSource(label, split.schema, draws, earlier, tuple(fallbacks))
+
+
+def _invented(kind: str, held_out: bool) -> Draw:
+  """Draws from one of two disjoint pools, even numbers and days, which the simulator shares."""
+  pool = ValuePool(VALUE_KINDS.get(kind, VALUE_KINDS["title"]))
+
+  def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
+    name = pool.draw(rng, held_out)
+    ways = forms(name)
+    return name, ways if is_moment(name) else ways[1:]
+
+  return draw
+
+
+def _of_split(
+  split: Split, places: Sequence[tuple[str, str]], kinds: Mapping[tuple[str, str], str]
+) -> tuple[dict[tuple[str, str], Draw], list[str]]:
+  keys = {place: ".".join(place) for place in kinds}
+  own = values_of_corpus(split, free_slots(split.schema), keys)
+  train = TrainValues(split.corpus)
+  is_train = split.name == "train" or not train.known
+  by_kind: dict[str, list[tuple[str, list[str]]]] = {}
+  for place in places:
+    by_kind.setdefault(kinds[place], []).extend(own.get(keys[place], ()))
+  draws, fallbacks = {}, []
+  for place in places:
+    found = own.get(keys[place], [])
+    unseen = [] if is_train else [(x, o) for x, o in found if not any(v in train for v in (x, *o))]
+    if len(unseen) < _FEWEST and not is_train:
+      fallbacks.append(keys[place])
+    chosen = next((x for x in (unseen, found, by_kind[kinds[place]]) if len(x) >= _FEWEST), found)
+    draws[place] = listed(chosen) if chosen else _invented(kinds[place], split.name != "train")
+  return draws, fallbacks
+
+
+def _read_values(path: pathlib.Path, kinds: set[str], split: Split) -> dict[str, list[str]]:
+  instead = f"{IN}, {OUT}, {OUT_TEST}, {OUT_TRAIN}"
+  data = read_lists(path, kinds, "values", instead, "the split's free slots")
+  train = TrainValues(split.corpus)
+  if split.name != "train" and train.known:
+    given = sorted({value for kind in kinds for value in data[kind]})
+    if seen := [value for value in given if value in train]:
+      raise SgdxError(
+        f"{path}: {len(seen)} of {len(given)} values occur in train states: {', '.join(seen[:6])}",
+        expected=f"values for {split.name} that do not occur in train",
+        fix=f"remove them, or use --values {IN}",
+      )
+  return data

@@ -1,0 +1,207 @@
+"""Where the words of a counterfactual come from: generators, a model, substitution."""
+
+import dataclasses
+import itertools
+import pathlib
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_lines, read_input
+from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
+from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.checkdst.texts import edited, moved, spans_of
+from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
+from sgdx_t5x.papers.simulator.surface import find_values
+
+TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
+GENERATORS = (TEMPLATES, EXCHANGE, FILE)
+_TRIES = 5  # draws of templates and of donors; the first that passes is used
+ORIGINAL_GOAL = "+ori"  # suffix of the id of a turn with its original goal
+# (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
+Generator = Callable[[UserTurn, Mapping[str, Any], str, str], Iterator[NewWords | str]]
+
+
+def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) -> Generator:
+  """Returns the function that generates words for a goal.
+
+  Args:
+    name: one of GENERATORS.
+    split: what is perturbed; "exchange" reads the turns whose words may be reused.
+    candidates: for "file": goal id -> utterances, best first.
+  """
+  if name == FILE:
+    return _from_candidates(candidates)
+  templates = pi_templates.provider(split) if name == TEMPLATES else None
+  exchanged = pi_exchange.provider(split) if name == EXCHANGE else None
+
+  def generate(
+    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
+  ) -> Iterator[NewWords | str]:
+    data = turn.exchange.data
+    turns = [*data["turns"][: turn.number], outlined]
+    exchange = Exchange({**data, "turns": turns}, turn.exchange.states_before)
+    for number in range(_TRIES):
+      rng = random.Random(f"{seed}/{goal_id}/{number}")
+      if templates:
+        yield templates(exchange, turn.number, rng, carried=turn.carried)
+      elif exchanged:
+        yield "carried" if turn.carried else exchanged(exchange, turn.number, rng)
+
+  return generate
+
+
+def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
+  def generate(
+    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
+  ) -> Iterator[NewWords | str]:
+    if turn.carried:
+      yield "carried"
+    elif not candidates.get(goal_id):
+      yield "no-candidate"
+    for text in candidates.get(goal_id, ()):
+      yield NewWords(text, tuple(_found_spans(text, outlined)))
+
+  return generate
+
+
+def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
+  """Finds the values of an outlined turn, longest first."""
+  wanted = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
+  places = find_values([outlined["utterance"][start:end] for *_, start, end in wanted], text)
+  for (service, slot, *_), place in zip(wanted, places, strict=True):
+    if place:
+      yield service, slot, *place
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+  """What a model answered.
+
+  Attributes:
+    texts: goal id -> utterances, best first.
+    inputs: id -> the model's input, where the file has it.
+  """
+
+  texts: Mapping[str, Sequence[str]]
+  inputs: Mapping[str, str]
+
+
+def read_candidates(path: str | pathlib.Path) -> Candidates:
+  """Reads {"id", "candidates": [...]} lines; "inputs" of the goals may be kept in them.
+
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: an answer, or all decodes
+  (`return_all_decodes`), which T5X lists best last.
+
+  Raises:
+    SgdxError: no such file, a malformed line, or a duplicate id.
+  """
+  path = pathlib.Path(path)
+  texts: dict[str, list[str]] = {}
+  inputs: dict[str, str] = {}
+  expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
+  for where, line in read_lines(path, expected):
+    found = line.get("candidates", predictions(line) or None)
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+      raise SgdxError(f"{where}: no candidates", expected=expected, fix="correct the file")
+    if line["id"] in texts:
+      raise SgdxError(
+        f"{where}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
+      )
+    texts[line["id"]] = found
+    if isinstance(line.get("inputs"), str):
+      inputs[line["id"]] = line["inputs"]
+  return Candidates(texts, inputs)
+
+
+def predictions(line: Mapping[str, Any]) -> list[Any]:
+  """Returns the predictions of `t5x.infer` in a line, best first; empty if the line has none."""
+  found = line.get("prediction", [])
+  return found[::-1] if isinstance(found, list) else [found]
+
+
+def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
+  """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
+  text = read_input(path, f"a file with lines {expected}")
+  for where, line in decode_lines(text, str(path), expected, "correct the file"):
+    if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
+      given = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
+      line = {**line, "id": given.get("id"), "inputs": given.get("inputs")}
+    if not isinstance(line, dict) or not isinstance(line.get("id"), str):
+      raise SgdxError(f"{where}: no id", expected=expected, fix="correct the file")
+    yield where, line
+
+
+def check_ids(
+  path: str, found: Mapping[str, Any], goals: Mapping[str, str], option: str = "--goals-out"
+) -> None:
+  """Refuses answers whose ids are not goals of this run.
+
+  Args:
+    path: of the answers, for messages.
+    found: id -> anything.
+    goals: id -> input.
+    option: that wrote what is answered.
+  """
+  if unknown := [key for key in found if key not in goals]:
+    raise SgdxError(
+      f"{path}: {len(unknown)} of {len(found)} ids are not goals of this run: {unknown[0]}",
+      expected=f"answers to the lines of {option}, for the same corpus, split and options",
+      available=nearest(unknown[0], goals),
+      fix=f"write the lines with {option}, and have a model answer those",
+    )
+
+
+def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str]) -> None:
+  """Refuses answers whose inputs are not those of the goals: another corpus, seed or option."""
+  for key, text in inputs.items():
+    if goals[key] != text:
+      raise SgdxError(
+        f"{path}: id {key} answers {text[:160]!r}",
+        expected=f"{goals[key][:160]!r}, the input for this corpus, seed and options",
+        fix="answer the lines of --goals-out (for a classifier, those of --classify-out)",
+      )
+
+
+def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWords] | None:
+  """Puts the changed values of a goal into the user's own words: CoCo's value substitution.
+
+  Free values are replaced by their spans, categorical ones if they are literally said once; other
+  slots keep their value, and none are dropped or added.
+
+  Returns:
+    The goal that is then informed, and the words; None if no value can be replaced.
+  """
+  text, free = turn.data["utterance"], schema[goal.service].noncategorical_slots
+  spans = sorted(spans_of(turn.data), key=lambda span: span[2])
+  edits: list[tuple[int, int, str]] = []
+  changed = {}
+  for slot, old in goal.changed.items():
+    new = goal.told[slot].said
+    own = [(a, b) for service, name, a, b in spans if (service, name) == (goal.service, slot)]
+    if slot not in free:
+      said = old.canonical.replace("_", " ")
+      places = re.finditer(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.IGNORECASE)
+      own = [
+        m.span() for m in places if not any(a < m.end() and m.start() < b for *_, a, b in spans)
+      ]
+      own = own if len(own) == 1 else []
+      new = new.replace("_", " ")
+    if own and DONTCARE not in old:
+      edits += [(a, b, new.lower() if slot not in free and text[a:b].islower() else new)
+                for a, b in own]  # fmt: skip
+      changed[slot] = old
+  edits.sort()
+  if not changed or any(b[0] < a[1] for a, b in itertools.pairwise(edits)):
+    return None
+  told = {s: goal.told[s] if s in changed else value for s, value in turn.goal.told.items()}
+  places = dict(zip(((a, b) for a, b, _ in edits), moved(edits), strict=True))
+  placed = []
+  for service, slot, a, b in spans:
+    shift = sum(len(t) - (y - x) for x, y, t in edits if y <= a)
+    placed.append((service, slot, *places.get((a, b), (a + shift, b + shift))))
+  return Goal(goal.frame, goal.service, told, changed), NewWords(edited(text, edits), placed)

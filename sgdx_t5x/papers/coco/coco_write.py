@@ -1,0 +1,230 @@
+"""Writes counterfactuals and their control: two corpora in the official layout, or nothing."""
+
+import collections
+import contextlib
+import csv
+import dataclasses
+import pathlib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, json_line
+from sgdx_t5x.files.locks import lock
+from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
+from sgdx_t5x.papers.checkdst.json_text import encode_on_lines
+from sgdx_t5x.papers.checkdst.manifest import SCORED_LAST, Manifest, manifest_text
+from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
+from sgdx_t5x.papers.checkdst.write import check_has_dialogues, checksum, copy_schemas, write_file
+from sgdx_t5x.papers.coco.coco import CONTROL_KIND, KIND, Coco, Made, counterfactuals
+from sgdx_t5x.signature import package_version
+
+CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
+COMBINATIONS = "{split}/combinations.json"
+
+
+@dataclasses.dataclass
+class _Set:
+  """One of the two corpora, while it is written."""
+
+  kind: str
+  folder: pathlib.Path
+  lines: list[Line] = dataclasses.field(default_factory=list)
+  frames: int = 0
+
+  def add(self, name: str, dialogues: Sequence[Mapping[str, Any]], lines: list[Line]) -> None:
+    write_file(self.folder / name, encode_on_lines(dialogues))
+    self.lines += lines
+    self.frames += sum(len(data["turns"][-1]["frames"]) for data in dialogues)
+
+
+def control_folder(out: str | pathlib.Path) -> pathlib.Path:
+  """Returns the folder of the control of a set, which is next to it."""
+  out = pathlib.Path(out).resolve()
+  return out.with_name(out.name + CONTROL_SUFFIX)
+
+
+def write_coco(
+  coco: Coco,
+  split: Split,
+  out: str | pathlib.Path,
+  on_dialogue: Callable[[int], None] = lambda done: None,
+  sheet: int = 0,
+) -> tuple[Manifest, list[Made]]:
+  """Writes the counterfactuals of a split to a folder, and their control to `control_folder`.
+
+  Each is a dialogue that ends with the turn that is scored, named after the turn: "1_00000.t04".
+
+  Args:
+    coco: how they are made.
+    split: of the original.
+    out: a folder that is new or empty, like the control's.
+    on_dialogue: called with the number of dialogues done.
+    sheet: the number of turns that `write_sheet` will need.
+
+  Returns:
+    The manifest of the counterfactuals, and those of them that have a control.
+
+  Raises:
+    SgdxError: a folder is not empty or cannot be written, or no turn has a counterfactual.
+      Nothing is left on disk then.
+    UsageError: there are fewer turns than `sheet`; likewise.
+  """
+  corpus, counts, files = split.corpus, collections.Counter(), {}
+  kept: list[Made] = []
+  with contextlib.ExitStack() as stack:
+    sets = [_opened(stack, *each) for each in ((KIND, out), (CONTROL_KIND, control_folder(out)))]
+    for name, raw, dialogues in split.files():
+      made: list[Made] = []
+      for data in dialogues:
+        with annotation_of(data):
+          made += counterfactuals(coco, data, counts)
+        counts["read"] += 1
+        on_dialogue(counts["read"])
+      both = [each for each in made if each.control]
+      sets[0].add(name, [each.dialogue for each in made], [each.line for each in made])
+      sets[1].add(name, [x.control for x in both if x.control], [x.control_line for x in both])
+      kept += both
+      files[name] = checksum(raw)
+    check_has_dialogues(corpus, split.name, counts["read"])
+    _check_any(counts, corpus, split.name)
+    _check_sheet(sheet, kept)
+    complete = corpus.is_complete(split.name, counts["read"])
+    manifests = [_finished(each, coco, split, counts, files, complete) for each in sets]
+    text = coco.combinations.text().encode()
+    write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
+  return manifests[0], kept
+
+
+def _opened(stack: contextlib.ExitStack, kind: str, out: str | pathlib.Path) -> _Set:
+  stack.enter_context(lock(out))
+  folder = stack.enter_context(atomic_folder(check_folder(out)))
+  folder.mkdir()
+  return _Set(kind, folder)
+
+
+def _finished(
+  found: _Set,
+  coco: Coco,
+  split: Split,
+  counts: collections.Counter,
+  files: Mapping[str, str],
+  complete: bool,
+) -> Manifest:
+  """Writes the schemas, the changes and the manifest of a set."""
+  copy_schemas(split.corpus, found.folder)
+  write_file(found.folder / changes_name(split.name), encode_lines(found.lines).encode())
+  turns = len(found.lines)
+  shown: dict[str, Any] = {
+    "dialogues": turns, "user_turns": turns, "turns_changed": turns,
+    "frames": found.frames, "frames_changed": found.frames,
+    "eligible": counts["eligible"], "generated": turns,
+    "source": reasons(counts, "source"), "kept": reasons(counts, "kept"),
+  }  # fmt: skip
+  if found.kind == KIND:
+    names = ("slots_dropped", "slots_changed", "slots_added")
+    shown |= {name: counts[name] for name in (*names, "controls")}
+    if coco.values.fallbacks:
+      shown["slots_with_few_values"] = len(coco.values.fallbacks)
+  manifest = Manifest(
+    kind=found.kind,
+    options=coco.options,
+    seed=coco.seed,
+    split=split.name,
+    of={"corpus": split.corpus.name, "checksum": split.corpus.checksum()},
+    counts=shown,
+    files=files,
+    complete=complete,
+    version=package_version(),
+    scored=SCORED_LAST,
+  )
+  write_file(
+    found.folder / PERTURBATION.format(split=split.name), manifest_text([manifest]).encode()
+  )
+  return manifest
+
+
+def reasons(counts: collections.Counter, what: str) -> dict[str, int]:
+  """Returns name -> number of the counts ("kept", name) or ("source", name), largest first."""
+  found = {k[1]: n for k, n in counts.items() if isinstance(k, tuple) and k[0] == what}
+  return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
+  if not reasons(counts, "source"):
+    why = ", ".join(f"{number:,} {reason}" for reason, number in reasons(counts, "kept").items())
+    raise SgdxError(
+      f"{corpus.origin}: no counterfactual for any of {counts['eligible']:,} turns of {split}",
+      expected="turns in which users inform slots (INFORM), and utterances for new goals",
+      available=why,
+      fix="choose other options: --generator, --slots, --values",
+    )
+
+
+def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> int:
+  """Writes JSON lines. Returns how many. Args: option, the one that named the file."""
+  number = 0
+  with atomic_write(path, option) as file:
+    for line in lines:
+      file.write(json_line(line))
+      number += 1
+  return number
+
+
+def _check_sheet(number: int, made: Sequence[Made]) -> None:
+  if number > len(made):
+    raise UsageError(
+      f"--sheet {number}",
+      expected=f"1 to {len(made)}: turns with both a counterfactual and a control",
+      fix="request fewer",
+    )
+
+
+def key_of(sheet: str) -> str:
+  """Returns the path of an annotation sheet's key."""
+  return f"{sheet}.key"
+
+
+def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
+  """Writes a blind annotation sheet (CSV), and its key beside it.
+
+  Each of the randomly drawn turns has three rows: the original, the control and the
+  counterfactual; all rows are shuffled. Annotators mark whether a person could have said it, and
+  whether it conveys the goal: 1 or 0 each.
+
+  Args:
+    path: the sheet.
+    made: counterfactuals with a control.
+    number: of turns, at most those.
+    seed: of the draw.
+
+  Returns:
+    Path of the key.
+  """
+  rng, rows = random.Random(f"{seed}/sheet"), []
+  for each in rng.sample(made, number):
+    turn = each.turn
+    told = {slot: value.said for slot, value in turn.goal.told.items()}
+    edit = each.line
+    new = {slot: said for slot, said in told.items() if slot not in edit["dropped"]}
+    new |= {slot: pair[1] for slot, pair in edit["changed"].items()} | edit["added"]
+    control = each.control or {}
+    rows += [
+      ("original", turn.id, turn.heard, turn.data["utterance"], told),
+      ("control", turn.id, turn.heard, control["turns"][-1]["utterance"], told),
+      ("counterfactual", turn.id, turn.heard, each.dialogue["turns"][-1]["utterance"], new),
+    ]
+  rng.shuffle(rows)
+  key = key_of(path)
+  sheet = [("row", "system", "user", "goal", "human_like", "correct")]
+  sheet += [
+    (str(i), heard, said, "; ".join(f"{slot} = {value}" for slot, value in goal.items()), "", "")
+    for i, (_, _, heard, said, goal) in enumerate(rows, start=1)
+  ]
+  names = [(str(i), what, name) for i, (what, name, *_) in enumerate(rows, start=1)]
+  for place, table in ((path, sheet), (key, [("row", "what", "turn"), *names])):
+    with atomic_write(place, "--sheet-out") as file:
+      csv.writer(file, lineterminator="\n").writerows(table)
+  return key

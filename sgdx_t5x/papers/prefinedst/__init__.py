@@ -1,0 +1,1 @@
+"""PrefineDST: pre-finetuning tasks before T5DST."""

@@ -1,0 +1,253 @@
+"""Texts of the pre-finetuning tasks: skills that a tracker needs, as text-to-text tasks.
+
+After PrefineDST (Cho et al., 2022, section 5), which trains a model on copying, paraphrase and
+coreference tasks before dialogue state tracking. Its public data sets are downloads; these tasks
+are built from SGD's own annotation, and show the schema, which its SGD task does not:
+
+  [USER] i need cash [SYSTEM] how much? [USER] fifty dollars [domain] Banks [slot] amount Amount of
+  money to withdraw Which words of the last turn say it?
+
+As there, each example asks in one of several wordings, selected by its id.
+"""
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, example_pick
+from sgdx_t5x.corpus.schema import NO_INTENT, Service
+from sgdx_t5x.papers.checkdst.ned import letters
+from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
+from sgdx_t5x.prompts.values import NONE
+from sgdx_t5x.spandst.turns import NONE as NOWHERE
+from sgdx_t5x.spandst.turns import SYSTEM_ACTS, Act, Gold, Known, States
+
+_STYLE = PromptStyle(values="absent")
+_SEED = 1  # for the letters of `copy_ned`; test sets use 0
+
+# Task -> five wordings of its question; PrefineDST asks for at least as many.
+WORDINGS: Mapping[str, Sequence[str]] = {
+  "intent": (
+    "Which intent is active?",
+    "What does the user want to do now?",
+    "Name the active intent.",
+    "Which of these intents does the user have?",
+    "The user's intent is",
+  ),
+  "requested": (
+    "Which slots does the user ask about?",
+    "What does the user want to know?",
+    "Name the requested slots.",
+    "Which of these slots are requested?",
+    "The user asks for",
+  ),
+  "next_action": (
+    "What does the system do next?",
+    "Name the system's next acts.",
+    "How should the system act?",
+    "Which acts follow?",
+    "The system will",
+  ),
+  "response": (
+    "What does the system say?",
+    "Put these acts into words.",
+    "How does the system say this?",
+    "Write the system's next turn.",
+    "The system says",
+  ),
+  "span": (
+    "Which words of the last turn say it?",
+    "Copy the value from the last turn.",
+    "What does the last turn say of this slot?",
+    "Repeat the words for this slot.",
+    "The last turn's value is",
+  ),
+  "same_meaning": (
+    "Do both users mean the same?",
+    "Is the second a paraphrase of the first?",
+    "Are these two turns equal in meaning?",
+    "Could one of them replace the other?",
+    "Same meaning, yes or no?",
+  ),
+  "refers": (
+    "Whose value does the user refer to?",
+    "Which earlier slot is meant?",
+    "From where is this value carried over?",
+    "Name the slot that this one takes its value from.",
+    "This slot's value comes from",
+  ),
+}
+
+
+class Text(NamedTuple):
+  """An example.
+
+  Attributes:
+    history: turns; the oldest are cut if the input is too long.
+    asked: what follows them, which is never cut.
+    target: the answer.
+    about: what distinguishes it from other examples of its id: a slot, an answer, or "".
+  """
+
+  history: str
+  asked: str
+  target: str
+  about: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+  """A user frame of the records.
+
+  Attributes:
+    services: of the split's schema, by position.
+    utterances: from the first turn, the user first.
+    known, states, gold: its input, the states before it, and its labels.
+    names: slots of each service that hold named entities, see `perturb.entities.entity_slots`.
+  """
+
+  services: Sequence[Service]
+  utterances: Sequence[str]
+  known: Known
+  states: States
+  gold: Gold
+  names: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+
+  @property
+  def service(self) -> Service:
+    """The frame's service."""
+    return self.services[self.known.service]
+
+
+Task = Callable[[Frame], Iterator[Text]]
+
+
+def wording(task: str, key: str) -> str:
+  """Returns a wording. Args: task, a key of `WORDINGS`; key, the id that selects it."""
+  return WORDINGS[task][example_pick(key) % len(WORDINGS[task])]
+
+
+def history(utterances: Sequence[str]) -> str:
+  """Returns turns in T5DST's form: "[USER] ... [SYSTEM] ...". Args: utterances, user first."""
+  turns = zip((USER, SYSTEM) * len(utterances), utterances, strict=False)
+  return " ".join(utterance_text(speaker, text, _STYLE) for speaker, text in turns)
+
+
+def intent(frame: Frame) -> Iterator[Text]:
+  """Yields history + intents of the schema -> the active intent, or NONE."""
+  shown = " ; ".join(f"{x.name}: {x.description}" for x in frame.service.intents)
+  asked = f"{_domain(frame.service)} [intents] {shown} {wording('intent', frame.known.frame_id)}"
+  active = frame.gold.intent
+  name = NO_INTENT if active == NOWHERE else frame.service.intents[active].name
+  yield Text(history(frame.utterances), asked, name)
+
+
+def requested(frame: Frame) -> Iterator[Text]:
+  """Yields history + slots of the schema -> the slots that the user asks about, or none."""
+  shown = ", ".join(slot.name for slot in frame.service.slots)
+  asked = f"{_domain(frame.service)} [slots] {shown} {wording('requested', frame.known.frame_id)}"
+  names = sorted(frame.service.slots[i].name for i in frame.gold.requested)
+  yield Text(history(frame.utterances), asked, ", ".join(names) or NONE)
+
+
+def next_action(frame: Frame) -> Iterator[Text]:
+  """Yields history + state -> acts of the system turn before this frame, once per turn.
+
+  Records are of user turns, so none contains a dialogue's last system turn.
+  """
+  if acts := _acts_before(frame):
+    asked = f"[state] {_state(frame)} {wording('next_action', frame.known.frame_id)}"
+    yield Text(history(frame.utterances[:-2]), asked, acts)
+
+
+def response(frame: Frame) -> Iterator[Text]:
+  """Yields history + acts -> the system's utterance before this frame, once per turn."""
+  if acts := _acts_before(frame):
+    asked = f"[ACTS] {acts} {wording('response', frame.known.frame_id)}"
+    yield Text(history(frame.utterances[:-2]), asked, frame.known.system.strip())
+
+
+def span(frame: Frame) -> Iterator[Text]:
+  """Yields the user's utterance + slot -> words that give its value, or "none"."""
+  found = {x.slot: frame.known.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
+  service, key = frame.service, frame.known.frame_id
+  unsaid = [
+    i for i in service.tracked_slots if i not in found and not service.slots[i].is_categorical
+  ]
+  for slot in (*found, *unsaid[example_pick(key) % len(unsaid) :][:1]) if unsaid else found:
+    yield _span_of(frame, frame.known.user, slot, found.get(slot, NONE))
+
+
+def copy_ned(frame: Frame) -> Iterator[Text]:
+  """Yields `span` examples of names with permuted letters: unseen words.
+
+  Changes utterances as `sgdx perturb --kind ned` does, with a seed other than its default. It
+  resembles the test set `ned`, so there are mixtures without it.
+  """
+  names = frame.names.get(frame.service.name, frozenset())
+  spans = sorted((x for x in frame.gold.spans if x.by_user), key=lambda x: x.start)
+  if any(a.end > b.start for a, b in itertools.pairwise(spans)):
+    return
+  text, last, found = "", 0, []
+  for x in spans:
+    words, slot = frame.known.user[x.start : x.end], frame.service.slots[x.slot].name
+    new = words
+    if slot in names:
+      new = letters(words, random.Random(f"{_SEED}/{frame.known.frame_id}/{words}"))
+      found.append((x.slot, new))
+    text += frame.known.user[last : x.start] + new
+    last = x.end
+  for slot, new in found:
+    yield _span_of(frame, text + frame.known.user[last:], slot, new)
+
+
+# Task name after "sgd_" -> function that yields a frame's examples, annotation that it needs.
+FRAME_TASKS: Mapping[str, tuple[Task, str]] = {
+  "intent": (intent, "acts"),
+  "requested": (requested, "acts"),
+  "next_action": (next_action, "acts"),
+  "response": (response, "acts"),
+  "span": (span, "spans"),
+  "copy_ned": (copy_ned, "spans"),
+}
+
+
+def _domain(service: Service) -> str:
+  return f"[domain] {base_name(service.name)}"
+
+
+def _span_of(frame: Frame, utterance: str, slot: int, value: str) -> Text:
+  shown = frame.service.slots[slot]
+  key = f"{frame.known.frame_id}/{shown.name}"
+  asked = f"{slot_text(frame.service, shown, _STYLE)} {wording('span', key)}"
+  return Text(utterance_text(USER, utterance, _STYLE), asked, value, shown.name)
+
+
+def _acts_before(frame: Frame) -> str:
+  """Returns the preceding system turn's acts; "" in later frames of the same user turn."""
+  if frame.known.service != frame.known.turn_services[0]:
+    return ""
+  acts = (act for act in frame.known.acts if act.turn == frame.known.turn - 1)
+  return " ; ".join(_act(frame.services[act.service], act) for act in acts)
+
+
+def _act(service: Service, act: Act) -> str:
+  name, values = SYSTEM_ACTS[act.act].lower(), ", ".join(act.values)
+  if act.slot == NOWHERE:
+    return name
+  if name == "offer_intent":
+    return f"{name} {service.intents[act.slot].name}"
+  return f"{name} {service.slots[act.slot].name}" + (f" = {values}" if values else "")
+
+
+def _state(frame: Frame) -> str:
+  """Returns the previous user turn's states, as PrefineDST's "domain slot value, ..."."""
+  last = max((state.turn for state in frame.states.values()), default=NOWHERE)
+  return ", ".join(
+    f"{base_name(frame.services[i].name)} {frame.services[i].slots[slot].name} {values[0]}"
+    for i, state in frame.states.items()
+    if state.turn == last
+    for slot, values in state.values.items()
+  ) or NONE  # fmt: skip

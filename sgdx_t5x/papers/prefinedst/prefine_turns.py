@@ -1,0 +1,122 @@
+"""Texts of the pre-finetuning tasks that look at whole dialogues: paraphrase and coreference.
+
+They need users' acts, which the records do not hold, so they are built from a corpus.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, example_pick, frame_id
+from sgdx_t5x.corpus.provenance import CARRIED, INFORMED, trace
+from sgdx_t5x.corpus.schema import DONTCARE, Service
+from sgdx_t5x.papers.checkdst import pi_exchange
+from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.prefinedst.prefine import Text, history, wording
+from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
+from sgdx_t5x.prompts.values import NONE
+from sgdx_t5x.records.turn_examples import turn_id
+
+_STYLE = PromptStyle(values="absent")
+_SEED = 1  # for the borrowed wordings; test sets use 0
+YES, NO = "yes", "no"
+Examples = Iterator[tuple[str, Text]]  # with their ids
+
+
+def same_meaning(corpus: Corpus, split: str) -> Examples:
+  """Yields two user turns -> yes or no.
+
+  Yes: another user's wording of the same acts, with this turn's values (`perturb --kind pi`). No:
+  another user's wording of all acts but one. Turns without a donor of such a wording are left out.
+  """
+  read = Split(corpus, split)
+  donors = pi_exchange.lenders(read)
+  for data in read.dialogues():
+    exchange = Exchange.of(data)
+    for number, turn in enumerate(data["turns"]):
+      if turn["speaker"] != USER:
+        continue
+      key = turn_id(data["dialogue_id"], number)
+      rng = random.Random(f"{_SEED}/{key}")
+      equal = pi_exchange.exchanged(read.schema, donors, exchange, number, rng)
+      for answer, new in ((YES, equal), (NO, _less(read, donors, exchange, number, rng))):
+        if isinstance(new, NewWords):
+          pair = (utterance_text(USER, text, _STYLE) for text in (turn["utterance"], new.text))
+          asked = f"{' '.join(pair)} {wording('same_meaning', f'{key}/{answer}')}"
+          yield key, Text("", asked, answer, answer)
+
+
+def _less(
+  split: Split,
+  donors: Mapping[tuple, list[pi_exchange.Donor]],
+  exchange: Exchange,
+  number: int,
+  rng: random.Random,
+) -> NewWords | None:
+  """Returns another user's wording of all but one of a turn's acts, or None if there is none."""
+  key = pi_exchange.signature(exchange, number, split.schema)
+  own = pi_exchange.cut(exchange.data, number)
+  if key is None or own is None:
+    return None
+  found = [donor for fewer in _one_act_less(key) for donor in donors.get(fewer, ())]
+  found = [donor for donor in found if donor.dialogue_id != own.dialogue_id]
+  turn = exchange.data["turns"][number]
+  return pi_exchange.filled(rng.choice(found), own, turn) if found else None
+
+
+def _one_act_less(key: tuple) -> Iterator[tuple]:
+  frames, *heard = key
+  for i, (service, acts, spans) in enumerate(frames):
+    for j, (_, slot, _) in enumerate(acts):
+      rest = acts[:j] + acts[j + 1 :]
+      if not rest:
+        continue
+      told = {other for _, other, _ in rest}
+      left = tuple(s for s in spans if s != slot or s in told)
+      yield (*frames[:i], (service, rest, left), *frames[i + 1 :]), *heard
+
+
+def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
+  """Yields history + slot -> the earlier slot whose value is meant, as "Hotels city"; or none.
+
+  For each value that a turn carries over from another service (`data.provenance`), and for one that
+  the user states although another service was talked about before.
+
+  Args:
+    dialogue: with users' acts.
+    services: of its schema, by name.
+  """
+  for turn, frame, origins in trace(dialogue):
+    name, state = frame_id(dialogue.dialogue_id, turn, frame.service), frame.state
+    others = any(f.service != frame.service for t in dialogue.turns[:turn] for f in t.frames)
+    new = {slot: x.source for slot, x in origins.items() if x.turn == turn}
+    told = sorted(s for s, source in new.items() if source == INFORMED)
+    chosen = told[example_pick(name) % len(told)] if told and others else None
+    for slot, source in new.items():
+      answer = NONE if slot == chosen else None
+      if source == CARRIED and state is not None:
+        answer = _source(dialogue, turn, frame.service, set(state.slot_values[slot]))
+      if answer is not None:
+        service = services[frame.service]
+        shown = slot_text(service, service.slots[service.slot_index[slot]], _STYLE)
+        asked = f"{shown} {wording('refers', f'{name}/{slot}')}"
+        said = [t.utterance for t in dialogue.turns[: turn + 1]]
+        yield name, Text(history(said), asked, answer, slot)
+
+
+def _source(dialogue: Dialogue, turn: int, service: str, forms: set[str]) -> str | None:
+  """Returns the slot of another service with one of these values: in a state, else in an act."""
+  frames = [f for t in reversed(dialogue.turns[: turn + 1]) for f in t.frames]
+  frames = [f for f in frames if f.service != service]
+  if forms == {DONTCARE}:
+    return None
+  for frame in frames:
+    for slot, values in frame.state.slot_values.items() if frame.state else ():
+      if not forms.isdisjoint(values):
+        return f"{base_name(frame.service)} {slot}"
+  for frame in frames:
+    for action in frame.actions or () if frame.state is None else ():
+      if not forms.isdisjoint((*action.get("values", ()), *action.get("canonical_values", ()))):
+        return f"{base_name(frame.service)} {action['slot']}"
+  return None

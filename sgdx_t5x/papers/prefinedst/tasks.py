@@ -1,0 +1,139 @@
+"""Pre-finetuning, after PrefineDST: tasks for skills that a tracker needs, and their mixtures."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.papers.checkdst.entities import entity_slots
+from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
+from sgdx_t5x.records import turn_examples
+from sgdx_t5x.records.frame_examples import flat_columns, records_of
+from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
+from sgdx_t5x.spandst.tracker_fields import read_frame
+from sgdx_t5x.tasks.registration import register, register_mixture
+from sgdx_t5x.tasks.texts import SPLITS, TurnSource, Vocabulary, register_texts
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+FORMAT = "prefine"  # in `sgdx ls tasks`
+_KEYS = ("id", "history", "inputs", "targets")
+
+
+def register_prefine_family(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:
+  """Registers the eleven pre-finetuning tasks and the mixtures `prefine` and `prefine_no_ned`.
+
+  Call it after `register_turn_tasks`, which registers two of them.
+
+  Args:
+    prefix: of their names, "" or "sample_".
+    data: "sample", or "full" for prepared records and the corpus that SGDX_CORPUS names.
+    vocabulary: a function of `vocabularies.py`, the same as in the gin file.
+  """
+  of_frames = [
+    _register_frames(f"{prefix}sgd_{task}", task, data, vocabulary) for task in prefine.FRAME_TASKS
+  ]
+  of_turns = [
+    _register_turns(f"{prefix}sgd_{task}", data, vocabulary, make)
+    for task, make in (("same_meaning", prefine_turns.same_meaning), ("refers", _refers))
+  ]
+  simulated = register(
+    f"{prefix}sim_t5dst_sgd", data=f"{prefix}sim", variants=["original"], vocabulary=vocabulary
+  )
+  known = [f"{prefix}sgd_user_turn", f"{prefix}sgd_turn_slots"]
+  tasks = [*of_frames, *of_turns, *known, simulated.name]
+  register_mixture(f"{prefix}prefine", tasks)
+  others = [name for name in tasks if name != f"{prefix}sgd_copy_ned"]
+  register_mixture(f"{prefix}prefine_no_ned", others)
+
+
+def _register_frames(name: str, task: str, data: str, vocabulary: Vocabulary) -> str:
+  make, needs = prefine.FRAME_TASKS[task]
+  source = RecordSource(data, name, "pre-finetuning", [needs])
+  schemas = VariantSchemas(RecordSchemas(source))
+  texts = functools.partial(_texts_of_records, schemas=schemas, make=make)
+  steps: list[Callable] = [source.batches, texts, tokenized]
+  return register_texts(name, data, FORMAT, source, steps, vocabulary).name
+
+
+def _register_turns(
+  name: str, data: str, vocabulary: Vocabulary, make: Callable[..., prefine_turns.Examples]
+) -> str:
+  def read(split: str) -> Iterator[turn_examples.Example]:
+    for key, text in make(turn_examples.corpus_of_tasks(data), SPLITS[split]):
+      yield _example(key, text)
+
+  source = TurnSource(read, tuple(SPLITS))
+  return register_texts(name, data, FORMAT, source, [tokenized], vocabulary).name
+
+
+def _refers(corpus, split: str) -> prefine_turns.Examples:
+  services = {service.name: service for service in corpus.schema(split)}
+  for dialogue in corpus.dialogues(split):
+    yield from prefine_turns.refers(dialogue, services)
+
+
+def _example(key: str, text: prefine.Text) -> turn_examples.Example:
+  name = f"{key}/{text.about}" if text.about else key
+  return {"id": name, "history": text.history, "inputs": text.asked, "targets": text.target}
+
+
+def _texts_of_records(
+  batches: tf.data.Dataset, *, schemas: VariantSchemas, make: prefine.Task
+) -> tf.data.Dataset:
+  """SeqIO preprocessor: batches of records -> examples of a frame task, as strings."""
+  split = split_of(batches)
+  if split is None:  # there are no records
+    return batches
+  schema = schemas.get(split)
+  services, names = schema.services, entity_slots(schema)
+
+  def columns(*arrays: np.ndarray) -> list[np.ndarray]:
+    examples = []
+    for record in records_of(arrays):
+      found = read_frame(record, services[record["service_index"]])
+      said = [text.decode() for text in record["utterances"]]
+      frame = prefine.Frame(services, said, *found, names=names)
+      examples += (_example(frame.known.frame_id, text) for text in make(frame))
+    return [np.array([x[key] for x in examples], object) for key in _KEYS]
+
+  @tf.autograph.experimental.do_not_convert
+  def make_all(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    made = tf.numpy_function(columns, flat_columns(batch), [tf.string] * len(_KEYS))
+    for column in made:
+      column.set_shape([None])
+    return dict(zip(_KEYS, made, strict=True))
+
+  return batches.map(make_all).prefetch(1).unbatch()
+
+
+def tokenized(
+  dataset: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+) -> tf.data.Dataset:
+  """SeqIO preprocessor: tokenizes texts; a history that is too long loses its oldest tokens.
+
+  Args:
+    dataset: of {id, history, inputs, targets}: `inputs` is what follows the history.
+    sequence_length: of the features.
+    output_features: with their vocabularies.
+  """
+  encode = {name: feature.vocabulary.encode_tf for name, feature in output_features.items()}
+  room = (sequence_length or {}).get("inputs")
+
+  def cut(x: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    before, asked = encode["inputs"](x["history"]), encode["inputs"](x["inputs"])
+    if room is not None:
+      kept = tf.maximum(room - 1 - tf.size(asked), 0)  # 1 is EOS
+      before = before[tf.maximum(tf.size(before) - kept, 0) :]
+    return {
+      "inputs": tf.concat([before, asked], 0),
+      "targets": encode["targets"](x["targets"]),
+      "inputs_pretokenized": tf.strings.strip(tf.strings.join([x["history"], x["inputs"]], " ")),
+      "targets_pretokenized": x["targets"],
+      "id_pretokenized": x["id"],
+    }
+
+  return dataset.map(cut)

@@ -1,0 +1,211 @@
+"""Examples of the SGD paper's baseline: the last two utterances, and rows of schema embeddings.
+
+Slots, values and intents are those of `encoder/README.md`, but each is a table row instead of an
+input position; targets and answers are the same.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
+from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, BaselineStyle
+from sgdx_t5x.spandst import answers, span_features
+from sgdx_t5x.spandst.span_features import Example
+from sgdx_t5x.spandst.span_text import PieceVocabulary
+from sgdx_t5x.spandst.spandst import Choice
+from sgdx_t5x.spandst.turns import Gold, Known, States
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+FEATURES = (
+  "inputs", "segments", "slots", "slot_context", "values", "value_slots", "intents", "targets",
+)  # fmt: skip
+LENGTHS = {
+  "inputs": 80, "segments": 80, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
+  "intents": 8, "targets": 196,
+}  # fmt: skip
+CORRUPTED = ("corrupt_1", "corrupt_2", "corrupt_3")  # those of the mixtures `..._corrupt`
+Pair = tuple[str, str]
+Row = Callable[[Pair], int]  # texts of an element -> row: `encoder.schema_table.SchemaTable.row`
+
+
+def intent_texts(service: Service, intent: Intent, style: BaselineStyle) -> Pair:
+  """Returns the two texts whose embedding stands for an intent."""
+  return service.description, _named(intent, style)
+
+
+def slot_texts(service: Service, slot: Slot, style: BaselineStyle) -> Pair:
+  """Returns the two texts whose embedding stands for a slot."""
+  return service.description, _named(slot, style)
+
+
+def value_texts(slot: Slot, value: str, style: BaselineStyle) -> Pair:
+  """Returns the two texts whose embedding stands for a possible value."""
+  return _named(slot, style), value
+
+
+def _named(one: Intent | Slot, style: BaselineStyle) -> str:
+  return f"{one.name} {one.description}" if style.names else one.description
+
+
+def element_texts(schema: Schema, style: BaselineStyle) -> Iterator[Pair]:
+  """Yields the texts of all elements of a schema that a frame's example can name."""
+  for service in schema:
+    yield from (intent_texts(service, intent, style) for intent in service.intents)
+    for slot in service.slots:
+      yield slot_texts(service, slot, style)
+      yield from (value_texts(slot, value, style) for value in slot.possible_values)
+
+
+def table_texts(
+  schemas: VariantSchemas,
+  splits: Iterable[str],
+  variants: Sequence[str] = (),
+  style: BaselineStyle | None = None,
+) -> tuple[Pair, ...]:
+  """Returns the texts of all elements that the tasks on a data set use, without duplicates.
+
+  Args:
+    schemas: of the data set.
+    splits: of the data set.
+    variants: as `VariantSchemas` names them, skipped in splits that lack them; defaults to all that
+      the registered tasks show.
+    style: of the input.
+  """
+  found: dict[Pair, None] = {}
+  for split in splits:
+    for variant in variants or (*schemas.names(split), *CORRUPTED):
+      if schemas.has(split, variant):
+        found |= dict.fromkeys(element_texts(schemas.get(split, variant), style or BaselineStyle()))
+  return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+  """A service as table rows: its slots, the values of tracked ones, its intents."""
+
+  slots: list[int]
+  context: list[int]
+  values: list[tuple[int, int, int]]  # number of the slot, position of the value, row
+  intents: list[int]
+
+
+class BaselineReader:
+  """Makes examples from the frames of a split in one variant; caches repeated parts."""
+
+  def __init__(
+    self,
+    variant: Schema,
+    vocabulary: PieceVocabulary,
+    row: Row,
+    style: BaselineStyle | None = None,
+    lengths: Mapping[str, int] | None = None,
+  ):
+    """Args: variant, the schema shown; vocabulary; row; style; lengths of features."""
+    self._services, self._vocabulary, self._row = variant.services, vocabulary, row
+    self._style = style or BaselineStyle()
+    self._lengths = {**LENGTHS, **(lengths or {})}
+    self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
+    self._rows = functools.lru_cache(maxsize=None)(self._service_rows)
+
+  def _service_rows(self, position: int) -> _Rows:
+    service, style = self._services[position], self._style
+    values = [
+      slot.possible_values if i in service.tracked_slots else ()
+      for i, slot in enumerate(service.slots)
+    ]
+    span_features.check_sizes(service.name, self._lengths, service.slots, values, service.intents)
+    context = [0] * len(service.slots)
+    for i in service.tracked_slots:
+      is_open = 0 if service.slots[i].is_categorical else answers.SPAN_OPEN
+      context[i] = answers.FILLABLE | is_open
+    return _Rows(
+      [self._row(slot_texts(service, slot, style)) for slot in service.slots],
+      context,
+      [
+        (number, i, self._row(value_texts(slot, value, style)))
+        for number, slot in enumerate(service.slots, start=1)
+        for i, value in enumerate(values[number - 1])
+      ],
+      [self._row(intent_texts(service, intent, style)) for intent in service.intents],
+    )
+
+  def example(self, known: Known, states: States) -> Example:
+    """Returns the example of a frame, without targets.
+
+    Args:
+      known: the frame.
+      states: not read: the baseline predicts what changes from the utterances alone.
+
+    Raises:
+      SgdxError: the service has more slots, values or intents than the features can hold, or the
+        table lacks one of them.
+    """
+    del states
+    rows, room = self._rows(known.service), self._lengths["inputs"] - 3
+    cut = [self._cut(text) for text in (known.system, known.user)]
+    shown = _shown(len(cut[0].ids), len(cut[1].ids), room, self._style.official)
+    system, user = (pieces.ids[part] for pieces, part in zip(cut, shown, strict=True))
+    cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
+    segments = [answers.SEPARATOR, *[answers.SYSTEM_UTTERANCE] * len(system), answers.SEPARATOR]
+    segments += [*[answers.USER_UTTERANCE] * len(user), answers.SEPARATOR]
+    features = {
+      "inputs": [cls, *system, sep, *user, sep],
+      "segments": segments,
+      "slots": rows.slots,
+      "slot_context": rows.context,
+      "values": [row for _, _, row in rows.values],
+      "value_slots": [number for number, _, _ in rows.values],
+      "intents": rows.intents,
+    }
+    places = [
+      (pieces.starts[part], pieces.ends[part]) for pieces, part in zip(cut, shown, strict=True)
+    ]
+    return Example(
+      features,
+      NOTHING_OFFERED,
+      range(len(rows.slots)),
+      [(number, value) for number, value, _ in rows.values],
+      range(len(rows.intents)),
+      (*places[0], 1),
+      (*places[1], len(system) + 2),
+    )
+
+
+def _shown(system: int, user: int, room: int, official: bool) -> tuple[slice, slice]:
+  """Returns the slices of utterances of `system` and `user` pieces that fit into `room`.
+
+  Beginnings are truncated, the system's first; in the released code the end of the longer one,
+  piece by piece, and the user's if they are equally long.
+  """
+  if not official:
+    over = max(system + user - room, 0)
+    before = min(system, over)
+    return slice(before, None), slice(over - before, None)
+  while system + user > room:
+    system, user = (system - 1, user) if system > user else (system, user - 1)
+  return slice(0, system), slice(0, user)
+
+
+def targets(
+  example: Example,
+  right: Mapping[int, Choice],
+  gold: Gold,
+  limit: int = LENGTHS["targets"],
+) -> list[int]:
+  """Returns the rows of `targets`, flattened, as `span_features.targets` does.
+
+  An active slot whose value is not found, or cut off, has the span (0, 0): [CLS].
+
+  Args:
+    example: of the frame.
+    right: from `baseline.right_answers`.
+    gold: labels of the frame.
+    limit: maximum length.
+  """
+  found = span_features.targets(example, {s: [one] for s, one in right.items()}, gold, limit)
+  there = {slot for slot, kind, *_ in answers.target_rows(found) if kind <= answers.MEMORY}
+  for number, slot in enumerate(example.slots, start=1):
+    if slot in right and number not in there:
+      found += (number, answers.SPAN, 0, 0)
+  return found[:limit]

@@ -1,0 +1,102 @@
+"""SeqIO tasks and mixtures of the SGD paper's zero-shot baseline.
+
+Their metrics cover single turns; `sgdx track` gives the joint goal accuracy of whole dialogues.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import seqio
+
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
+from sgdx_t5x.papers.sgd_baseline.baseline_examples import baseline_examples
+from sgdx_t5x.papers.sgd_baseline.baseline_features import FEATURES, table_texts
+from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
+from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
+from sgdx_t5x.tasks.registration import register_mixtures
+from sgdx_t5x.tasks.spandst import turn_accuracies
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+NAME = "baseline"
+TABLE = "SGDX_SCHEMA_EMBEDDINGS"  # environment variable
+
+
+def schema_embeddings() -> SchemaTable:
+  """The table of schema embeddings that SGDX_SCHEMA_EMBEDDINGS names.
+
+  Raises:
+    SgdxError: it is not set, or there is no such file.
+  """
+  path = os.environ.get(TABLE, "")
+  if not path:
+    raise SgdxError(
+      f"{TABLE} is not set",
+      expected="a table of schema embeddings, which the baseline reads instead of schemas",
+      fix="sgdx schema-embeddings --encoder FOLDER --corpus CORPUS --out FILE.npz; "
+      f"{TABLE}=FILE.npz python -m t5x.train ...",
+    )
+  return _read(path, os.stat(path).st_mtime_ns if os.path.isfile(path) else 0)
+
+
+@functools.lru_cache(maxsize=2)
+def _read(path: str, changed: int) -> SchemaTable:
+  del changed  # part of the cache key: a changed file is read again
+  return read_table(path)
+
+
+@functools.cache
+def sample_schema_embeddings() -> SchemaTable:
+  """The sample's schema elements, in all variants; their vectors are from a random encoder."""
+  corpus = open_corpus(SAMPLE)
+  texts = table_texts(VariantSchemas(corpus), corpus.splits)
+  return SchemaTable(texts, origin="the sample's table of schema embeddings")
+
+
+def register_baseline(
+  name: str,
+  *,
+  data: str,
+  variants: Sequence[str],
+  vocabulary: Callable[[], seqio.Vocabulary],
+  table: Callable[[], SchemaTable] = schema_embeddings,
+  style: BaselineStyle | None = None,
+  folders: Mapping[str, Any] | None = None,
+) -> seqio.Task:
+  """Registers a task of the baseline.
+
+  Args:
+    name, data, variants, vocabulary, folders: see `registration.register`.
+    table: returns the table of schema embeddings; gin must give the model the same one.
+    style: of the input and the labels.
+  """
+  return register_encoder_task(
+    name,
+    tracker="the SGD baseline",
+    format=NAME,
+    data=data,
+    variants=variants,
+    vocabulary=vocabulary,
+    features=FEATURES,
+    examples=baseline_examples,
+    metric=turn_accuracies,
+    folders=folders,
+    needs=("spans",),
+    style=style or BaselineStyle(),
+    table=table,
+  )
+
+
+def register_baseline_family(
+  prefix: str,
+  *,
+  data: str,
+  vocabulary: Callable[[], seqio.Vocabulary],
+  table: Callable[[], SchemaTable] = schema_embeddings,
+) -> None:
+  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
+  task = functools.partial(register_baseline, vocabulary=vocabulary, table=table)
+  register_mixtures(f"{prefix}{NAME}", data, task)

@@ -1,0 +1,75 @@
+"""Runs the SGD baseline on all turns' utterances at once; its updates then accumulate."""
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader, element_texts
+from sgdx_t5x.papers.sgd_baseline.schema_table import extended
+from sgdx_t5x.spandst.span_tracking import span_prediction
+from sgdx_t5x.spandst.turns import Known, user_turns
+from sgdx_t5x.spandst.walk import Prediction, Question
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.prompted import one_of
+from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
+
+
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "BaselineTracker":
+  """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
+  return BaselineTracker(LoadedModel(one_of(checkpoints), lengths))
+
+
+class BaselineTracker:
+  """See `protocol.Tracker`. Args: model, trained on tasks of the baseline."""
+
+  name = "the SGD baseline"
+  reads_acts = False
+  reads_gold = False
+
+  def __init__(self, model: LoadedModel):
+    self._model, self._style = model, model.task.how
+    self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
+    vectors = np.ascontiguousarray(model.model.module.table.vectors)
+    self._digest = hashlib.blake2b(vectors.view(np.uint8).data, digest_size=8).hexdigest()
+
+  @property
+  def settings(self) -> Mapping[str, str]:
+    """See `protocol.Tracker`."""
+    found = {**self._model.settings, "tracker": self.name, "schema_embeddings": self._digest}
+    return found | changes(self._style)
+
+  def check(self, shown: Shown) -> None:
+    """See `protocol.Tracker`."""
+    for position in range(len(shown.schema)):
+      self._reader(shown).example(Known("", 0, position, "", "", (), (position,)), {})
+
+  def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
+    """See `protocol.Tracker`."""
+    turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
+    reader = self._reader(shown)
+    examples = {one.frame_id: reader.example(one, {}) for turn in turns for one in turn}
+    answers = self._model.answer([example.features for example in examples.values()])
+    vectors = dict(zip(examples, answers, strict=True))
+
+    def predict(questions: Sequence[Question]) -> list[Prediction]:
+      asked = [(question, question.known.frame_id) for question in questions]
+      return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in asked]
+
+    yield from walked(dialogues, shown, predict)
+
+  def _make_reader(self, shown: Shown) -> BaselineReader:
+    """Returns the reader of a schema, adding its elements to the model's table."""
+    model = self._model.model
+    table, config = model.module.table, model.module.config
+    texts = list(element_texts(shown.schema, self._style))
+    longer = extended(table, texts, model.input_vocabulary, config)
+    if longer is not table:
+      model.module = model.module.clone(table=longer)
+      self._model.retrace()
+    return BaselineReader(
+      shown.schema, model.input_vocabulary, longer.row, self._style, self._model.lengths
+    )

@@ -1,0 +1,311 @@
+"""SGP-DST (Ruan et al. 2020, arXiv:2002.00181): its sub-models' labels, and how answers combine.
+
+Four models answer for a frame: which intent is active (intent); for each slot, its span, its option
+and whether it is requested (combine); whether the user accepts the value that the system gave it
+(copy), or that of another service's slot (cross). Labels come from the states, not from the user's
+acts. Labels and rules are pure functions, so that a ceiling can be computed.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from sgdx_t5x.corpus.schema import DONTCARE, Service
+from sgdx_t5x.spandst.turns import (
+  CONFIRM,
+  INFORM,
+  NONE,
+  OFFER,
+  OFFER_INTENT,
+  REQUEST,
+  Act,
+  Gold,
+  Known,
+  ServiceState,
+  Span,
+  States,
+)
+
+PARTS = ("intent", "combine", "copy", "cross")
+NULL, ANY = 0, 1  # options of every slot; 2 is its first possible value
+Place = tuple[int, int]  # positions of a service and of its slot
+Values = Mapping[int, tuple[str, ...]]  # position of a slot -> its values
+Pair = tuple[int, Place]  # a slot of the frame's service, and the slot whose value it may take
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+  """Thresholds above which an answer counts.
+
+  Attributes:
+    span: sum of the probabilities of first and last token.
+    option: probability of the option.
+    requested: probability that the user requests the slot.
+    copy: probability that the user accepts the system's value.
+    cross: probability that the value is that of the other slot.
+    user_spans: whether spans must lie in the user's utterance, as in the released code.
+  """
+
+  span: float = 1.0
+  option: float = 0.8
+  requested: float = 0.9
+  copy: float = 0.85
+  cross: float = 0.9
+  user_spans: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answers:
+  """The sub-models' answers for a frame, or their labels, whose scores are the maximum.
+
+  Attributes:
+    spans: position of a slot -> span, and the sum of the probabilities of its two ends.
+    options: position of a slot -> option, and its probability; `NULL`, which changes nothing, may
+      be left out.
+    requested: position of a slot -> probability that the user requests it.
+    copies: position of a slot -> probability that the user accepts the system's value.
+    crosses: pair of slots -> probability that the first takes the second's value.
+  """
+
+  spans: Mapping[int, tuple[Span, float]]
+  options: Mapping[int, tuple[int, float]]
+  requested: Mapping[int, float]
+  copies: Mapping[int, float]
+  crosses: Mapping[Pair, float]
+
+
+def offers(acts: Iterable[Act], inform: bool = False) -> dict[Place, tuple[str, ...]]:
+  """Returns the values that the system gave last, by service and slot.
+
+  Args:
+    acts: of the system, of which OFFER, CONFIRM, and REQUEST with one value count.
+    inform: whether INFORM counts too.
+  """
+  return {
+    (act.service, act.slot): act.values
+    for act in acts
+    if act.slot != NONE
+    and act.values
+    and (
+      act.act in (OFFER, CONFIRM)
+      or (act.act == REQUEST and len(act.values) == 1)
+      or (inform and act.act == INFORM)
+    )
+  }
+
+
+def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
+  """Returns values that other services' slots have had: in states, else given by the system."""
+  found = offers(known.acts, True)
+  for service, state in states.items():
+    found |= {(service, slot): values for slot, values in state.values.items()}
+  return {place: values for place, values in found.items() if place[0] != known.service}
+
+
+def right_answers(
+  service: Service, known: Known, gold: Gold, states: States, official: bool = False
+) -> Answers:
+  """Returns the gold answers for a frame, with scores of 1 (spans: 2).
+
+  A slot is new in a frame if it was not in the service's state, or shares no value with it. A new
+  value is a span if it is annotated in the user's utterance; an option if the slot is categorical
+  or the user does not care; else the system's value, else another service's.
+
+  Args:
+    service: the frame's, in the original schema.
+    known: the frame.
+    gold: its labels.
+    states: gold states of all services before the turn.
+    official: leave "dontcare" for free-text slots unlabelled, as in the released code.
+  """
+  before = own_values(known, states)
+  mine, others = offers(known.acts), history(known, states)
+  given = offers(known.acts, inform=True)
+  tagged = {span.slot: span for span in reversed(gold.spans) if span.by_user}
+  spans, options, copies, crosses = {}, {}, {}, {}
+  for slot, values in gold.values.items():
+    if _meet(values, before.get(slot, ())):
+      continue
+    one, offered = service.slots[slot], mine.get((known.service, slot), ())
+    if slot in tagged and not one.is_categorical:
+      spans[slot] = tagged[slot], 2.0
+    elif values[0] == DONTCARE and (one.is_categorical or not official):
+      options[slot] = ANY, 1.0
+    elif _meet(values, offered) and not (one.is_categorical and slot in before):
+      copies[slot] = 1.0  # filled slots are never copied to: options may still overwrite them
+    elif one.is_categorical:
+      if values[0] in one.possible_values:
+        options[slot] = 2 + one.possible_values.index(values[0]), 1.0
+    elif slot not in before and (known.service, slot) not in given:
+      pairs = {(slot, place): 1.0 for place, held in others.items() if _meet(values, held)}
+      crosses |= pairs
+  return Answers(spans, options, dict.fromkeys(gold.requested, 1.0), copies, crosses)
+
+
+def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
+  """Returns combine's gold answers for the system turn before a frame, from the system's acts.
+
+  Args:
+    service: the frame's, in the original schema.
+    known: the frame.
+    gold: of the frame, whose spans are also those of the system's utterance.
+  """
+  spans = {
+    span.slot: (span, 2.0)
+    for span in reversed(gold.spans)
+    if not span.by_user and not service.slots[span.slot].is_categorical
+  }
+  options, requested = {}, {}
+  for act in known.acts:
+    if act.turn != known.turn - 1 or act.service != known.service or act.slot == NONE:
+      continue
+    if act.act == OFFER_INTENT:  # its slot is the position of an intent
+      continue
+    possible = service.slots[act.slot].possible_values
+    if act.act == REQUEST and not act.values:
+      requested[act.slot] = 1.0
+    elif len(act.values) == 1 and act.values[0] in possible:
+      options[act.slot] = 2 + possible.index(act.values[0]), 1.0
+  return Answers(spans, options, requested, {}, {})
+
+
+def own_values(known: Known, states: States) -> Values:
+  """Returns the values of the frame's service before the turn."""
+  state = states.get(known.service)
+  return state.values if state else {}
+
+
+def intent_before(known: Known, states: States, official: bool = False) -> int:
+  """Returns the intent that was active before the turn.
+
+  Args:
+    known: the frame.
+    states: before the turn.
+    official: forget it after a turn of another service, as the released code does when tracking: it
+      only looks at the previous frame.
+  """
+  state: ServiceState | None = states.get(known.service)
+  if state is None or (official and state.turn < known.turn - 2):
+    return NONE
+  return state.intent
+
+
+def new_values(
+  service: Service,
+  known: Known,
+  states: States,
+  answers: Answers,
+  rules: Rules,
+  gold: States | None = None,
+) -> dict[int, tuple[str, ...]]:
+  """Returns the service's values after a frame.
+
+  Spans and options overwrite old values; then other services' values and the system's fill empty
+  slots. Slots that no intent requires or accepts are never filled.
+
+  Args:
+    service: the frame's, in the original schema.
+    known: the frame.
+    states: before the turn, of all services.
+    answers: of the sub-models.
+    rules: thresholds above which they count.
+    gold: gold states before the turn, which then determine which slots are empty and what other
+      services' slots hold (an oracle; the released pipeline reads gold for its inputs alone); None
+      uses predictions.
+  """
+  values = dict(own_values(known, states))
+  for slot, text in _texts(service, known, answers, rules).items():
+    values[slot] = (text,)
+  for slot, (option, score) in answers.options.items():
+    possible = (DONTCARE, *service.slots[slot].possible_values)
+    asked = answers.requested.get(slot, 0.0) > rules.requested
+    if score > rules.option and not asked and NULL < option <= len(possible):
+      values[slot] = (possible[option - 1],)
+  held, best = history(known, states if gold is None else gold), {}
+  for (slot, place), score in answers.crosses.items():
+    if place in held and score > max(rules.cross, best.get(slot, (0.0,))[0]):
+      best[slot] = score, place
+  filled = values if gold is None else own_values(known, gold)
+  taken = {slot: held[place] for slot, (_, place) in best.items() if slot not in filled}
+  mine = offers(known.acts)
+  for slot, score in answers.copies.items():
+    place = known.service, slot
+    if score > rules.copy and slot not in filled and place in mine:
+      taken.setdefault(slot, mine[place])
+  values |= taken
+  return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
+
+
+def _texts(service: Service, known: Known, answers: Answers, rules: Rules) -> dict[int, str]:
+  """Returns the texts of spans that count; of slots with the same text, the best-scoring one."""
+  found: dict[int, tuple[str, float]] = {}
+  for slot, (span, score) in answers.spans.items():
+    utterance = known.user if span.by_user else known.system
+    text = utterance[span.start : span.end].strip()
+    wrong_place = rules.user_spans and not span.by_user
+    if text and score > rules.span and not wrong_place and not service.slots[slot].is_categorical:
+      found[slot] = text, score
+  best: dict[str, float] = {}
+  for text, score in found.values():
+    best[text] = max(score, best.get(text, 0.0))
+  return {slot: text for slot, (text, score) in found.items() if score == best[text]}
+
+
+def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
+  """Whether two lists of alternatives share a value."""
+  return not set(values).isdisjoint(others)
+
+
+# --- which examples a model is trained on -------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+  """What fraction of a sub-model's examples an epoch uses.
+
+  Attributes:
+    positives: fraction of positive examples (with something to answer).
+    negatives: fraction of negative ones.
+    words: minimum number of words that a slot's name shares with that of a changed slot of the
+      frame for its negative example to be always kept; None keeps no extra ones.
+  """
+
+  positives: float = 1.0
+  negatives: float = 1.0
+  words: int | None = None
+
+
+# The released code's log says .02 for combine, but the code itself drops positives.
+SAMPLING = {
+  "meant": {
+    "intent": Sampling(),
+    "combine": Sampling(negatives=0.02, words=3),
+    "copy": Sampling(negatives=0.1, words=3),
+    "cross": Sampling(negatives=0.01, words=2),
+  }
+}
+# For small networks from random weights, which need to see more negatives.
+SAMPLING["mild"] = {
+  **SAMPLING["meant"],
+  "combine": Sampling(negatives=0.2, words=3),
+  "copy": Sampling(negatives=0.5, words=3),
+  "cross": Sampling(negatives=0.5, words=2),
+}
+SAMPLING["as_released"] = {**SAMPLING["meant"], "combine": Sampling(positives=0.3)}
+
+
+def share_kept(sampling: Sampling, positive: bool, name: str, changed: Iterable[str]) -> float:
+  """Returns the probability that an epoch uses an example.
+
+  Args:
+    sampling: of the sub-model.
+    positive: whether there is something to answer.
+    name: of the slot, words joined by "_".
+    changed: names of the frame's slots with something to answer.
+  """
+  if positive:
+    return sampling.positives
+  words = set(name.split("_"))
+  alike = sampling.words is not None and any(
+    len(words & set(other.split("_"))) >= sampling.words for other in changed
+  )
+  return 1.0 if alike else sampling.negatives

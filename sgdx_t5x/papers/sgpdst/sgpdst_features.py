@@ -1,0 +1,384 @@
+"""SGP-DST's examples: what each of its four sub-models reads of a frame.
+
+The released code pads the utterance to a fixed length inside the sequence. Here that padding is
+left out, but tokens keep the positions they have with it.
+"""
+
+import bisect
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+
+from sgdx_t5x.corpus.schema import Schema, Service, Slot
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
+from sgdx_t5x.papers.sgpdst.sgpdst import NULL, Answers, Pair, history, offers
+from sgdx_t5x.spandst.span_text import PieceVocabulary, readable
+from sgdx_t5x.spandst.turns import NONE, NOTIFY_SUCCESS, REQUEST, Known, Span, States
+
+FEATURES = ("inputs", "segments", "positions", "context", "targets")
+# Maximum pieces before the schema's texts, and in the whole input, in the released code.
+UTTERANCE = {"intent": 96, "combine": 72, "copy": 96, "cross": 96}
+INPUTS = {"intent": 196, "combine": 144, "copy": 160, "cross": 160}
+# Bits of `context` of combine; of copy and cross; and of intent, on the pieces of one option.
+GIVEN, ASKED = 2, 4
+ALWAYS, FILLED, REQUIRED, OPTIONAL, DONE = 1, 2, 4, 8, 16
+WAS_ACTIVE = 1
+_SHORTER = (None, 24, 16, 10, 6, 4)  # pieces per description if an input is too long
+_LEAST = 16  # pieces that the utterances always keep
+
+
+@dataclasses.dataclass(frozen=True)
+class SgpStyle:
+  """Switches of the input and of training.
+
+  Attributes:
+    official: reproduce apparent bugs of the released code: the attention mask shows the first
+      padding piece instead of the separator after the utterance, and intents are padded with
+      padding options; "dontcare" for free text has no label; "null" aside, spans count only in the
+      user's utterance; when tracking, the previous intent is forgotten after another service's
+      turn.
+    sampling: which examples an epoch uses: "meant", "mild" or "as_released", see
+      `sgpdst.SAMPLING`.
+    utterance: maximum pieces before the schema's texts; None means `UTTERANCE`.
+  """
+
+  official: bool = False
+  sampling: str = "meant"
+  utterance: int | None = None
+
+
+OFFICIAL = SgpStyle(official=True, sampling="as_released")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Example:
+  """What a sub-model reads.
+
+  Attributes:
+    features: all of `FEATURES` except `targets`.
+    pieces: position of each utterance piece in the input -> (by the user, start character, end
+      character (exclusive)).
+    null: position of "null"; 0 if there is none.
+  """
+
+  features: dict[str, list[int]]
+  pieces: Mapping[int, tuple[bool, int, int]]
+  null: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Said:
+  ids: list[int]
+  segments: list[int]
+  places: list[tuple[bool, int, int] | None]
+
+
+class SgpReader:
+  """Makes the examples of a sub-model for the frames of a split in one variant."""
+
+  def __init__(
+    self,
+    part: str,
+    variant: Schema,
+    vocabulary: PieceVocabulary,
+    style: SgpStyle | None = None,
+    length: int | None = None,
+  ):
+    """Reads a schema.
+
+    Args:
+      part: one of `sgpdst.PARTS`.
+      variant: the schema shown.
+      vocabulary: tokenizes texts.
+      style: of the input.
+      length: maximum pieces in an input; None means `INPUTS`.
+    """
+    self.style, self._part = style or SgpStyle(), part
+    self._services, self._vocabulary = variant.services, vocabulary
+    self._limit = self.style.utterance or UTTERANCE[part]
+    self._length = length or INPUTS[part]
+    self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
+    self._said = functools.lru_cache(maxsize=64)(self._say)
+    self._texts = functools.lru_cache(maxsize=None)(self._fitting)
+    null = self._cut("null").ids
+    self._null = null[0] if len(null) == 1 else vocabulary.marker(1)
+    most = max((len(service.intents) for service in variant.services), default=0)
+    self._most_intents = most if self.style.official else 0
+
+  # --- examples ----------------------------------------------------------------------------
+
+  def intent(self, known: Known, before: int, jumped: bool) -> Example:
+    """Returns the example of a frame for the intent model.
+
+    Args:
+      known: the frame.
+      before: position of the intent that was active, or NONE.
+      jumped: whether the turn's services differ from those of the previous user turn.
+    """
+    options = self._texts(known.service, None)[1]
+    active = before if before != NONE else len(self._services[known.service].intents)
+    head = [*self._cut("jump" if jumped else "keep").ids, self._vocabulary.eos_id]
+    example = self._example(known.system, known.user, head, [], ([], options), 0)
+    numbers = example.features["segments"]
+    example.features["context"] = [WAS_ACTIVE * (n == a.OPTION + active) for n in numbers]
+    return example
+
+  def combine(self, known: Known, slot: int) -> Example:
+    """Returns the example of a slot for the combine model."""
+    texts = self._texts(known.service, slot)
+    context = combine_context(known, slot)
+    return self._example(known.system, known.user, [], None, texts, context)
+
+  def combine_system(self, known: Known, slot: int) -> Example:
+    """Returns the combine model's example of a slot for the system turn before a frame."""
+    before = tuple(act for act in known.acts if act.turn < known.turn - 1)
+    context = combine_context(dataclasses.replace(known, acts=before, turn=known.turn - 1), slot)
+    return self._example(known.system, None, [], None, self._texts(known.service, slot), context)
+
+  def copy(self, known: Known, slot: int, filled: bool, intent: int) -> Example:
+    """Returns the copy model's example of a slot that the system gave a value.
+
+    Args:
+      known: the frame.
+      slot: position of the slot.
+      filled: whether the previous state has a value for it.
+      intent: position of the active intent of this frame, or NONE.
+    """
+    service = self._services[known.service]
+    context = ALWAYS | FILLED * filled | needed_by(service, slot, intent)
+    about = self._cut(f"api: {service.description.lower()}").ids[: self._limit - _LEAST - 1]
+    head = [*about, self._vocabulary.eos_id]
+    texts = self._texts(known.service, slot)
+    return self._example(known.system, known.user, head, [], texts, context)
+
+  def cross(self, known: Known, pair: Pair, filled: bool, intent: int) -> Example:
+    """Returns the cross model's example of a pair of slots; args as in `copy`, of the first."""
+    slot, (other, theirs) = pair
+    service = self._services[known.service]
+    done = any(act.act == NOTIFY_SUCCESS and act.service == other for act in known.acts)
+    context = ALWAYS | FILLED * filled | needed_by(service, slot, intent) | DONE * done
+    tail = [self._vocabulary.eos_id, *self._texts(known.service, slot)[0]]
+    texts = self._texts(other, theirs)
+    return self._example(known.system, known.user, [], tail, texts, context)
+
+  # --- their parts -------------------------------------------------------------------------
+
+  def _example(
+    self,
+    system: str,
+    user: str | None,
+    head: list[int],
+    tail: list[int] | None,
+    texts: tuple[list[int], list[list[int]]],
+    context: int,
+  ) -> Example:
+    """Builds an example: [CLS] head utterance tail [SEP] text [SEP] option [SEP] ...
+
+    Args:
+      system: what the system said.
+      user: what the user said; None for the system's utterance alone.
+      head: pieces before the utterances.
+      tail: pieces after them; None for "null".
+      texts: of the schema: pieces, and pieces of each option.
+      context: value for all pieces.
+    """
+    said, v = self._said(system, user), self._vocabulary
+    behind = [self._null] if tail is None else tail
+    room = self._limit - len(head) - len(behind)
+    if room < _LEAST:
+      raise self._too_long(f"{self._limit - room} pieces besides the utterances", self._limit)
+    cut = max(len(said.ids) - room, 0)
+    ids = [v.bos_id, *head, *said.ids[cut:], *behind]
+    segments = [a.FIRST] * (1 + len(head)) + said.segments[cut:]
+    pieces = {
+      1 + len(head) + i: place for i, place in enumerate(said.places[cut:]) if place is not None
+    }
+    null = len(ids) - 1 if tail is None else 0
+    segments += [a.NULL if tail is None else a.FIRST] * len(behind)
+    positions = list(range(len(ids)))
+    separator = a.FIRST
+    if self.style.official and self._part != "intent" and len(ids) <= self._limit:
+      ids.append(0)  # visible padding in place of the separator
+      segments.append(a.FIRST)
+      positions.append(len(positions))
+      separator = a.HIDDEN
+    second = [*texts[0], v.eos_id] if texts[0] else []
+    numbers = [a.SECOND] * len(second)
+    for number, option in enumerate(texts[1]):
+      second += [*option, v.eos_id]
+      numbers += [a.OPTION + number] * (len(option) + 1)
+    ids += [v.eos_id, *second]
+    segments += [separator, *numbers]
+    positions += range(1 + self._limit, 2 + self._limit + len(second))
+    features = {"inputs": ids, "segments": segments, "positions": positions}
+    return Example({**features, "context": [context] * len(ids)}, pieces, null)
+
+  def _say(self, system: str, user: str | None) -> _Said:
+    """Returns the pieces of the last utterances."""
+    said = _Said([], [], [])
+    spoken = ((False, "sys :", system), (True, "usr :", user))
+    for by_user, name, text in spoken if user is not None else ((False, "", system),):
+      ids = self._cut(name).ids
+      said.ids.extend(ids)
+      said.segments.extend([a.FIRST] * len(ids))
+      said.places.extend([None] * len(ids))
+      cut = self._cut(text or "")
+      said.ids.extend(cut.ids)
+      said.segments.extend([a.USER if by_user else a.SYSTEM] * len(cut.ids))
+      said.places.extend((by_user, *at) for at in zip(cut.starts, cut.ends, strict=True))
+    return said
+
+  def _fitting(self, position: int, slot: int | None) -> tuple[list[int], list[list[int]]]:
+    """Returns pieces of a slot, or of a service's intents, with descriptions cut to fit."""
+    service = self._services[position]
+    room = self._length - 2 - self._limit
+    if self._part == "cross":
+      room = min(room, self._limit - _LEAST)
+    for limit in _SHORTER:
+      text, options = self._shown(service, slot, limit)
+      length = (len(text) + 1 if text else 0) + sum(len(one) + 1 for one in options)
+      if length <= room:
+        break
+    what = "its intents" if slot is None else f"slot {service.slots[slot].name}"
+    if length > room:
+      raise self._too_long(f"service {service.name}: {what} takes {length} pieces", room)
+    if len(options) > a.MAX_OPTIONS:
+      raise SgdxError(
+        f"service {service.name}: {what} with {len(options)} options",
+        expected=f"at most {a.MAX_OPTIONS}, including 'null' and 'do not care'",
+        fix="remove some intents"
+        if slot is None
+        else "make the slot non-categorical, or remove some of its options"
+        if service.slots[slot].is_categorical
+        else "remove some of its possible values, which are only examples",
+      )
+    return text, options
+
+  def _shown(
+    self, service: Service, slot: int | None, limit: int | None
+  ) -> tuple[list[int], list[list[int]]]:
+    def cut(name: str, between: str, description: str) -> list[int]:
+      return [*self._cut(f"{name} {between}").ids, *self._cut(description).ids[:limit]]
+
+    if slot is None:
+      options = [
+        [*self._cut(one.description).ids[:limit], *self._cut(f"# {one.name}").ids]
+        for one in service.intents
+      ]
+      options.append(list(self._cut("none").ids))
+      padding = self._most_intents + 1 - len(options)
+      return [], options + [[0]] * max(padding, 0)
+    one: Slot = service.slots[slot]
+    if self._part == "copy":
+      return list(self._cut(one.description).ids[:limit]), []
+    text = cut(readable(one.name), "#", one.description)
+    if self._part == "cross":
+      return text, []
+    kind = "sort" if one.is_categorical else "tag"
+    options = ["null", "do not care", *one.possible_values]
+    return [*self._cut(f"{kind} #").ids, *text], [list(self._cut(o).ids) for o in options]
+
+  def _too_long(self, found: str, room: int) -> SgdxError:
+    return SgdxError(
+      found,
+      expected=f"at most {room} of {self._length} pieces for it: TASK_FEATURE_LENGTHS['inputs']",
+      fix="shorten the service's description, names and values, or raise it in gin, up to the "
+      "encoder's number of positions",
+    )
+
+
+def combine_context(known: Known, slot: int) -> int:
+  """Returns the bits of a slot: the system gave it a value before, or asks for it now."""
+  context = GIVEN if (known.service, slot) in offers(known.acts, inform=True) else 0
+  asks = any(
+    (act.service, act.slot, act.act) == (known.service, slot, REQUEST)
+    and act.turn == known.turn - 1
+    for act in known.acts
+  )
+  return context | ASKED * asks
+
+
+def needed_by(service: Service, slot: int, intent: int) -> int:
+  """Returns whether an intent requires or accepts a slot, as bits of `context`."""
+  if intent == NONE:
+    return 0
+  name, one = service.slots[slot].name, service.intents[intent]
+  return REQUIRED * (name in one.required_slots) | OPTIONAL * (name in one.optional_slots)
+
+
+def has_jumped(known: Known, states: States) -> bool:
+  """Whether a turn's services differ from those of the previous user turn."""
+  before = {service for service, state in states.items() if state.turn == known.turn - 2}
+  return bool(states) and before != set(known.turn_services)
+
+
+def copied_slots(known: Known) -> list[int]:
+  """Returns the slots of a frame that copy is asked about: those that the system gave a value."""
+  return sorted(slot for service, slot in offers(known.acts) if service == known.service)
+
+
+def given_slots(known: Known) -> set[int]:
+  """Returns the slots of a frame that the system gave any value, INFORM included."""
+  return {slot for service, slot in offers(known.acts, True) if service == known.service}
+
+
+def crossed_pairs(known: Known, states: States, slots: Iterable[int]) -> list[Pair]:
+  """Returns the pairs of slots that cross is asked about. Args: slots of the frame's service."""
+  others = sorted(history(known, states))
+  return [(slot, place) for slot in slots for place in others]
+
+
+def open_slots(service: Service, known: Known, held: Mapping[int, Sequence[str]]) -> list[int]:
+  """Returns the free-text slots that another service's value may fill: empty and not given.
+
+  Args:
+    service: the frame's.
+    known: the frame.
+    held: the service's values before the turn.
+  """
+  given = given_slots(known)
+  return [
+    slot
+    for slot in service.tracked_slots
+    if not service.slots[slot].is_categorical and slot not in held and slot not in given
+  ]
+
+
+# --- targets, and answers read ------------------------------------------------------------------
+
+
+def span_targets(example: Example, span: Span | None) -> tuple[int, int]:
+  """Returns positions of a span's first and last piece; of "null" if it is None or was cut off."""
+  if span is not None:
+    mine = [(at, *place[1:]) for at, place in example.pieces.items() if place[0] == span.by_user]
+    first = bisect.bisect_right([end for _, _, end in mine], span.start)
+    last = bisect.bisect_left([start for _, start, _ in mine], span.end) - 1
+    cut_off = not mine or mine[0][1] > span.start
+    if first <= last and not cut_off:
+      return mine[first][0], mine[last][0]
+  return example.null, example.null
+
+
+def slot_targets(example: Example, labels: Answers, slot: int) -> list[int]:
+  """Returns combine's targets: first and last piece, option from 1, is requested, has a span.
+
+  Args:
+    example: of the slot.
+    labels: `sgpdst.right_answers` of the frame.
+    slot: its position.
+  """
+  span = labels.spans[slot][0] if slot in labels.spans else None
+  number = labels.options[slot][0] if slot in labels.options else NULL
+  first, last = span_targets(example, span)
+  is_span = (first, last) != (example.null, example.null)
+  asked = a.YES if slot in labels.requested else a.NO
+  return [first, last, number + 1, asked, a.YES if is_span else a.NO]
+
+
+def read_span(example: Example, answer: a.SlotAnswer, slot: int) -> Span | None:
+  """Returns the span that an answer points to; None for "null" or a span across utterances."""
+  first, last = (example.pieces.get(at) for at in (answer.first, answer.last))
+  if first is None or last is None or first[0] != last[0]:
+    return None
+  return Span(slot, first[0], first[1], last[2])

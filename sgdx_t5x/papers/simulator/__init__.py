@@ -1,0 +1,1 @@
+"""The SGD paper's dialogue simulator (Rastogi et al. 2020, section 3); docs/papers/simulator.md."""

@@ -1,6 +1,0 @@
-"""Schemas as tools of language models: definitions, requests, and calls as states."""
-
-from sgdx_t5x.prompts.tools.delivery import ToolStyle
-from sgdx_t5x.prompts.tools.format import ToolCalls
-
-__all__ = ["ToolCalls", "ToolStyle"]

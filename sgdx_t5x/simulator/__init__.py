@@ -1,1 +1,0 @@
-"""The SGD paper's dialogue simulator (Rastogi et al. 2020, section 3); docs/simulate.md."""

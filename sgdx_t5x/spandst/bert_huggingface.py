@@ -1,0 +1,210 @@
+"""Hugging Face folders of BERT weights: config.json, safetensors and vocab.txt.
+
+Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have a prefix
+such as `bert.`, and old files call the parameters of a layer norm gamma and beta. Arrays that are
+not part of the encoder (a head, a buffer of positions) are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.progress import OnProgress, no_progress
+from sgdx_t5x.spandst import bert_layout
+from sgdx_t5x.t5 import hf_folder, hf_names, layout
+
+VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
+# Fixed in our network; a model with other values would compute something else.
+_FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+_SIZES = {  # field of BertSizes: key of config.json
+  "vocab_size": "vocab_size",
+  "emb_dim": "hidden_size",
+  "num_heads": "num_attention_heads",
+  "num_layers": "num_hidden_layers",
+  "mlp_dim": "intermediate_size",
+  "max_positions": "max_position_embeddings",
+  "num_types": "type_vocab_size",
+}
+FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
+_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+
+
+def read(
+  folder: pathlib.Path, config: Mapping[str, Any], on_progress: OnProgress = no_progress
+) -> layout.Weights:
+  """Reads a BERT; see `huggingface.read_huggingface`."""
+  sizes = sizes_of(config, folder / hf_folder.CONFIG)
+  network = _network(bert_layout.tensors(sizes))
+  arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
+  arrays = hf_names.without_aliases(arrays, network, str(folder), fixes={})
+  if "pooler.dense.weight" not in arrays:
+    sizes = dataclasses.replace(sizes, pooler=False)
+    notes.append("the model has no pooler: training initializes a new one")
+  table = bert_layout.tensors(sizes)
+  vocabulary = folder / VOCABULARY
+  if vocabulary.is_file():
+    check_vocabulary(vocabulary, sizes.vocab_size)
+  arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
+  return layout.Weights(sizes, arrays_by_path, notes=tuple(notes))
+
+
+def _network(table: Sequence[layout.Tensor]) -> hf_names.Network:
+  """Returns what the arrays of a BERT are called, today and in old files."""
+  aliases = {}
+  for tensor in table:
+    for old, new in _OLD_NAMES.items():
+      if tensor.hf.endswith(f"LayerNorm{new}"):
+        aliases[tensor.hf.removesuffix(new) + old] = tensor.hf
+  return hf_names.Network(
+    names=frozenset(tensor.hf for tensor in table),
+    aliases=aliases,
+    modules=("embeddings", "encoder", "pooler"),
+    prefix="bert.",
+  )
+
+
+def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertSizes:
+  """Returns the sizes in `config`, the config.json at `path`.
+
+  Raises:
+    SgdxError: lists all missing, invalid or unsupported settings.
+  """
+  problems = [
+    f"{key} is {config[key]!r}, not {value!r}"
+    for key, value in _FIXED.items()
+    if config.get(key) is not None and config[key] != value
+  ]
+  values: dict[str, Any] = {}
+  for field, key in _SIZES.items():
+    value = values[field] = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+      problems.append(f"{key} is {value!r}, not a positive integer")
+  if values["num_types"] == 1:
+    problems.append("type_vocab_size is 1, not at least 2, for the two parts of an input")
+  epsilon = config.get("layer_norm_eps", 1e-12)
+  if not isinstance(epsilon, float) or epsilon <= 0:
+    problems.append(f"layer_norm_eps is {epsilon!r}, not a positive number")
+  if not problems and values["emb_dim"] % values["num_heads"]:
+    problems.append("hidden_size is not a multiple of num_attention_heads")
+  if problems:
+    raise SgdxError(
+      f"{path}: " + "; ".join(problems),
+      expected="settings of a BERT encoder",
+      fix="use a model with these settings",
+    )
+  return bert_layout.BertSizes(**values, epsilon=epsilon)
+
+
+def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
+  """Raises SgdxError if a vocab.txt has more pieces than the embedding has rows."""
+  try:
+    pieces = len(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+  except UnicodeDecodeError as e:
+    raise SgdxError(
+      f"{path}: not UTF-8 (byte {e.start:,})",
+      expected="one piece per line, as in BERT's vocab.txt",
+      fix="download the tokenizer again",
+    ) from None
+  if pieces > vocab_size:
+    raise SgdxError(
+      f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
+      expected="the vocabulary that the encoder was trained with",
+      fix="download the model and its tokenizer again, from the same source",
+    )
+
+
+def write(
+  weights: layout.Weights,
+  folder: str | pathlib.Path,
+  config: Mapping[str, Any],
+  dtype: str = "float32",
+  vocabulary: str | pathlib.Path | None = None,
+  overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
+) -> pathlib.Path:
+  """Writes a folder that `transformers` reads with `BertModel.from_pretrained`.
+
+  Args:
+    weights: weights of a BERT.
+    folder: a new or empty folder.
+    config: config.json of the model that the weights come from; e.g. the number of heads cannot be
+      inferred from the arrays.
+    dtype: "float32" or "bfloat16".
+    vocabulary: vocab.txt to copy beside the weights, with a tokenizer_config.json that says whether
+      it is cased: the one beside it, or as its tokenizer.json says; or None.
+    overwrite: replace a folder that contains only such files.
+    on_progress: see `huggingface.read_huggingface`.
+
+  Returns:
+    The folder's absolute path.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_free(folder, overwrite, vocabulary)
+  content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
+  content.pop("torch_dtype", None)
+  written = {hf_folder.CONFIG: content}
+  if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
+    written[_TOKENIZER] = settings
+  hf_folder.write_folder(
+    folder,
+    bert_layout.tensors(weights.sizes),
+    weights,
+    dtype,
+    written,
+    (vocabulary, VOCABULARY),
+    on_progress,
+  )
+  return folder
+
+
+def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
+  """Returns the tokenizer's settings, with the casing if only its tokenizer.json says it."""
+  own, whole = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
+  fix = "correct it, or copy vocab.txt elsewhere"
+  settings = hf_folder.read_json(own, fix) if own.is_file() else {}
+  if "do_lower_case" not in settings and whole.is_file():
+    normalizer = hf_folder.read_json(whole, fix).get("normalizer")
+    if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
+      settings["do_lower_case"] = normalizer["lowercase"]
+  return settings
+
+
+def check_free(
+  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write; arguments as in `write`.
+
+  Raises:
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
+  """
+  return hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
+
+
+def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:
+  """Reads the config.json to export weights with.
+
+  Args:
+    path: the file, or its folder.
+    sizes: sizes of the weights.
+
+  Raises:
+    SgdxError: it does not describe these arrays.
+  """
+  path = pathlib.Path(path)
+  path = path / hf_folder.CONFIG if path.is_dir() else path
+  config = hf_folder.read_json(path, "pass the config.json of the model that training started from")
+  described = bert_layout.tensors(sizes_of(config, path))
+  layout.check(
+    {t.t5x: t.shape for t in described if sizes.pooler or "pooler" not in t.t5x},
+    {tensor.t5x: tensor.shape for tensor in bert_layout.tensors(sizes)},
+    "the checkpoint",
+    expected=f"the arrays that {path} describes",
+    fix="pass the config.json of the model that training started from",
+  )
+  return config

@@ -1,0 +1,127 @@
+"""Names and layouts of all arrays of a BERT, in T5X and in Hugging Face files.
+
+In T5X they are all under `encoder/`, where a tracker has its encoder; the tracker's heads are not
+among them. Matrices are transposed, as kernels are [in, out] in T5X.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.t5.layout import Tensor
+
+PREFIX = "encoder/"
+EMBEDDING = PREFIX + "token_embedder/embedding"
+_MARK = PREFIX + "embedding_layer_norm/scale"  # T5's encoder has no norm there
+
+
+@dataclasses.dataclass(frozen=True)
+class BertSizes:
+  """What determines the arrays of a BERT; fields as in `sgdx_t5x.spandst.encoder.BertConfig`.
+
+  Args:
+    num_heads: attention heads, which cannot be inferred from the arrays; 0 if not known.
+    epsilon: epsilon of layer norms, which cannot be inferred either.
+    pooler: whether there is a pooler.
+  """
+
+  vocab_size: int
+  emb_dim: int
+  num_heads: int
+  num_layers: int
+  mlp_dim: int
+  max_positions: int
+  num_types: int
+  epsilon: float = 1e-12
+  pooler: bool = True
+
+  def gin(self) -> dict[str, Any]:
+    """Returns the gin bindings of `encoder.BertConfig` for weights of these sizes."""
+    fields = dataclasses.asdict(self)
+    del fields["pooler"]
+    return fields
+
+
+def is_bert(names: Mapping[str, Any]) -> bool:
+  """Whether a checkpoint with these parameter names contains a BERT."""
+  return _MARK in names
+
+
+def tensors(sizes: BertSizes) -> list[Tensor]:
+  """Returns all arrays of a BERT of these sizes, embeddings first."""
+  width = sizes.emb_dim
+  table = [
+    Tensor(f"{PREFIX}{t5x}_embedder/embedding", f"embeddings.{hf}.weight", (rows, width), False)
+    for t5x, hf, rows in (
+      ("token", "word_embeddings", sizes.vocab_size),
+      ("position", "position_embeddings", sizes.max_positions),
+      ("type", "token_type_embeddings", sizes.num_types),
+    )
+  ]
+  table += _norm("embedding_layer_norm", "embeddings.LayerNorm", width)
+  for i in range(sizes.num_layers):
+    t5x, hf = f"layers_{i}", f"encoder.layer.{i}"
+    for name in ("query", "key", "value"):
+      table += _dense(f"{t5x}/{name}", f"{hf}.attention.self.{name}", width, width)
+    table += _dense(f"{t5x}/out", f"{hf}.attention.output.dense", width, width)
+    table += _norm(f"{t5x}/attention_layer_norm", f"{hf}.attention.output.LayerNorm", width)
+    table += _dense(f"{t5x}/wi", f"{hf}.intermediate.dense", width, sizes.mlp_dim)
+    table += _dense(f"{t5x}/wo", f"{hf}.output.dense", sizes.mlp_dim, width)
+    table += _norm(f"{t5x}/mlp_layer_norm", f"{hf}.output.LayerNorm", width)
+  if sizes.pooler:
+    table += _dense("pooler", "pooler.dense", width, width)
+  return table
+
+
+def _norm(t5x: str, hf: str, width: int) -> list[Tensor]:
+  return [
+    Tensor(f"{PREFIX}{t5x}/scale", f"{hf}.weight", (width,), False),
+    Tensor(f"{PREFIX}{t5x}/bias", f"{hf}.bias", (width,), False),
+  ]
+
+
+def _dense(t5x: str, hf: str, inputs: int, outputs: int) -> list[Tensor]:
+  return [
+    Tensor(f"{PREFIX}{t5x}/kernel", f"{hf}.weight", (inputs, outputs), True),
+    Tensor(f"{PREFIX}{t5x}/bias", f"{hf}.bias", (outputs,), False),
+  ]
+
+
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
+  """Infers the sizes from T5X's arrays, except heads and epsilon.
+
+  Args:
+    shapes: {T5X path: shape}.
+    origin: the checkpoint, for error messages.
+
+  Raises:
+    SgdxError: an array needed for a size is missing, or is not a matrix.
+  """
+
+  def shape(path: str) -> tuple[int, ...]:
+    found = shapes.get(PREFIX + path)
+    if found is None or len(found) != 2 or 0 in found:
+      what = "is missing" if found is None else f"has shape {list(found)}"
+      raise SgdxError(
+        f"{origin}: {PREFIX}{path} {what}",
+        expected="the parameters of sgdx_t5x.spandst's BERT",
+        available=nearest(PREFIX + path, shapes),
+        fix="export checkpoints of trackers with such an encoder, or of T5",
+      )
+    return found
+
+  vocab_size, emb_dim = shape("token_embedder/embedding")
+  layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
+  return BertSizes(
+    vocab_size=vocab_size,
+    emb_dim=emb_dim,
+    num_heads=0,
+    num_layers=len(layers),
+    mlp_dim=shape("layers_0/wi/kernel")[1],
+    max_positions=shape("position_embedder/embedding")[0],
+    num_types=shape("type_embedder/embedding")[0],
+    pooler=f"{PREFIX}pooler/kernel" in shapes,
+  )

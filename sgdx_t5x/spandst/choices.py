@@ -1,0 +1,82 @@
+"""What a span tracker can fill the slots of a frame with, besides spans and possible values."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sgdx_t5x.corpus.schema import DONTCARE
+from sgdx_t5x.spandst.turns import CONFIRM, INFORM, OFFER, Known, States
+
+MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
+_GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one
+_BOOLEANS = ("True", "False")  # meaningless without their slot
+
+
+class Held(NamedTuple):
+  """A value of another service's slot, which the user may mean for this service too.
+
+  Attributes:
+    turn: the latest at which it held.
+    service: position in the schema.
+    slot: position in that service.
+    values: alternatives, of which the first is shown.
+  """
+
+  turn: int
+  service: int
+  slot: int
+  values: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choices:
+  """What the dialogue offers for the slots of a frame.
+
+  Attributes:
+    system: position of a slot -> the value that the system gave last, and its turn.
+    memory: distinct values of other services, newest first.
+  """
+
+  system: Mapping[int, tuple[str, int]]
+  memory: tuple[Held, ...]
+
+
+def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choices:
+  """Returns the choices of a frame.
+
+  Args:
+    known: the frame.
+    states: of all services before this turn.
+    size: maximum length of `memory`.
+  """
+  given = {  # unpacked, which takes half the time of reading fields by name
+    (service, slot): (turn, values)
+    for turn, service, act, slot, values in known.acts
+    if act in _GIVING and len(values) == 1
+  }
+  system, held = {}, []
+  for (service, slot), (turn, values) in given.items():
+    if service == known.service:
+      system[slot] = (values[0], turn)
+    else:
+      held.append(Held(turn, service, slot, values))
+  held += (
+    Held(state.turn, service, slot, values)
+    for service, state in states.items()
+    if service != known.service
+    for slot, values in state.values.items()
+  )
+  return Choices(system, tuple(_newest(held, size)))
+
+
+def _newest(held: list[Held], size: int) -> Iterator[Held]:
+  seen = set()
+  for one in sorted(held, key=lambda x: (-x.turn, x.service, x.slot)):
+    if len(seen) == size:
+      return
+    text = one.values[0]
+    folded = text.casefold()
+    if text == DONTCARE or text in _BOOLEANS or folded in seen:
+      continue
+    seen.add(folded)
+    yield one

@@ -1,0 +1,65 @@
+"""Records -> SpanDST's examples, in tf.data: one per frame and variant."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.records.frame_examples import frame_examples
+from sgdx_t5x.records.source import split_of
+from sgdx_t5x.spandst.span_features import FEATURES, LENGTHS, SpanReader, targets
+from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.spandst.spandst import right_choices
+from sgdx_t5x.spandst.turns import Gold, Known, States
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+
+def span_examples(
+  batches: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+  *,
+  schemas: VariantSchemas,
+  variants: Sequence[str],
+  style: SpanStyle,
+) -> tf.data.Dataset:
+  """Turns batches of records into examples.
+
+  The state before a turn is the gold one; `trackers.span_tracking` is inference without it.
+  Slots, values and intents are in the schema's order, except for training.
+
+  Args:
+    batches: from `RecordSource.batches`, version 1.1.0.
+    sequence_length: feature lengths; missing ones default to `span_features.LENGTHS`.
+    output_features: the `inputs` vocabulary tokenizes the texts.
+    schemas: schemas of all variants.
+    variants: each record yields one example per variant.
+    style: of the input.
+
+  Returns:
+    Examples {each of `span_features.FEATURES`: int32 [any], example_id_pretokenized: string}, the
+    variants of a record one after the other. They fit the lengths.
+  """
+  split = split_of(batches)
+  if split is None:
+    return batches
+  original = schemas.get(split).services
+  vocabulary, lengths = output_features["inputs"].vocabulary, {**LENGTHS, **(sequence_length or {})}
+  readers = {v: SpanReader(schemas.get(split, v), vocabulary, style, lengths) for v in variants}
+  shuffled = style.shuffle and split == "train"
+
+  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, Any]]]:
+    service, own = original[known.service], states.get(known.service)
+    right = None
+    for variant, reader in readers.items():
+      name = str(ExampleId(variant, split, known.frame_id))
+      example = reader.example(known, states, name if shuffled else None)
+      if right is None:
+        before = own.values if own else {}
+        right = right_choices(service, known, gold, before, example.choices)
+      example.features["targets"] = targets(example, right, gold, lengths["targets"])
+      yield name, example.features
+
+  return frame_examples(batches, original, FEATURES, make)

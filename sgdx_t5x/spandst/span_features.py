@@ -1,0 +1,407 @@
+"""SpanDST's examples: frames and their context as the features of `encoder/README.md`.
+
+All features are sequences of integers, which are joined for many frames at once. Examples keep what
+each index refers to, so that answers can be decoded.
+"""
+
+import array
+import bisect
+import dataclasses
+import functools
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst import answers
+from sgdx_t5x.spandst.choices import Choices, frame_choices
+from sgdx_t5x.spandst.span_text import (
+  MEMORY,
+  PieceVocabulary,
+  ServicePieces,
+  SpanStyle,
+  readable,
+  service_pieces,
+)
+from sgdx_t5x.spandst.spandst import Choice
+from sgdx_t5x.spandst.turns import (
+  CONFIRM,
+  INFORM,
+  NONE,
+  NOTIFY_SUCCESS,
+  OFFER,
+  OFFER_INTENT,
+  REQUEST,
+  Gold,
+  Known,
+  States,
+)
+
+FEATURES = (
+  "inputs", "segments", "slots", "slot_context", "values", "value_slots", "memory", "intents",
+  "intent_context", "targets",
+)  # fmt: skip
+LENGTHS = {
+  "inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
+  "memory": 12, "intents": 8, "intent_context": 8, "targets": 256,
+}  # fmt: skip
+# Tracker-defined bits of `slot_context`, and those of `intent_context`.
+REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = (1 << n for n in range(5, 9))
+IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = (1 << n for n in range(9, 14))
+_ACT_BITS = {
+  REQUEST: REQUESTED_NOW,
+  OFFER: OFFERED_NOW,
+  CONFIRM: CONFIRMED_NOW,
+  INFORM: INFORMED_NOW,
+}
+WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
+_numbers = functools.partial(array.array, "i")
+_SEGMENT = {kind: _numbers([kind]) for kind in range(1, answers.OTHER_SERVICES + 1)}
+_SHORTER = (20, 12, 8, 5)  # pieces per description if an input is too long
+_ORDERS = 1_009  # of the parts of a service, from which a frame's is drawn
+_LEAST = 32  # pieces that the utterances always keep
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Example:
+  """A frame as a model reads it.
+
+  Attributes:
+    features: all of `FEATURES` except `targets`; the longest as arrays.
+    choices: what the dialogue offers for its slots.
+    slots: position of each slot shown.
+    values: (number of the slot, position of the value) of each value shown.
+    intents: position of each intent shown.
+    system: (start of each piece in characters, its end (exclusive), position of the first piece).
+    user: the same for the user's utterance.
+  """
+
+  features: dict[str, Any]
+  choices: Choices
+  slots: Sequence[int]
+  values: Sequence[tuple[int, int]]
+  intents: Sequence[int]
+  system: tuple[Sequence[int], Sequence[int], int]
+  user: tuple[Sequence[int], Sequence[int], int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Shown:
+  """A service as shown in an input: its pieces in order, and where in them each part begins."""
+
+  pieces: ServicePieces
+  ids: array.array
+  slots: Sequence[int]
+  values: Sequence[tuple[int, int]]
+  intents: Sequence[int]
+  at: Mapping[str, Sequence[int]]
+
+
+class SpanReader:
+  """Makes examples from the frames of a split in one variant; caches repeated parts."""
+
+  def __init__(
+    self,
+    variant: Schema,
+    vocabulary: PieceVocabulary,
+    style: SpanStyle | None = None,
+    lengths: Mapping[str, int] | None = None,
+  ):
+    """Args: variant, the schema shown; vocabulary; style; lengths of features, see `LENGTHS`."""
+    self._services, self._vocabulary = variant.services, vocabulary
+    self._style = style or SpanStyle()
+    self._lengths = {**LENGTHS, **(lengths or {})}
+    self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
+    self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
+    self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
+    self._shown = functools.lru_cache(maxsize=512)(self._in_order)
+
+  def _service_pieces(self, position: int, limit: int) -> ServicePieces:
+    service = self._services[position]
+    pieces = service_pieces(service, self._vocabulary, self._style, limit)
+    slots = [slot for slot in pieces.slots if slot]
+    check_sizes(service.name, self._lengths, slots, pieces.values, pieces.intents)
+    return pieces
+
+  def _slot_name(self, service: int, slot: int) -> list[int]:
+    name = readable(self._services[service].slots[slot].name)
+    return [self._vocabulary.marker(MEMORY), *self._cut(f"{name} :").ids]
+
+  def example(self, known: Known, states: States, shuffle: str | None = None) -> Example:
+    """Returns the example of a frame, without targets.
+
+    Args:
+      known: the frame.
+      states: of all services before its turn.
+      shuffle: seed text for the order of slots, values and intents; None keeps the schema's.
+
+    Raises:
+      SgdxError: the service does not fit into the input, even with the shortest descriptions.
+    """
+    system, user = self._cut(known.system), self._cut(known.user)
+    said = len(system.ids) + len(user.ids)
+    choices, memory, most, cut = self._fitting_choices(known, states, said)
+    before = min(len(system.ids), cut)
+    after = cut - before
+    draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
+    shown = self._shown(known.service, most, draw)
+    system_ids, user_ids = system.ids[before:], user.ids[after:]
+    cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
+    ids = _numbers((cls, *system_ids, sep, *user_ids, sep))
+    first_user = len(system_ids) + 2
+    spoken = len(ids)
+    segments = _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SYSTEM_UTTERANCE] * len(system_ids)
+    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.USER_UTTERANCE] * len(user_ids)
+    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SCHEMA] * len(shown.ids)
+    ids += shown.ids
+    at = {name: [spoken + i for i in places] for name, places in shown.at.items()}
+    at["memory"] = []
+    for one in memory:
+      at["memory"].append(len(ids))
+      ids.fromlist(one)
+    segments += _SEGMENT[answers.OTHER_SERVICES] * (len(ids) - len(segments))
+    slot_context, intent_context = self._context(known, states, choices, shown.pieces)
+    features = {
+      "inputs": ids,
+      "segments": segments,
+      **at,
+      "value_slots": [number for number, _ in shown.values],
+      "slot_context": [slot_context[slot] for slot in shown.slots],
+      "intent_context": [intent_context[intent] for intent in shown.intents],
+    }
+    return Example(
+      features,
+      choices,
+      shown.slots,
+      shown.values,
+      shown.intents,
+      (system.starts[before:], system.ends[before:], 1),
+      (user.starts[after:], user.ends[after:], first_user),
+    )
+
+  def _in_order(self, service: int, most: int, draw: int | None) -> _Shown:
+    """Returns a service with descriptions of at most `most` pieces, in the order of `draw`."""
+    pieces = self._pieces(service, most)
+    ids, values, intents = list(pieces.head), [], _order(len(pieces.intents), draw)
+    at: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
+    shown = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
+    slots = [shown[i] for i in _order(len(shown), draw)]
+    for number, slot in enumerate(slots, start=1):
+      at["slots"].append(len(ids))
+      ids += pieces.slots[slot]
+      for value in _order(len(pieces.values[slot]), draw):
+        at["values"].append(len(ids))
+        values.append((number, value))
+        ids += pieces.values[slot][value]
+    for intent in intents:
+      at["intents"].append(len(ids))
+      ids += pieces.intents[intent]
+    return _Shown(pieces, _numbers(ids), slots, values, intents, at)
+
+  def _fitting_choices(
+    self, known: Known, states: States, said: int
+  ) -> tuple[Choices, list[list[int]], int, int]:
+    """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
+
+    Of the utterances, of `said` pieces, at least 32 stay: the oldest values of other services make
+    room for these.
+    """
+    size = min(self._style.memory, self._lengths["memory"])
+    while True:
+      choices = frame_choices(known, states, size)
+      memory = [
+        self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
+        for held in choices.memory
+      ]
+      if fitting := self._fitting(known.service, said, sum(map(len, memory))):
+        return choices, memory, *fitting
+      if not memory:
+        raise self._too_long(known.service)
+      size = len(memory) - 1
+
+  def check(self, service: int) -> None:
+    """Raises SgdxError if a service leaves no room for utterances. Args: service, its position."""
+    if self._fitting(service, _LEAST, 0) is None:
+      raise self._too_long(service)
+
+  def _fitting(self, service: int, said: int, memory: int) -> tuple[int, int] | None:
+    """Returns how many pieces descriptions may have, and how many the utterances lose.
+
+    None if too few would be left of the utterances' `said` pieces, beside `memory` of other values.
+    """
+    for most in (self._style.description_tokens, *_SHORTER):
+      room = self._lengths["inputs"] - 3 - memory - self._pieces(service, most).length
+      if said <= room:
+        return most, 0
+    return None if room < min(said, _LEAST) else (most, said - room)
+
+  def _too_long(self, service: int) -> SgdxError:
+    limit, most = self._lengths["inputs"], _SHORTER[-1]
+    length = self._pieces(service, most).length + 3
+    return SgdxError(
+      f"service {self._services[service].name}: {length} pieces without the utterances, "
+      f"{_LEAST - limit + length} too many, even with names and descriptions cut to {most}",
+      expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
+      fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
+      "values"
+      + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
+    )
+
+  def _context(
+    self, known: Known, states: States, choices: Choices, pieces: ServicePieces
+  ) -> tuple[list[int], list[int]]:
+    """Returns the bits of all slots and of all intents."""
+    state = states.get(known.service)
+    held = state.values if state else {}
+    active = state.intent if state else NONE
+    bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
+    of_intents = [0] * len(pieces.required)
+    if active != NONE:
+      of_intents[active] |= WAS_ACTIVE
+    for slot in held:
+      if slot in pieces.tracked:
+        bits[slot] |= answers.CLEAR_OPEN
+    for slot, (value, _) in choices.system.items():
+      if slot in pieces.tracked:
+        bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in held.get(slot, ()) else 0)
+    done = 0
+    for turn, service, act, slot, _ in known.acts:
+      if service != known.service:
+        continue
+      if act == NOTIFY_SUCCESS:
+        done |= DONE_NOW if turn == known.turn - 1 else DONE_BEFORE
+      elif turn == known.turn - 1 and slot != NONE:
+        if act == OFFER_INTENT:
+          of_intents[slot] |= WAS_OFFERED
+        else:
+          bits[slot] |= _ACT_BITS.get(act, 0)
+    if done:
+      bits = [one | done for one in bits]
+      of_intents = [one | WAS_DONE for one in of_intents]
+    return bits, of_intents
+
+
+@functools.lru_cache(maxsize=4096)
+def _fixed_bits(pieces: ServicePieces, active: int, memory: bool) -> tuple[int, ...]:
+  """Returns the bits of all slots that most frames of a service share.
+
+  Args:
+    pieces: the service.
+    active: its active intent, or NONE.
+    memory: whether the frame has values of other services.
+  """
+  bits = [0] * len(pieces.slots)
+  for slot in pieces.tracked:
+    bits[slot] = answers.FILLABLE | (answers.MEMORY_OPEN if memory else 0)
+    if not pieces.values[slot]:
+      bits[slot] |= answers.SPAN_OPEN
+    if active != NONE:
+      bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
+      bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
+  return tuple(bits)
+
+
+def check_sizes(
+  service: str,
+  lengths: Mapping[str, int],
+  slots: Sequence[Any],
+  values: Sequence[Sequence[Any]],
+  intents: Sequence[Any],
+) -> None:
+  """Raises SgdxError if a service has more slots, values or intents than features can hold.
+
+  Args:
+    service: its name.
+    lengths: of the features.
+    slots: of the service.
+    values: of each slot.
+    intents: of the service.
+  """
+  sizes = {"slots": len(slots), "values": sum(map(len, values)), "intents": len(intents)}
+  for name, found in sizes.items():
+    if found > lengths[name]:
+      raise SgdxError(
+        f"service {service} has {found} {name}",
+        expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
+        fix="raise it in gin, together with the feature that must have the same length",
+      )
+
+
+@functools.lru_cache(maxsize=30_000)
+def _order(size: int, draw: int | None) -> tuple[int, ...]:
+  """Returns a permutation of `range(size)` with seed `draw`; the identity if that is None."""
+  numbers = range(size)
+  return tuple(numbers if draw is None else random.Random(draw).sample(numbers, size))
+
+
+def targets(
+  example: Example,
+  right: Mapping[int, Sequence[Choice]],
+  gold: Gold,
+  limit: int = LENGTHS["targets"],
+) -> list[int]:
+  """Returns the rows of `targets`, flattened.
+
+  Args:
+    example: of the frame.
+    right: position of a slot -> right answers, from `spandst.right_choices`.
+    gold: labels of the frame.
+    limit: maximum length; rows beyond it are dropped, further spans of a value first.
+  """
+  intents = {position: number for number, position in enumerate(example.intents, start=1)}
+  rows = []
+  if gold.intent == NONE:
+    rows.append((0, answers.INTENT, 0, 0))
+  elif gold.intent in intents:
+    rows.append((0, answers.INTENT, intents[gold.intent], 0))
+  asked, more = set(gold.requested), []
+  for number, slot in enumerate(example.slots, start=1):
+    if slot in asked:
+      rows.append((number, answers.REQUESTED, 0, 0))
+    found = right.get(slot, ())
+    if len(found) > 1 or (found and found[0].kind != answers.KEEP):
+      mine = [row for choice in found if (row := _row(example, number, choice))]
+      rows += mine[:2]
+      more += mine[2:]
+  rows += more
+  return [x for row in dict.fromkeys(rows) for x in row][: limit - limit % answers.ROW]
+
+
+def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, int] | None:
+  if choice.kind == answers.SPAN:
+    starts, ends, first = example.user if choice.number else example.system
+    begin = bisect.bisect_right(ends, choice.start)
+    end = bisect.bisect_left(starts, choice.end) - 1
+    if not starts or begin > end or starts[begin] >= choice.end:
+      return None  # cut off
+    is_first, is_last = begin == 0, end + 1 == len(ends)
+    if (is_first and starts[begin] > choice.start) or (is_last and ends[end] < choice.end):
+      return None  # a part of it is cut off
+    return number, answers.SPAN, first + begin, first + end
+  if choice.kind == answers.VALUE:
+    return number, answers.VALUE, example.values.index((number, choice.number)) + 1, 0
+  if choice.kind == answers.MEMORY:
+    return number, answers.MEMORY, choice.number + 1, 0
+  return number, choice.kind, 0, 0
+
+
+def read_choice(example: Example, answer: answers.SlotAnswer) -> Choice:
+  """Decodes an answer for a slot; KEEP if it points to nothing valid."""
+  if answer.kind == answers.SPAN:
+    for by_user, (starts, ends, first) in ((0, example.system), (1, example.user)):
+      if first <= answer.first <= answer.last < first + len(starts):
+        return Choice(
+          answers.SPAN, by_user, starts[answer.first - first], ends[answer.last - first]
+        )
+    return Choice(answers.KEEP)
+  if answer.kind == answers.VALUE:
+    if not 1 <= answer.first <= len(example.values):
+      return Choice(answers.KEEP)
+    return Choice(answers.VALUE, example.values[answer.first - 1][1])
+  if answer.kind == answers.MEMORY:
+    if not 1 <= answer.first <= len(example.choices.memory):
+      return Choice(answers.KEEP)
+    return Choice(answers.MEMORY, answer.first - 1)
+  return Choice(answer.kind)

@@ -1,0 +1,110 @@
+"""What SpanDST shows of a service, in pieces: its name, slots, values and intents."""
+
+import dataclasses
+import functools
+import re
+from typing import Any, Protocol
+
+from sgdx_t5x.corpus.schema import Service
+
+SERVICE, SLOT, VALUE, INTENT, MEMORY = range(1, 6)  # numbers of the markers
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class PieceVocabulary(Protocol):
+  """The interface required of a vocabulary: `encoder.vocabulary.WordPieceVocabulary`."""
+
+  @property
+  def bos_id(self) -> int:
+    """Id of [CLS]."""
+
+  @property
+  def eos_id(self) -> int:
+    """Id of [SEP]."""
+
+  def marker(self, number: int) -> int:
+    """Id of a piece that no text produces."""
+
+  def cut(self, text: str) -> Any:
+    """Pieces of a text: `ids`, `starts`, `ends`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanStyle:
+  """Switches of the input.
+
+  Attributes:
+    all_slots: also show slots that no intent takes: they are never filled, but may be requested.
+    intents: show the intents.
+    memory: maximum number of values of other services.
+    description_tokens: maximum pieces of a name and description.
+    shuffle: shuffle slots, values and intents in each training frame: SGD and all of its variants
+      share one order, which a model would memorize.
+  """
+
+  all_slots: bool = True
+  intents: bool = True
+  memory: int = 12
+  description_tokens: int = 30
+  shuffle: bool = True
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ServicePieces:
+  """A service of a variant in pieces, each part after its marker.
+
+  Attributes:
+    head: the service.
+    slots: its slots; empty for those that the style leaves out.
+    values: of each slot, its possible values; none for those.
+    intents: its intents.
+    tracked: positions of the slots that an intent takes.
+    required: of each intent, positions of its required slots.
+    optional: of each intent, positions of its optional slots.
+  """
+
+  head: list[int]
+  slots: list[list[int]]
+  values: list[list[list[int]]]
+  intents: list[list[int]]
+  tracked: frozenset[int]
+  required: list[frozenset[int]]
+  optional: list[frozenset[int]]
+
+  @functools.cached_property
+  def length(self) -> int:
+    """Total pieces of all parts."""
+    parts = [self.head, *self.slots, *self.intents, *(v for vs in self.values for v in vs)]
+    return sum(map(len, parts))
+
+
+def readable(name: str) -> str:
+  """Returns the words of a name: `FindBus` and `num_seats` are two each."""
+  return _CAMEL.sub(" ", name.replace("_", " "))
+
+
+def service_pieces(
+  service: Service, vocabulary: PieceVocabulary, style: SpanStyle, limit: int
+) -> ServicePieces:
+  """Returns a service in pieces. Args: limit, maximum pieces of a name and description."""
+
+  def marked(number: int, text: str) -> list[int]:
+    return [vocabulary.marker(number), *vocabulary.cut(text).ids[:limit]]
+
+  def described(number: int, one: Any, name: str) -> list[int]:
+    return marked(number, f"{readable(name)} : {one.description}")
+
+  index, tracked = service.slot_index, frozenset(service.tracked_slots)
+  # Slots that are not shown take no room.
+  shown = [
+    slot if style.all_slots or i in tracked else None for i, slot in enumerate(service.slots)
+  ]
+  return ServicePieces(
+    head=described(SERVICE, service, re.sub(r"_\d+$", "", service.name)),
+    slots=[described(SLOT, slot, slot.name) if slot else [] for slot in shown],
+    values=[[marked(VALUE, value) for value in slot.choices] if slot else [] for slot in shown],
+    intents=[described(INTENT, x, x.name) for x in service.intents] if style.intents else [],
+    tracked=tracked,
+    required=[frozenset(index[name] for name in x.required_slots) for x in service.intents],
+    optional=[frozenset(index[name] for name in x.optional_slots) for x in service.intents],
+  )

@@ -1,0 +1,135 @@
+"""Fields of records for trackers that read a frame with an encoder; since version 1.1.0.
+
+System acts, the states before the turn, and the spans of values in the last two utterances, all by
+position in the split's schema, so that variants need no extra data. Both writing and reading are
+here; `trackers.turns` says what the parts mean.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema, Service
+from sgdx_t5x.spandst.turns import (
+  NONE,
+  Act,
+  Gold,
+  Known,
+  ServiceState,
+  Span,
+  States,
+  add_act,
+  after_turn,
+  gold_turns,
+  user_turns,
+)
+
+# Columns of the rows of integers, which are stored flattened.
+ROWS = {
+  "turn_services": ("service",),  # of the frames of this turn
+  "acts": ("turn", "service", "act", "slot"),  # of the system, a row per value, or one if none
+  "frames": ("turn", "service", "intent"),  # user frames of earlier turns
+  "before": ("service", "slot"),  # gold values before the turn, of each service's last frame
+  "spans": ("slot", "by user", "start", "end"),  # of this service, in the last two utterances
+}
+TEXTS = ("act_values", "before_values")  # one per row of `acts` and of `before`
+FIELDS = (*ROWS, *TEXTS)
+
+
+def features() -> dict[str, tfds.features.Sequence]:
+  """Returns the features of the builder."""
+  numbers = {name: tfds.features.Sequence(np.int32) for name in ROWS}
+  return numbers | {name: tfds.features.Sequence(tfds.features.Text()) for name in TEXTS}
+
+
+def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, dict[str, list]]]:
+  """Yields (turn, fields) of all user frames of a dialogue, in their order."""
+  states: States = {}
+  frames: list[tuple[int, int, int]] = []
+  turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
+  for known, gold in turns:
+    for one, right in zip(known, gold, strict=True):
+      yield one.turn, _fields(one, right, states, frames)
+    new = {one.service: right.state(one.turn) for one, right in zip(known, gold, strict=True)}
+    states = after_turn(states, new)
+    frames += ((state.turn, service, state.intent) for service, state in new.items())
+
+
+def _fields(
+  known: Known, gold: Gold, states: States, frames: Sequence[tuple[int, int, int]]
+) -> dict[str, list]:
+  acts = [(act[:4], value) for act in known.acts for value in act.values or ("",)]
+  before = [
+    ((service, slot), value)
+    for service, state in states.items()
+    for slot, values in state.values.items()
+    for value in values
+  ]
+  return {
+    "turn_services": list(known.turn_services),
+    "acts": _flat(row for row, _ in acts),
+    "act_values": [value for _, value in acts],
+    "frames": _flat(frames),
+    "before": _flat(row for row, _ in before),
+    "before_values": [value for _, value in before],
+    "spans": _flat(map(int, span) for span in gold.spans),
+  }
+
+
+def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
+  return list(itertools.chain.from_iterable(rows))
+
+
+def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
+  return zip(*[iter(record[name])] * len(ROWS[name]), strict=True)
+
+
+def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, States, Gold]:
+  """Returns what a tracker may know about a record's frame, the states before it, and the gold.
+
+  Args:
+    record: of version 1.1.0; numbers as lists of int, texts as bytes.
+    service: the frame's, in the split's original schema.
+  """
+  utterances = record["utterances"]
+  turn = record["turn"]
+  known = Known(
+    record["frame_id"].decode(),
+    turn,
+    record["service_index"],
+    utterances[-2].decode() if turn else "",
+    utterances[-1].decode(),
+    _acts(record),
+    tuple(record["turn_services"]),
+  )
+  gold: dict[int, tuple[str, ...]] = {}
+  for slot, value in zip(record["gold_slot"], record["gold_value"], strict=True):
+    gold[slot] = (*gold.get(slot, ()), value.decode())
+  intent = service.intent_index.get(record["active_intent"].decode(), NONE)
+  requested = tuple(service.slot_index[name.decode()] for name in record["requested_slots"])
+  spans = tuple(Span(slot, bool(user), *at) for slot, user, *at in _rows(record, "spans"))
+  return known, _states(record), Gold(intent, requested, gold, spans)
+
+
+def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
+  acts: list[Act] = []
+  for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
+    turn, service, act, slot = row
+    add_act(acts, Act(turn, service, act, slot, (value.decode(),) if value else ()))
+  return tuple(acts)
+
+
+def _states(record: Mapping[str, Any]) -> dict[int, ServiceState]:
+  values: dict[int, dict[int, tuple[str, ...]]] = {}
+  for (service, slot), value in zip(_rows(record, "before"), record["before_values"], strict=True):
+    slots = values.setdefault(service, {})
+    slots[slot] = (*slots.get(slot, ()), value.decode())
+  last = {service: (turn, intent) for turn, service, intent in _rows(record, "frames")}
+  return {
+    service: ServiceState(turn, intent, values.get(service, {}))
+    for service, (turn, intent) in last.items()
+  }

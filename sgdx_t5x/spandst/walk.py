@@ -1,0 +1,70 @@
+"""Tracks dialogues turn by turn: what a tracker predicted is what it knows in the next turn.
+
+The same turn of many dialogues is predicted at once, so that a model gets full batches; frames of a
+turn do not see each other. Gold states are not used.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.spandst.turns import Known, ServiceState, States, after_turn, user_turns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+  """A frame, and the states that were predicted before its turn."""
+
+  known: Known
+  states: States
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prediction:
+  """A tracker's prediction for a frame.
+
+  Attributes:
+    intent: position of the active intent, or NONE.
+    requested: positions of the slots that the user requests.
+    values: position of a slot -> values.
+  """
+
+  intent: int
+  requested: tuple[int, ...]
+  values: Mapping[int, tuple[str, ...]]
+
+
+Predict = Callable[[Sequence[Question]], Sequence[Prediction]]
+
+
+def walk(
+  dialogues: Sequence[Dialogue], schema: Schema, predict: Predict
+) -> Iterator[dict[str, Prediction]]:
+  """Yields the predictions for all dialogues, one user turn at a time, from first to last.
+
+  Args:
+    dialogues: in the names of `schema`.
+    schema: of the split, the original one.
+    predict: a tracker; takes the frames of a turn of all dialogues, returns one prediction each.
+
+  Yields:
+    Frame id -> prediction; once per user turn of the longest dialogue.
+  """
+  turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]
+  states: list[States] = [{} for _ in dialogues]
+  for number in range(max(map(len, turns), default=0)):
+    asked = [
+      (i, Question(known, states[i]))
+      for i, frames in enumerate(turns)
+      if number < len(frames)
+      for known in frames[number]
+    ]
+    found = predict([question for _, question in asked])
+    new: dict[int, dict[int, ServiceState]] = {}
+    for (i, question), one in zip(asked, found, strict=True):
+      state = ServiceState(question.known.turn, one.intent, one.values)
+      new.setdefault(i, {})[question.known.service] = state
+    for i, frames in new.items():
+      states[i] = after_turn(states[i], frames)
+    yield {q.known.frame_id: one for (_, q), one in zip(asked, found, strict=True)}

@@ -1,0 +1,284 @@
+"""Hugging Face weight folders, independent of the network: config.json and safetensors."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
+from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
+from sgdx_t5x.t5 import hf_names, layout
+from sgdx_t5x.t5.safetensors_file import array_types, import_safetensors, read_safetensors
+
+CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
+
+
+def check_free(
+  folder: str | pathlib.Path,
+  overwrite: bool,
+  names: Sequence[str],
+  vocabulary: str | pathlib.Path | None,
+  kind: str,
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write.
+
+  Args:
+    folder: the folder.
+    overwrite: whether an earlier export may be replaced.
+    names: files of an export.
+    vocabulary: a file to copy into the folder, or None.
+    kind: what that file is, for messages.
+
+  Raises:
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
+  """
+  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
+    raise SgdxError(
+      f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
+      expected=f"the {kind} that the weights were trained with",
+      fix="correct the path, or omit --vocab",
+    )
+  return check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in names,
+    expected="a folder that is new or empty, or an earlier export to replace",
+  )
+
+
+def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:
+  """Reads config.json.
+
+  Args:
+    folder: the model's folder.
+    kinds: {supported model_type: description}.
+    example: name of a downloadable model, for error messages.
+
+  Raises:
+    SgdxError: config.json is missing, or is for another kind of model.
+  """
+  if not folder.is_dir():
+    raise SgdxError(
+      f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
+      expected=f"a folder with {CONFIG} and {ONE_FILE}",
+      fix=f"download the model there first: hf download {example} --local-dir DIR",
+    )
+  config = read_json(folder / CONFIG, "download or save the complete model, including this file")
+  kind = config.get("model_type")
+  if not isinstance(kind, str) or kind not in kinds:
+    raise SgdxError(
+      f"{folder / CONFIG}: model_type {quoted(kind)}",
+      expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
+      fix="import one of these; this package cannot run other models",
+    )
+  return config
+
+
+def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
+  """Reads a JSON object; `fix` is the fourth part of the error if it cannot be read."""
+  try:
+    content = decode_json(path.read_bytes(), str(path), "a JSON file", fix)
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror}", expected="a JSON file", available=listing(path.parent), fix=fix
+    ) from None
+  if not isinstance(content, dict):
+    raise SgdxError(
+      f"{path}: the top-level JSON value is {json_type(content)}",
+      expected="an object {...}",
+      fix=fix,
+    )
+  return content
+
+
+def listing(folder: pathlib.Path) -> str:
+  """Lists the first files of a folder, for error messages."""
+  names = sorted(path.name for path in folder.iterdir())
+  return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
+
+
+def read_arrays(
+  folder: pathlib.Path, network: hf_names.Network, on_progress: OnProgress
+) -> tuple[dict[str, np.ndarray], list[str]]:
+  """Returns {Hugging Face name or alias: float32 array} of a network, and notes on the files.
+
+  Args:
+    folder: the model's folder.
+    network: which of the arrays to read.
+    on_progress: called with (task, done, total, unit).
+
+  Raises:
+    SgdxError: a file is missing or damaged, or an array is of an unsupported type.
+  """
+  paths = _weight_files(folder)
+  types_by_file = {path: array_types(path) for path in paths}
+  types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
+  read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  arrays: dict[str, np.ndarray] = {}
+  on_bytes = counter(on_progress, "reading", sum(p.stat().st_size for p in paths), "MB", MEGABYTE)
+  for path, of_file in types_by_file.items():
+    stored = read_safetensors(path, [name for name in of_file if name in read], on_bytes)
+    arrays.update({read[name]: array for name, array in stored.items()})
+  if paths[0].name != ONE_FILE:
+    _check_index(folder, arrays, network)
+  notes = hf_names.left_out_note(left_out)
+  converted = ", ".join(sorted({types[name] for name in read} - {"F32"}))
+  if converted:
+    notes.append(f"{converted} arrays were converted to float32")
+  return arrays, notes
+
+
+def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
+  if (folder / ONE_FILE).exists():  # `transformers` prefers it too
+    return [folder / ONE_FILE]
+  if not (folder / INDEX).exists():
+    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    fix = f"complete the folder: hf download NAME --local-dir {folder}"
+    if others:
+      fix = (
+        "convert it on a machine with torch: T5ForConditionalGeneration (or BertModel)"
+        ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True), and copy the "
+        "vocabulary there, for a BERT vocab.txt and tokenizer_config.json"
+      )
+    raise SgdxError(
+      f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
+      expected=f"{ONE_FILE}, or {INDEX} and its shards",
+      available=listing(folder),
+      fix=fix,
+    )
+  names = sorted(set(_weight_map(folder).values()))
+  missing = [name for name in names if not (folder / name).is_file()]
+  if missing:
+    raise SgdxError(
+      f"{folder / INDEX}: {len(missing)} of the {len(names)} files it lists are missing: "
+      + ", ".join(missing[:4]),
+      expected="all shards next to their index",
+      available=listing(folder),
+      fix="download the missing shards",
+    )
+  return [folder / name for name in names]
+
+
+def _weight_map(folder: pathlib.Path) -> dict[str, str]:
+  fix = "download the index again"
+  weight_map = read_json(folder / INDEX, fix).get("weight_map")
+  # A shard's name must not point outside the folder.
+  if not (isinstance(weight_map, dict) and weight_map) or not all(
+    isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
+  ):
+    raise SgdxError(
+      f"{folder / INDEX}: no weight_map from arrays to files in this folder",
+      expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
+      fix=fix,
+    )
+  return weight_map
+
+
+def _check_index(
+  folder: pathlib.Path, arrays: Mapping[str, Any], network: hf_names.Network
+) -> None:
+  """Raises SgdxError if the index lists arrays of the network that are in no file.
+
+  An index may list an array under its aliases, which the files do not repeat (Flan-T5 XL), and
+  buffers that no file has.
+  """
+  available = {network.aliases.get(name, name) for name in arrays}
+  lost = []
+  for listed, name in hf_names.own_names(_weight_map(folder), network, str(folder / INDEX)).items():
+    name = network.aliases.get(name, name)
+    if name in network.names and name not in available:
+      lost.append(listed)
+  if lost:
+    raise SgdxError(
+      f"{folder / INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
+      expected="shards that contain the arrays of the index",
+      fix="download the index and all shards again",
+    )
+
+
+def by_path(
+  table: Sequence[layout.Tensor],
+  arrays: Mapping[str, np.ndarray],
+  folder: pathlib.Path,
+  notes: Sequence[str],
+) -> dict[str, np.ndarray]:
+  """Returns arrays by T5X name, transposed where the two layouts differ.
+
+  Args:
+    table: the expected arrays.
+    arrays: the arrays found, by Hugging Face name.
+    folder: their source, for error messages.
+    notes: on their source, likewise: what was left out may be what is missing.
+
+  Raises:
+    SgdxError: missing or unknown arrays, wrong shapes, or values that are not finite.
+  """
+  layout.check(
+    {tensor.hf: tensor.hf_shape for tensor in table},
+    {name: array.shape for name, array in arrays.items()},
+    str(folder),
+    expected=f"the {len(table)} arrays that {CONFIG} describes",
+    available="; ".join(notes),
+    fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
+  )
+  layout.check_finite(arrays, str(folder))
+  return {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+
+
+def write_folder(
+  folder: pathlib.Path,
+  table: Sequence[layout.Tensor],
+  weights: layout.Weights,
+  dtype: str,
+  written: Mapping[str, Mapping[str, Any]],
+  vocabulary: tuple[str | pathlib.Path | None, str],
+  on_progress: OnProgress,
+) -> None:
+  """Writes the arrays of a table, JSON files and a vocabulary, atomically.
+
+  Args:
+    folder: its absolute path.
+    table: which of the weights to write.
+    weights: weights by T5X name.
+    dtype: see `storage_type`.
+    written: name of a JSON file -> its content.
+    vocabulary: (file to copy, or None; its name in the folder).
+    on_progress: see `huggingface.read_huggingface`.
+  """
+  safetensors = import_safetensors()
+  kind, arrays = storage_type(dtype), {}
+  for t in table:
+    array = weights.arrays[t.t5x]
+    # Contiguous, since safetensors writes an array's memory, ignoring its strides.
+    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+  size = sum(array.nbytes for array in arrays.values())
+  with atomic_folder(folder) as temporary:
+    temporary.mkdir()
+    try:
+      on_progress("writing", 0, size // MEGABYTE, "MB")
+      safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
+    except safetensors.SafetensorError as e:  # a full disk, for instance
+      raise OSError(str(e)) from e
+    for name, content in written.items():
+      text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+      (temporary / name).write_text(text, "utf-8")
+    source, name = vocabulary
+    if source is not None:
+      shutil.copyfile(source, temporary / name)
+
+
+def storage_type(dtype: str) -> np.dtype:
+  """Returns the NumPy dtype for "float32" or "bfloat16"."""
+  if dtype == "float32":
+    return np.dtype(np.float32)
+  import ml_dtypes
+
+  return np.dtype(ml_dtypes.bfloat16)

@@ -1,0 +1,169 @@
+"""Which arrays of Hugging Face files are a network's, and their names in the network.
+
+Files have more than the network: heads, counters, buffers of positions. Training frameworks wrap a
+model and put words into its names: `module.` (data parallelism), `_orig_mod.` (a compiled model),
+`0.auto_model.` (sentence-transformers), `model.` (trainers). Which words stand before the names is
+read from the names themselves.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.t5.safetensors_file import FLOATS
+
+# Words of wrappers, which may stand anywhere in a name; no array of T5 or BERT has one in its own.
+_WRAPPERS = frozenset(("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
+_BUFFERS = ("position_ids", "token_type_ids", "num_batches_tracked")  # last words, of any type
+_PARAMETERS = (".weight", ".bias")  # last words of parameters, also of quantized ones
+_SHOWN = 3  # names in a note
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+  """What a network's arrays are called.
+
+  Args:
+    names: of all its arrays.
+    aliases: other name of an array -> name.
+    modules: first words of names; arrays of other modules are no part of the network.
+    prefix: what `transformers` puts before the names in models that have a head, too.
+    outside: names that may stand without the prefix of the others.
+    unused: arrays inside these modules that nothing reads.
+  """
+
+  names: frozenset[str]
+  aliases: Mapping[str, str]
+  modules: tuple[str, ...]
+  prefix: str = ""
+  outside: tuple[str, ...] = ()
+  unused: tuple[str, ...] = ()
+
+
+def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str, str]:
+  """Returns {stored name: name in the network, or an alias} of all arrays in its modules.
+
+  Args:
+    stored: names in a file or an index.
+    network: what to look for.
+    origin: the file or folder, for error messages.
+
+  Raises:
+    SgdxError: there are several networks, or two arrays of one name.
+  """
+  unwrapped = {
+    name: ".".join(word for word in name.split(".") if word not in _WRAPPERS) for name in stored
+  }
+  prefix = _prefix(unwrapped.values(), network, origin)
+  names: dict[str, str] = {}
+  stored_by_name: dict[str, str] = {}
+  for name, bare in unwrapped.items():
+    own = bare.removeprefix(prefix)
+    is_inside = bare.startswith(prefix) and own.split(".")[0] in network.modules
+    if not is_inside and own not in network.outside:
+      continue
+    if own in stored_by_name:
+      raise SgdxError(
+        f"{origin}: {stored_by_name[own]} and {name} are both {own}",
+        expected="one array of each name",
+        fix="save the model again, without what wraps it: model.save_pretrained(DIR)",
+      )
+    names[name], stored_by_name[own] = own, name
+  return names
+
+
+def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
+  """Returns what stands before the network's names, for example "" or "0.auto_model."."""
+  counts: collections.Counter[str] = collections.Counter()
+  for name in names:
+    words = name.split(".")
+    for i in range(len(words)):
+      own = ".".join(words[i:])
+      if own in network.names or own in network.aliases:
+        counts["".join(f"{word}." for word in words[:i])] += 1
+  # A head can have an array or two whose names end like the network's; a network has many.
+  most = max(counts.values(), default=0)
+  prefixes = [prefix for prefix, count in counts.items() if 2 * count >= most]
+  for prefix in ("", network.prefix):  # beside which `transformers` ignores the others, too
+    if prefix in prefixes:
+      return prefix
+  if len(prefixes) > 1:
+    raise SgdxError(
+      f"{origin}: arrays of {len(prefixes)} networks, whose names begin with "
+      + ", ".join(repr(prefix) for prefix in prefixes[:4]),
+      expected="the arrays of one network",
+      fix="save the network to import alone: its .save_pretrained(DIR)",
+    )
+  return prefixes[0] if prefixes else ""
+
+
+def arrays_to_read(
+  types: Mapping[str, str], network: Network, origin: str
+) -> tuple[dict[str, str], list[str]]:
+  """Decides by name and type which arrays of a file are read.
+
+  Args:
+    types: stored name -> type, as safetensors calls it.
+    network: what to look for.
+    origin: the file or folder, for error messages.
+
+  Returns:
+    {stored name: own name}, with unknown parameters inside the network's modules, which the caller
+    refuses; and the stored names of the rest.
+
+  Raises:
+    SgdxError: see `own_names`.
+  """
+  read = {}
+  for name, own in own_names(types, network, origin).items():
+    if own not in network.names and own not in network.aliases:
+      # An unknown parameter belongs to another network, which must not be read as this one.
+      could_be_parameter = types[name] in FLOATS or own.endswith(_PARAMETERS)
+      if own in network.unused or own.split(".")[-1] in _BUFFERS or not could_be_parameter:
+        continue
+    read[name] = own
+  return read, sorted(name for name in types if name not in read)
+
+
+def left_out_note(names: list[str]) -> list[str]:
+  """Returns one note that names what was not read, or none."""
+  if not names:
+    return []
+  shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+  return [f"left out what is no part of the network, {len(names)} in all: {shown}"]
+
+
+def without_aliases(
+  arrays: Mapping[str, np.ndarray],
+  network: Network,
+  origin: str,
+  fixes: Mapping[str, str],
+) -> dict[str, np.ndarray]:
+  """Returns arrays by their names, without their aliases.
+
+  Args:
+    arrays: by name or alias, or both.
+    network: what they are called.
+    origin: the file or folder, for error messages.
+    fixes: alias -> the error's fourth part if it differs from what it is an alias of.
+
+  Raises:
+    SgdxError: an array differs under two names.
+  """
+  arrays = dict(arrays)
+  for alias, name in network.aliases.items():
+    if alias not in arrays:
+      continue
+    array = arrays.pop(alias)
+    if not np.array_equal(array, arrays.setdefault(name, array)):
+      raise SgdxError(
+        f"{origin}: {alias} differs from {name}",
+        expected="one array under both names",
+        fix=fixes.get(alias, "save the model again: model.save_pretrained(DIR)"),
+      )
+  return arrays

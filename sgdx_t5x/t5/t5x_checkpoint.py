@@ -1,0 +1,285 @@
+"""T5X checkpoints: reads parameters from either layout, writes whole checkpoints as Orbax."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError, first_line, require
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
+from sgdx_t5x.spandst import bert_layout
+from sgdx_t5x.t5 import layout
+
+_MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
+_READ_AT_ONCE = 200_000_000  # bytes
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+def read_checkpoint(
+  path: str | pathlib.Path, on_progress: OnProgress = no_progress
+) -> layout.Weights:
+  """Reads the parameters of a T5X checkpoint of either layout; gs:// works where T5X's does.
+
+  Args:
+    path: a folder checkpoint_N.
+    on_progress: called with (task, done, total, unit).
+
+  Returns:
+    The weights in their stored dtype; for a tracker with a BERT, only the encoder's.
+
+  Raises:
+    SgdxError: the checkpoint is missing or damaged, or contains neither a T5 nor a BERT.
+  """
+  path = str(path)
+  flat = _read_arrays(path, on_progress)
+  step = int(flat.pop("state/step", 0))
+  arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
+  is_bert, notes = bert_layout.is_bert(arrays), ()
+  if is_bert:
+    others = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
+    arrays = {name: array for name, array in arrays.items() if name not in others}
+    notes = (f"skipped {len(others)} arrays of heads",) if others else ()
+  kind = bert_layout if is_bert else layout
+  shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+  sizes = kind.sizes_of(shapes, path)
+  layout.check(
+    {tensor.t5x: tensor.shape for tensor in kind.tensors(sizes)},
+    shapes,
+    path,
+    expected="the parameters of "
+    + (
+      "sgdx_t5x.spandst's BERT"
+      if is_bert
+      else "T5X's t5x.examples.t5 network, with layers unstacked"
+    ),
+    fix="export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
+    if is_bert
+    else "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+  )
+  layout.check_finite(arrays, path)
+  return layout.Weights(sizes, arrays, step, notes)
+
+
+def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
+  """Returns {"target/...": array, "state/step": array}."""
+  _require("orbax.checkpoint", "flax", "t5x.checkpoints")
+  from etils import epath
+
+  folder = epath.Path(path)
+  try:
+    if (folder / "state" / "_METADATA").exists() and _is_complete(folder):
+      return _read_orbax(folder, on_progress)
+    if (folder / "checkpoint").exists():
+      from t5x import checkpoints  # Google's T5X has this function for this layout alone
+
+      return _parameters_and_step(_flatten(checkpoints.load_t5x_checkpoint(path)))
+  except Exception as e:  # any error of TensorStore, Orbax or msgpack
+    raise SgdxError(
+      f"{path}: cannot be read: {_first_line(e)}",
+      expected="a complete T5X checkpoint",
+      fix="copy it again, including files and folders whose names start with a dot",
+    ) from e
+  raise SgdxError(
+    f"{path}: {'no complete T5X checkpoint in it' if folder.exists() else 'no such folder'}",
+    expected="a folder checkpoint_N with `state/` (Orbax) or `checkpoint` (legacy) in it",
+    available=_checkpoints_near(folder),
+    fix="pass the path of the checkpoint itself, including checkpoint_N",
+  )
+
+
+def _is_complete(folder: Any) -> bool:
+  """Whether Orbax finished; without atomic renames (gs://), a partial save looks complete."""
+  metadata = folder / "_CHECKPOINT_METADATA"
+  if (folder / "commit_success.txt").exists() or not metadata.exists():
+    return True
+  return bool(json.loads(metadata.read_text()).get("commit_timestamp_nsecs"))
+
+
+def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
+  import orbax.checkpoint as ocp
+
+  handler = ocp.PyTreeCheckpointHandler()
+  state = folder.absolute() / "state"  # TensorStore requires absolute paths
+  tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
+  sizes = {k: math.prod(m.shape) * np.dtype(m.dtype).itemsize for k, m in tree.items()}
+  on_bytes = counter(on_progress, "reading", sum(sizes.values()), "MB", MEGABYTE)
+  arrays = {}
+  for names in _groups(sizes):  # the optimizer's slots are not read
+    restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in names}
+    restored = handler.restore(
+      state,
+      args=ocp.args.PyTreeRestore(
+        item=_unflatten({name: tree[name] for name in names}),
+        restore_args=_unflatten(restore_args),
+        partial_restore=True,
+      ),
+    )
+    arrays.update({name: np.asarray(array) for name, array in _flatten(restored).items()})
+    on_bytes(sum(sizes[name] for name in names))
+  handler.close()
+  return arrays
+
+
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+  """Yields groups of array names, each to be read in one call, so that progress can be shown."""
+  group: list[str] = []
+  for name in sizes:
+    group.append(name)
+    if sum(sizes[n] for n in group) >= _READ_AT_ONCE:
+      yield group
+      group = []
+  if group:
+    yield group
+
+
+def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
+  return {k: v for k, v in flat.items() if k.startswith("target/") or k == "state/step"}
+
+
+def _checkpoints_near(folder: Any) -> str:
+  """Lists checkpoints in a folder given instead of a checkpoint, or beside a missing one."""
+  place = folder if folder.exists() else folder.parent
+  if not place.is_dir():
+    return ""
+  found = [path for path in place.iterdir() if re.fullmatch(r"checkpoint_\d+", path.name)]
+  found.sort(key=lambda path: int(path.name.rpartition("_")[2]))
+  return ", ".join(str(path) for path in found[-4:])
+
+
+def _first_line(error: Exception) -> str:
+  """Returns the error message without the long spec that TensorStore appends."""
+  return first_line(error).split(" [tensorstore_spec=")[0]
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def write_checkpoint(
+  weights: layout.Weights,
+  out: str | pathlib.Path,
+  step: int = 0,
+  overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
+) -> pathlib.Path:
+  """Writes OUT/checkpoint_STEP in T5X's Orbax layout; for a T5, with Adafactor's slots.
+
+  The slots are zeros. At step 0, with Adafactor's step_offset 0, that is exactly a fresh
+  optimizer: its first update weighs the old second moments with 1 - 1^-0.8 = 0. From a later
+  step N, step_offset = N does the same.
+
+  Args:
+    weights: what to write; stored in float32.
+    out: local folder to write to; other checkpoints in it are kept.
+    step: the number of updates to record, 0 or more.
+    overwrite: replace an existing checkpoint_STEP.
+    on_progress: see `read_checkpoint`.
+
+  Returns:
+    The absolute path of the checkpoint.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_checkpoint_free(out, step, overwrite)
+  _require("orbax.checkpoint", "flax")
+  import jax.numpy as jnp
+
+  target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
+  slots = {}
+  if not bert_layout.is_bert(target):  # a tracker with a BERT creates its optimizer state anew
+    slots = {
+      f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
+      for name, array in target.items()
+      for slot, shape in adafactor_slots(array.shape).items()
+    }
+  state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
+  size = sum(array.nbytes for array in (*target.values(), *slots.values()))
+  on_progress("writing", 0, size // MEGABYTE, "MB")
+  with atomic_folder(folder) as temporary:
+    _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
+  return folder
+
+
+def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+  """Returns the shapes of a parameter's Adafactor slots, as configured in T5X's gin files.
+
+  A matrix is factored over its two dimensions if the smaller one is at least 128; v_row has the
+  length of the smaller one. An unused slot has shape [1], and there is no first moment (`m`).
+  """
+  v_row, v_col, v = (1,), (1,), tuple(shape)
+  if len(shape) == 2 and min(shape) >= _MIN_DIM_TO_FACTOR:
+    v_row, v_col, v = (min(shape),), (max(shape),), (1,)
+  return {"m": (1,), "v": v, "v_col": v_col, "v_row": v_row}
+
+
+def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
+  """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
+  parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
+  return check_folder(
+    f"{out or '.'}/checkpoint_{step}",  # Path would turn gs:// into gs:/
+    replace=overwrite,
+    ours=lambda path: path.parts[0] in parts,
+    expected="a folder that is new or empty, or a checkpoint to replace",
+  )
+
+
+def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
+  import orbax.checkpoint as ocp
+
+  before = threading.enumerate()
+  with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
+    try:
+      checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
+    except ValueError as e:  # raised by TensorStore if it cannot write
+      for thread in threading.enumerate():  # threads that Orbax left running
+        if thread not in before and "Executor" not in thread.name:
+          thread.join(timeout=5)
+      _remove_for_good(folder.parent)  # the temporary folder of `atomic_folder`
+      raise OSError(_first_line(e)) from e
+  for place in (folder / "state", folder):  # readers of object stores look for these
+    (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
+
+
+def _remove_for_good(folder: pathlib.Path) -> None:
+  """Removes a folder that TensorStore's threads, which cannot be joined, may still recreate."""
+  seen = start = time.monotonic()
+  while time.monotonic() < min(seen + 1, start + 30):
+    if folder.exists():
+      shutil.rmtree(folder, ignore_errors=True)
+      seen = time.monotonic()
+    time.sleep(0.01)
+
+
+# --- trees ---------------------------------------------------------------------------------
+
+
+def _flatten(tree: dict[str, Any]) -> dict[str, Any]:
+  """{'a': {'b': x}} -> {'a/b': x}."""
+  from flax import traverse_util  # imports JAX, so only when needed
+
+  return traverse_util.flatten_dict(tree, sep="/")
+
+
+def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+  """The inverse of `_flatten`."""
+  from flax import traverse_util
+
+  return traverse_util.unflatten_dict(dict(flat), sep="/")
+
+
+def _require(*modules: str) -> None:
+  """Imports what T5X checkpoints need; T5X is this project's t5x_lite, or Google's."""
+  for module in modules:
+    require(module, extra="train", why="T5X checkpoints", beside="./t5x_lite")

@@ -1,0 +1,156 @@
+"""What `sgdx score --calls` reports besides state scores: tools, arguments, abstention.
+
+All numbers are shares; docs/tools/README.md defines them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.schema import NO_INTENT
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.scoring.predictions.files import Selection
+from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.tables import Table, percent
+from sgdx_t5x.tools.calls import CalledFrame, CallFacts
+from sgdx_t5x.tools.definitions import Tool, all_tools
+
+RATES = {  # name -> label in a table
+  "intent_accuracy": "last call is the active intent",
+  "wrong_tool": "calls a tool of another service",
+  "unknown_tool": "calls a tool that does not exist",
+  "invented_arguments": "arguments that the tool does not have",
+  "mistyped_arguments": "arguments that are not strings",
+  "invalid_json": "answers that are not valid JSON",
+  "abstained": "no call where no tool fits",
+  "missed": "no call where a tool fits",
+}
+RATE_HEADINGS = {  # name -> heading of a narrow column
+  "intent_accuracy": "intent",
+  "wrong_tool": "wrong",
+  "unknown_tool": "unknown",
+  "invented_arguments": "invented",
+  "mistyped_arguments": "mistyped",
+  "invalid_json": "invalid JSON",
+  "abstained": "abstained",
+  "missed": "missed",
+}
+NO_CALL = "no_call"  # answers without any call, right or wrong: counted beside the rates
+Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
+
+
+def call_rates(
+  predicted: Mapping[str, PredictedFrame],
+  variant: str,
+  selection: Selection,
+  trusted_ids: bool = False,
+) -> dict[str, Any] | None:
+  """Returns "all", "seen", "unseen" -> rate -> {"value", "of"}; None if there are no tool calls.
+
+  Args:
+    predicted: frame id -> prediction of one variant.
+    variant: the variant whose tools were shown.
+    selection: what the predictions were joined to.
+    trusted_ids: whether answers cannot be those to the requests of another variant.
+
+  Raises:
+    SgdxError: ids are not trusted, and no call uses a tool of this variant, but one uses a tool
+      of another variant.
+  """
+  facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
+  if not facts:
+    return None
+  tools = all_tools(selection.services(variant))
+  if not trusted_ids:
+    _check_names(facts.values(), tools, variant, selection)
+  seen = selection.corpus.seen_services(selection.split)
+  groups: dict[str, Counts] = {group: {n: [0, 0] for n in (*RATES, NO_CALL)} for group in GROUPS}
+  for frame in selection.gold:
+    if (found := facts.get(frame.frame_id)) is None:
+      continue
+    counts = frame_counts(frame, found, tools)
+    for group in ("all", "seen" if frame.service in seen else "unseen"):
+      for name, (times, of) in counts.items():
+        groups[group][name][0] += times
+        groups[group][name][1] += of
+  return {
+    group: {name: {"value": a / of if of else None, "of": of} for name, (a, of) in counts.items()}
+    for group, counts in groups.items()
+  }
+
+
+def frame_counts(
+  frame: GoldFrame, found: CallFacts, tools: Mapping[str, Tool]
+) -> Mapping[str, tuple[int, int]]:
+  """Returns rate -> (numerator, denominator) for one frame.
+
+  Args:
+    frame: the gold annotation.
+    found: the calls.
+    tools: all tools of the variant, by name.
+  """
+  fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
+  beside = sum(name in tools and tools[name].service in frame.services for name in found.others)
+  silent = found.calls == beside and not found.invalid
+  unknown = any(name not in tools for name in found.others)
+  wrong = any(name in tools and tools[name].service not in frame.services for name in found.others)
+  active = int(frame.active_intent != NO_INTENT)
+  return {
+    "intent_accuracy": (active * (found.intent == frame.active_intent), active),
+    "wrong_tool": (wrong, 1),
+    "unknown_tool": (unknown, 1),
+    "invented_arguments": (found.invented, found.arguments),
+    "mistyped_arguments": (found.mistyped, found.arguments),
+    "invalid_json": (found.invalid, 1),
+    "abstained": (silent and not fits, not fits),
+    "missed": (silent and fits, fits),
+    NO_CALL: (found.calls == 0, 1),
+  }
+
+
+def _check_names(
+  facts: Iterable[CallFacts], tools: Mapping[str, Tool], variant: str, selection: Selection
+) -> None:
+  """Rejects answers that call no tool of their variant but one of another: ids were mixed up.
+
+  Answers that only call tools that do not exist at all are accepted and scored as wrong.
+  """
+  unknown: set[str] = set()
+  for found in facts:
+    strange = [name for name in found.others if name not in tools]
+    if found.calls > len(strange):
+      return
+    unknown.update(strange)
+  for other in selection.schemas.names(selection.split) if unknown else ():
+    if both := sorted(unknown & all_tools(selection.services(other)).keys()):
+      raise SgdxError(
+        f"answers for {variant}: none calls a tool of {variant}; {both[0]!r} is a tool of {other}",
+        expected="tool names as shown in the requests",
+        available=nearest(both[0], tools),
+        fix=f"score them as answers to the {other} requests, with the ids of those requests",
+      )
+
+
+def calls_table(found: Mapping[str, Any] | None) -> list[Table]:
+  """Returns the table of a report's "calls" (variant -> rates); an empty list without them."""
+  if not found:
+    return []
+  rows = tuple(
+    (shown, *(percent(groups["all"][name]["value"]) for groups in found.values()))
+    for name, shown in RATES.items()
+  )
+  return [Table("calls, all services (%)", ("", *found), rows)]
+
+
+def no_call_lines(found: Mapping[str, Any] | None) -> list[str]:
+  """Returns the line on the answers without a call in a report's "calls"; none without them.
+
+  An answer that was cut off or refused has no call either: a score of calls needs this number.
+  """
+  rates = {variant: groups["all"].get(NO_CALL) for variant, groups in (found or {}).items()}
+  counts = [
+    f"{round(rate['value'] * rate['of']):,} of {rate['of']:,} ({variant})"
+    for variant, rate in rates.items()
+    if rate and rate["of"]  # versions before did not count them
+  ]
+  return [f"answers without a call: {', '.join(counts)}"] if counts else []

@@ -1,0 +1,161 @@
+"""Conversion of states to tool calls, and of tool calls to states.
+
+A state is what the user has asked of a service so far. It is written as calls of the first other
+intents, in schema order, that take the slots which the active intent does not take, and last of the
+active intent. Conversely, the arguments of all calls together are the state; if one is given twice,
+the later call counts.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.dialogue import State
+from sgdx_t5x.corpus.schema import NO_INTENT
+from sgdx_t5x.errors import quoted
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.tools.definitions import Tool, bfcl_name, service_tools
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CallFacts:
+  """Facts about the calls of an answer, besides their state.
+
+  Attributes:
+    calls: how many there are.
+    intent: original name of the intent of the last call to the frame's service; "NONE" without
+      such a call.
+    others: names of tools called that are not of the frame's service.
+    arguments: how many arguments the calls of the frame's service have.
+    invented: how many of these their tool does not have.
+    mistyped: how many of the rest are neither strings nor null.
+    invalid: whether an answer, or the arguments of a call, are not JSON of the required form.
+    absent: whether the request had no tool of the frame's service.
+  """
+
+  calls: int = 0
+  intent: str = NO_INTENT
+  others: tuple[str, ...] = ()
+  arguments: int = 0
+  invented: int = 0
+  mistyped: int = 0
+  invalid: bool = False
+  absent: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CalledFrame(PredictedFrame):
+  """A prediction read from calls. A call cannot say that no intent is active: see docs."""
+
+  facts: CallFacts = dataclasses.field(default_factory=CallFacts)
+
+
+def state_calls(pair: ServicePair, state: State) -> list[dict[str, Any]]:
+  """Returns a state as calls {"name", "arguments"}, with the names of a variant.
+
+  Slots that no intent takes are left out. Without an active intent, no last call is added.
+
+  Args:
+    pair: the service.
+    state: in original names; the first of several acceptable values is written.
+  """
+  active = [t for t in service_tools(pair) if t.intent == state.active_intent]
+  waiting = {slot: values[0] for slot, values in state.slot_values.items() if values}
+  last = [_call(tool, waiting) for tool in active]
+  for tool in active:
+    waiting = {s: v for s, v in waiting.items() if s not in tool.slots.values()}
+  calls = []
+  for tool in service_tools(pair):
+    if found := _call(tool, waiting)["arguments"]:
+      calls.append({"name": tool.name, "arguments": found})
+      waiting = {s: v for s, v in waiting.items() if s not in tool.slots.values()}
+  return [*calls, *last]
+
+
+def _call(tool: Tool, values: Mapping[str, str]) -> dict[str, Any]:
+  found = {name: values[slot] for name, slot in tool.slots.items() if slot in values}
+  return {"name": tool.name, "arguments": found}
+
+
+def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFrame:
+  """Reads the calls of an answer. It never raises: what makes no sense is a wrong answer.
+
+  Null and the empty string mean that an argument is not given. Other strings stay as they are; a
+  number or boolean becomes the matching possible value, ignoring case, or its text.
+
+  Args:
+    calls: decoded JSON, [{"name", "arguments": object or its JSON text}]; anything else is invalid.
+    pair: the frame's service.
+    absent: see `CallFacts`.
+  """
+  tools = {tool.name: tool for tool in service_tools(pair)}
+  values: dict[str, tuple[str, ...]] = {}
+  others, intent = [], NO_INTENT
+  arguments = invented = mistyped = 0
+  valid = isinstance(calls, list)
+  for call in calls if valid else ():
+    name, given = _parts(call)
+    valid = valid and given is not None
+    if name not in tools:
+      others.append(name)
+      continue
+    intent, slots = tools[name].intent, _slots(tools[name])
+    for argument, value in (given or {}).items():
+      arguments += 1
+      if (slot := slots.get(argument)) is None:
+        invented += 1
+        continue
+      mistyped += not (value is None or isinstance(value, str))
+      # A later call counts, even if it takes back what an earlier one gave.
+      values.pop(slot, None)
+      if texts := _texts(value, pair, slot):
+        values[slot] = texts
+  number = len(calls) if isinstance(calls, list) else 0
+  facts = CallFacts(number, intent, tuple(others), arguments, invented, mistyped, not valid, absent)
+  return CalledFrame(values, facts=facts)
+
+
+def _slots(tool: Tool) -> dict[str, str]:
+  """Returns argument -> slot, also by the names that BFCL asks for."""
+  return {**{bfcl_name(name): slot for name, slot in tool.slots.items()}, **tool.slots}
+
+
+def _parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
+  """Returns name and arguments of a call; None for arguments that are not a JSON object."""
+  if not isinstance(call, dict):
+    return "", None
+  name, given = call.get("name"), call.get("arguments")
+  if isinstance(given, str):
+    try:
+      given = json.loads(given or "{}")
+    except (ValueError, RecursionError):
+      given = None
+  elif given is None:
+    given = {}  # of a tool that takes none
+  return name if isinstance(name, str) else "", given if isinstance(given, dict) else None
+
+
+def _texts(value: Any, pair: ServicePair, slot: str) -> tuple[str, ...]:
+  """Returns the values that an argument gives its slot."""
+  items = value if isinstance(value, list) else [value]
+  return tuple(_text(item, pair, slot) for item in items if item is not None and item != "")
+
+
+def _text(value: Any, pair: ServicePair, slot: str) -> str:
+  if isinstance(value, str):
+    return value
+  if isinstance(value, float) and value.is_integer():
+    value = int(value)
+  try:
+    text = quoted(value) if isinstance(value, dict | list) else str(value)
+  except ValueError:  # an integer with more digits than Python writes
+    return ""
+  values = pair.original.slots[pair.original.slot_index[slot]].possible_values
+  return next((x for x in values if x.lower() == text.lower()), text)
+
+
+def calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
+  """Returns calls as a model writes them in text: a JSON list."""
+  return json.dumps(list(calls))

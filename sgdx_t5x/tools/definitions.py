@@ -1,0 +1,219 @@
+"""The intents of a service as tools of a language model: names, descriptions, JSON Schema.
+
+One tool per intent. Its arguments are the slots that the intent requires or accepts, all of them
+optional, because a state holds what the user has said so far. A categorical slot becomes an enum of
+its possible values and "dontcare"; all values are strings, as they are in states.
+"""
+
+import dataclasses
+import functools
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgdx_t5x.corpus.schema import DONTCARE, Intent, Slot
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import ServicePair
+
+LONGEST_NAME = 64  # OpenAI: a-z, A-Z, 0-9, underscores, dashes, 64 characters; Anthropic as well
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]+")
+_BETWEEN = "__"  # service and intent
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Tool:
+  """An intent of a service in a variant's words. Compared by identity, like its service.
+
+  Attributes:
+    name: legal in all APIs; made of the variant's service and intent.
+    service: original name of the service.
+    intent: original name of the intent.
+    description: the intent's, then the service's.
+    properties: legal name of an argument -> its JSON Schema.
+    slots: legal name of an argument -> original name of its slot.
+  """
+
+  name: str
+  service: str
+  intent: str
+  description: str
+  properties: Mapping[str, Mapping[str, Any]]
+  slots: Mapping[str, str]
+
+  @property
+  def parameters(self) -> dict[str, Any]:
+    """Its arguments as a JSON Schema of an object."""
+    return {
+      "type": "object",
+      "properties": dict(self.properties),
+      "required": [],
+      "additionalProperties": False,
+    }
+
+
+def legal_name(text: str) -> str:
+  """Returns a name of at most 64 letters, digits, underscores and dashes."""
+  return _without_illegal(text)[:LONGEST_NAME] or "_"
+
+
+def _without_illegal(text: str) -> str:
+  return _ILLEGAL.sub("_", text)
+
+
+@functools.lru_cache(maxsize=1024)
+def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
+  """Returns the tools of a service, in the order of its intents.
+
+  Args:
+    pair: the service in the original schema and in the one whose words are shown.
+
+  Raises:
+    SgdxError: two slots of an intent have the same legal name.
+  """
+  intents = zip(pair.original.intents, pair.variant.intents, strict=True)
+  return tuple(_tool(pair, original, variant) for original, variant in intents)
+
+
+def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
+  """Returns the tools of several services by their names.
+
+  Args:
+    pairs: services of one variant, see `protocol.service_pairs`.
+
+  Raises:
+    SgdxError: two tools have the same name.
+  """
+  tools: dict[str, Tool] = {}
+  names: dict[str, tuple[str, str]] = {}  # of a tool -> its service and intent in the variant
+  for pair in pairs.values():
+    for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
+      if tool.name in names:
+        service, other = names[tool.name]
+        raise _collision(
+          f"{service}, intent {other!r}, and {pair.variant.name}, intent {intent.name!r}",
+          "tools",
+          (service + _BETWEEN + other, pair.variant.name + _BETWEEN + intent.name),
+        )
+      tools[tool.name], names[tool.name] = tool, (pair.variant.name, intent.name)
+  return tools
+
+
+def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
+  properties: dict[str, Mapping[str, Any]] = {}
+  slots: dict[str, str] = {}
+  shown: dict[str, str] = {}  # legal name -> the variant's
+  for slot, of_original in _arguments(pair, original):
+    name = legal_name(slot.name)
+    if name in slots:
+      raise _collision(
+        f"slots {shown[name]!r} and {slot.name!r} of {pair.variant.name}, intent {variant.name!r}",
+        "arguments",
+        (shown[name], slot.name),
+      )
+    properties[name], slots[name], shown[name] = _property(slot), of_original.name, slot.name
+  name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
+  described = _sentences((variant.description, pair.variant.description))
+  return Tool(name, pair.original.name, original.name, described, properties, slots)
+
+
+def _arguments(pair: ServicePair, intent: Intent) -> Iterable[tuple[Slot, Slot]]:
+  """Yields (slot of the variant, original slot), in the order of the service's slots."""
+  taken = {*intent.required_slots, *intent.optional_slots}
+  for original, variant in zip(pair.original.slots, pair.variant.slots, strict=True):
+    if original.name in taken:
+      yield variant, original
+
+
+def _property(slot: Slot) -> dict[str, Any]:
+  shown: dict[str, Any] = {"type": "string", "description": slot.description}
+  if slot.is_categorical:
+    shown["enum"] = list(dict.fromkeys((*slot.possible_values, DONTCARE)))
+  return shown
+
+
+def _sentences(texts: Iterable[str]) -> str:
+  return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
+
+
+def _collision(found: str, what: str, names: tuple[str, str]) -> SgdxError:
+  """Returns the error for two names that become the same legal name. Args: names, as they were."""
+  first, second = map(_without_illegal, names)
+  if first == second:
+    reason = f"both names become {legal_name(first)!r} without illegal characters"
+    fix = "rename one of the two in the schema"
+  else:
+    reason = (
+      f"the names are too long ({len(first)} and {len(second)} characters): both are cut to "
+      f"{LONGEST_NAME}, which leaves {legal_name(first)!r}"
+    )
+    fix = f"shorten them in the schema, so that their first {LONGEST_NAME} characters differ"
+  return SgdxError(
+    f"{found}: {reason}",
+    expected=f"{what} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
+    "and dashes",
+    fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if what == "tools" else fix,
+  )
+
+
+# --- formats -------------------------------------------------------------------------------
+
+
+def openai_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as chat completions take it. Source: the package openai, FunctionDefinition."""
+  shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+  return {"type": "function", "function": shown}
+
+
+def anthropic_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as the Messages API takes it. Source: the package anthropic, ToolParam."""
+  return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+def mcp_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as a server's tools/list has it. Source: the package mcp, Tool."""
+  return {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+
+
+def bfcl_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as the Berkeley Function-Calling Leaderboard documents functions.
+
+  It calls an object "dict", has no additionalProperties, requires a default for every optional
+  argument, and allows no argument named like a Python keyword.
+
+  Source: the package bfcl-eval, scripts/check_func_doc_format.py.
+  """
+  properties = {bfcl_name(name): {**x, "default": ""} for name, x in tool.properties.items()}
+  parameters = {"type": "dict", "properties": properties, "required": []}
+  return {"name": tool.name, "description": tool.description, "parameters": parameters}
+
+
+def bfcl_name(name: str) -> str:
+  """Returns the name of an argument for BFCL."""
+  return f"{name}_" if keyword.iskeyword(name) else name
+
+
+FORMATS = {
+  "openai": openai_tool,
+  "mcp": mcp_tool,
+  "bfcl": bfcl_tool,
+  "anthropic": anthropic_tool,
+}
+
+
+def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
+  """Returns tool -> {"service", "intent", "arguments": {argument: slot}}, all in original names.
+
+  Args:
+    tools: the tools whose names are to be resolved.
+    form: a key of `FORMATS`.
+  """
+  shown = bfcl_name if form == "bfcl" else str
+  return {
+    tool.name: {
+      "service": tool.service,
+      "intent": tool.intent,
+      "arguments": {shown(name): slot for name, slot in tool.slots.items()},
+    }
+    for tool in tools
+  }

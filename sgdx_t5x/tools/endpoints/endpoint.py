@@ -1,0 +1,305 @@
+"""An OpenAI-compatible endpoint for chat completions: sends a request and interprets its answer."""
+
+import contextlib
+import email.utils
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.tools.endpoints.request_file import to_json
+
+_PATH = "/chat/completions"
+_SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
+_TEMPORARY = (408, 409, 425, 429)  # and 500 or above
+_LONGEST_WAIT_S = 3600.0  # that a service may ask for
+_LONGEST_QUOTE = 300  # characters of what a service says
+
+
+class Failed(Exception):
+  """A request that failed, and may succeed if it is retried.
+
+  Attributes:
+    wait: seconds that the service asks for.
+  """
+
+  def __init__(self, why: str, wait: float = 0.0):
+    super().__init__(why)
+    self.wait = wait
+
+
+class Refused(Exception):
+  """A request that the service rejects, however often it is retried."""
+
+
+def chat_url(endpoint: str) -> str:
+  """Returns the URL that requests are sent to.
+
+  Args:
+    endpoint: http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
+
+  Raises:
+    UsageError: not such a URL, or one with a name or password, which is not shown.
+  """
+  found, host = urllib.parse.urlsplit(""), None
+  try:
+    found = urllib.parse.urlsplit(endpoint)
+    host, _ = found.hostname, found.port
+  except ValueError:
+    pass
+  if found.scheme not in ("http", "https") or not host or found.username or found.password:
+    secret = found.username or found.password
+    raise UsageError(
+      "--endpoint contains a user name or password" if secret else f"--endpoint {endpoint!r}",
+      expected="http://HOST:PORT/v1 or https://HOST/v1, of an OpenAI-compatible API",
+      fix="put the key into an environment variable, see --key-env" if secret else "pass its URL",
+    )
+  path = found.path.rstrip("/")
+  if not path.endswith(_PATH):
+    path = f"{path or '/v1'}{_PATH}"
+  return found._replace(path=path, fragment="").geturl()
+
+
+class Endpoint:
+  """Sends requests. Use it as an asynchronous context manager.
+
+  Attributes:
+    shown: its address, for messages.
+    has_answered: whether it answered any request, in this run or before.
+  """
+
+  def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
+    """Opens no connection yet.
+
+    Args:
+      url: as returned by `chat_url`.
+      key: sent with every request; "" for none.
+      key_name: environment variable that holds the key.
+      timeout: seconds for a request, from its start to the end of the answer.
+      connections: maximum number at once.
+    """
+    self._url, self._key, self._key_name = url, key, key_name
+    self._secret = key if len(key) >= _SHORTEST_SECRET else ""
+    self._timeout, self._connections = timeout, connections
+    self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
+
+  async def __aenter__(self) -> "Endpoint":
+    self._proxy = _proxy(self._url)
+    headers = {"Content-Type": "application/json"}
+    if self._key:
+      headers["Authorization"] = f"Bearer {self._key}"
+    self._session = aiohttp.ClientSession(
+      connector=aiohttp.TCPConnector(limit=self._connections),
+      timeout=aiohttp.ClientTimeout(total=self._timeout),
+      headers=headers,
+    )
+    return self
+
+  async def __aexit__(self, *_: object) -> None:
+    await self._session.close()
+
+  async def ask(self, body: bytes) -> dict[str, Any]:
+    """Sends a request and returns the decoded answer; its message has the calls.
+
+    Raises:
+      Failed, Refused: no answer.
+      SgdxError: no request will get one: no server, wrong key, wrong model, no tools.
+    """
+    try:
+      async with self._session.post(
+        self._url, data=body, proxy=self._proxy, allow_redirects=False
+      ) as response:
+        text = await response.read()
+    except TimeoutError:
+      raise Failed(f"no answer within {self._timeout:g} s") from None
+    except UnicodeError as e:  # of a host's name, in --endpoint or in a proxy's address
+      raise SgdxError(
+        f"{self.shown}: {e}",
+        expected="host names with 1 to 63 characters between dots",
+        fix="check --endpoint, and http_proxy and https_proxy if they are set",
+      ) from None
+    except (aiohttp.ClientError, OSError) as e:
+      raise self._lost(e) from None
+    self._is_there = True
+    text = self._without_key(text)
+    if response.status != 200:
+      await self._raise_for(response.status, response.headers, text)
+    found = _completion(text)
+    self.has_answered = True
+    return found
+
+  def _lost(self, error: Exception) -> Exception:
+    """Returns the error for a connection that failed."""
+    why = self._said(str(error) or type(error).__name__)
+    if isinstance(error, aiohttp.ClientResponseError):  # its text has the URL, with any secrets
+      why = self._said(f"status {error.status}: {error.message}")
+    by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError)
+    if isinstance(error, aiohttp.ClientConnectorError) and self._proxy:
+      proxy = urllib.parse.urlsplit(self._proxy)
+      by_proxy = by_proxy or (error.host, error.port) == (proxy.hostname, proxy.port)
+    if by_proxy:
+      why = f"the proxy of http_proxy or https_proxy: {why}"
+    if not isinstance(error, aiohttp.ClientConnectorError):
+      return Failed(f"connection lost: {why}")
+    if isinstance(error.os_error, ConnectionRefusedError):
+      why = "connection refused"  # for which aiohttp lists the addresses it tried
+    if self._is_there:
+      return Failed(f"connection lost: {why}")
+    if isinstance(error, aiohttp.ClientSSLError):
+      return SgdxError(
+        f"{self.shown}: {why}",
+        expected="a server that speaks TLS, with a certificate that this machine trusts",
+        fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
+      )
+    if by_proxy:
+      return SgdxError(
+        f"{self.shown}: the proxy {error.host}:{error.port}: {why}",
+        expected="a proxy listening at the address in http_proxy or https_proxy",
+        fix="correct the variable, or add the endpoint's host to no_proxy",
+      )
+    return SgdxError(
+      f"{self.shown}: {why}",
+      expected="a server listening at this address",
+      fix="start the server, or check --endpoint",
+    )
+
+  async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
+    """Raises the error for a status other than 200."""
+    said = f"status {status}: {self._said(_message(text))}"
+    unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
+    if (status in _TEMPORARY or status >= 500) and not unpaid:
+      raise Failed(said, _retry_after(headers.get("Retry-After", "")))
+    where = f"{self.shown}: {said}"
+    if status in (401, 403):
+      raise SgdxError(
+        where,
+        expected=f"a valid API key in the environment variable {self._key_name}",
+        available=f"{self._key_name} is {'set' if self._key else 'not set'}",
+        fix=f"export {self._key_name}=..., or name another variable with --key-env",
+      )
+    if unpaid:
+      raise SgdxError(
+        where, expected="an account with sufficient credit", fix="check the account's billing"
+      )
+    if status == 404:
+      raise SgdxError(
+        where,
+        expected="a model of the endpoint, and the address of an OpenAI-compatible API",
+        available=await self._models(),
+        fix="pass another --model or --endpoint",
+      )
+    if status < 400 or status == 405:
+      to = headers.get("Location", "")
+      raise SgdxError(
+        where + (f"; redirects to {self._said(to)}" if to else ""),
+        expected="the address of an OpenAI-compatible API, which answers POST requests",
+        fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
+      )
+    if not self.has_answered and status in (400, 422) and b"tool" in text.lower():
+      raise SgdxError(
+        where,
+        expected="a model and a server that support tools and tool_choice",
+        fix="start the server with tool calling (vLLM: --enable-auto-tool-choice), choose a model "
+        "that supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts",
+      )
+    raise Refused(said)
+
+  async def _models(self) -> str:
+    """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
+    url = self._url.replace(_PATH, "/models", 1)
+    try:
+      async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
+        data = json.loads(await response.read())["data"]
+      return self._said(f"models: {nearest('', [str(model['id']) for model in data])}")
+    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError, RecursionError):
+      return ""
+
+  def _without_key(self, text: bytes) -> bytes:
+    """Returns a service's answer without the key that it may repeat, however JSON escapes it."""
+    if not self._secret:
+      return text
+    if b"\\" in text:
+      with contextlib.suppress(SgdxError):
+        text = to_json(decode_json(text, "answer", "JSON"), "an answer")
+    for form in (self._secret, json.dumps(self._secret)[1:-1]):
+      text = text.replace(form.encode(), b"[key]")
+    return text
+
+  def _said(self, text: str) -> str:
+    """Returns a message, shortened and without the key, or the rest of the URL, in it."""
+    text = " ".join(text.split()).replace(self._url, self.shown)
+    if query := urllib.parse.urlsplit(self._url).query:
+      text = text.replace(query, "[query]")
+    return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
+
+
+def _completion(text: bytes) -> dict[str, Any]:
+  """Returns a chat completion. Raises Failed for anything else."""
+  try:
+    found = decode_json(text, "answer", "JSON")
+  except SgdxError:
+    raise Failed("the answer is not JSON") from None
+  try:
+    message = found["choices"][0]["message"]
+    if isinstance(message.get("tool_calls"), list) or message.get("role") == "assistant":
+      return found
+  except (LookupError, TypeError, AttributeError):
+    pass
+  raise Failed(f"not a chat completion: {_message(text)[:_LONGEST_QUOTE]}")
+
+
+def _message(text: bytes) -> str:
+  """Returns the message in a service's error response, or all of it if the form is unknown."""
+  try:
+    found = json.loads(text)
+    while isinstance(found, dict) and (keys := found.keys() & {"error", "message", "detail"}):
+      found = found[min(keys, key=("error", "message", "detail").index)]
+    return found if isinstance(found, str) else json.dumps(found)
+  except (ValueError, RecursionError):
+    return text.decode("utf-8", "replace")
+
+
+def _retry_after(text: str) -> float:
+  """Returns the seconds of a header Retry-After, which has seconds or a date (RFC 9110, 10.2.3)."""
+  try:
+    seconds = float(text)
+  except ValueError:
+    try:
+      seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+      return 0.0
+  return min(seconds, _LONGEST_WAIT_S) if seconds > 0 else 0.0
+
+
+def _proxy(url: str) -> str | None:
+  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy).
+
+  Raises:
+    SgdxError: it is not a URL; it is not shown, since it may have a password.
+  """
+  found = urllib.parse.urlsplit(url)
+  if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
+    return None
+  proxy = urllib.request.getproxies().get(found.scheme)
+  if not proxy:
+    return None
+  proxy = proxy if "://" in proxy else f"http://{proxy}"
+  try:
+    parts = urllib.parse.urlsplit(proxy)
+    whole = parts.hostname and parts.port != 0 and parts.path in ("", "/")
+    whole = whole and not (parts.query or parts.fragment)
+  except ValueError:
+    whole = False
+  if not whole:
+    raise SgdxError(
+      f"the environment variable {found.scheme}_proxy is not a proxy's URL",
+      expected="http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
+      fix="percent-encode # / ? @ and : in the password (# is %23)",
+    )
+  return proxy

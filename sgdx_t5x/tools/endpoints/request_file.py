@@ -1,0 +1,187 @@
+"""Requests of `sgdx prompts --as tools` as they are sent: bodies, their hashes, samples of them.
+
+A file of requests may be larger than memory: of a body, only its place in the file is kept.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+import orjson
+
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.errors import SgdxError, UsageError, quoted
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.reading import opened
+from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
+from sgdx_t5x.tools.requests import parse_request_id
+
+_EXPECTED = "one request of `sgdx prompts --as tools` per line"
+_FIX = "write the file again with `sgdx prompts --as tools`"
+_SENT = ("messages", "tools", "tool_choice")  # keys of a row that is not a line of a batch
+_URL = "/v1/chat/completions"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+  """A request, without its text.
+
+  Attributes:
+    id: unique in its file.
+    digest: hash of the body as it is sent. Requests with the same digest are sent once.
+    place: byte offset of its line in the file.
+    size: characters of its body.
+    dialogue_id: of its frame.
+    service: of its frame, by its original name.
+  """
+
+  id: str
+  digest: str
+  place: int
+  size: int
+  dialogue_id: str
+  service: str
+
+
+class TooDeep(SgdxError):
+  """JSON with so many levels that Python can read but not write it."""
+
+
+class RequestFile:
+  """The requests of a file, with what is sent for each.
+
+  Attributes:
+    requests: in the order of the file.
+    model: name of the model.
+    split: of the first request.
+    variants: of all requests.
+  """
+
+  def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
+    """Reads the whole file once.
+
+    Args:
+      path: JSON lines, of either form that `sgdx prompts --as tools` writes.
+      model: name of the model; "" for the one that the file names.
+      parameters: further fields of the body, such as a temperature.
+
+    Raises:
+      SgdxError: no such file, or a line that is not a request.
+      UsageError: no model is named, or the file names two.
+    """
+    self.path, self.model, self._given = pathlib.Path(path), model, bool(model)
+    self._parameters = dict(sorted(parameters.items()))
+    if not self.path.is_file():
+      raise not_found(self.path, "requests of `sgdx prompts --as tools`")
+    self.split, self.variants = "", set[str]()
+    with opened(self.path, _EXPECTED) as file:
+      self.requests = list(self._read(file))
+    if not self.requests:
+      raise SgdxError(f"{self.path}: contains no requests", expected=_EXPECTED, fix=_FIX)
+
+  def _read(self, file: IO[bytes]) -> Iterator[Request]:
+    ids: set[str] = set()
+    place = 0
+    for number, line in enumerate(file, start=1):
+      if line.strip():
+        where = f"{self.path}, line {number}"
+        request = self._request(line, place, where)
+        if request.id in ids:
+          raise _malformed(where, f"duplicate id {request.id!r}")
+        ids.add(request.id)
+        yield request
+      place += len(line)
+
+  def __enter__(self) -> "RequestFile":
+    self._files = contextlib.ExitStack()
+    self._file = self._files.enter_context(opened(self.path, _EXPECTED))
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self._files.close()
+
+  def body(self, request: Request) -> bytes:
+    """Returns the body to send; only within a `with` block."""
+    self._file.seek(request.place)
+    return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), str(self.path))
+
+  def _request(self, line: bytes, place: int, where: str) -> Request:
+    row = decode_json(line, where, _EXPECTED, _FIX)
+    name = row.get("custom_id", row.get("id")) if isinstance(row, dict) else None
+    if not isinstance(name, str):
+      raise _malformed(where, "neither custom_id nor id")
+    example = ExampleId.parse(parse_request_id(name, where)[0], where)
+    self.split = self.split or example.split
+    self.variants.add(example.variant)
+    body = self._body(row, where)
+    digest = hashlib.blake2b(body, digest_size=16).hexdigest()
+    return Request(name, digest, place, len(body.decode()), example.dialogue_id, example.service)
+
+  def _body(self, row: Mapping[str, Any], where: str) -> bytes:
+    sent = row.get("body") if "custom_id" in row else {k: row[k] for k in _SENT if k in row}
+    if not isinstance(sent, dict) or not isinstance(sent.get("messages"), list):
+      raise _malformed(where, "no messages")
+    if row.get("url", _URL) != _URL:
+      raise _malformed(where, f"a request to {quoted(row['url'])}, not to {_URL}")
+    named = sent.get("model")
+    if not self._given and (not named or self.model not in ("", named)):
+      found = f"no --model, and {where} names {quoted(named) if named else 'no model'}"
+      raise UsageError(
+        found + (f", but earlier lines name {self.model!r}" if self.model else ""),
+        expected="a single model, under its name at the endpoint",
+        fix="add --model NAME",
+      )
+    self.model = self.model or str(named)
+    # In an order that neither the form of the file nor that of --param changes: it is hashed.
+    first = {key: sent[key] for key in _SENT if key in sent}
+    body = {**first, **sent, "model": self.model, **self._parameters}
+    return to_json(body, f"{where}, with --param")
+
+
+def to_json(data: Any, where: str) -> bytes:
+  """Returns data as a line of JSON without the newline; it may contain lone surrogates.
+
+  Args:
+    data: decoded JSON.
+    where: what it is, for errors.
+
+  Raises:
+    TooDeep: it has too many levels.
+  """
+  with contextlib.suppress(TypeError):
+    return orjson.dumps(data)
+  try:
+    return json.dumps(data).encode()
+  except RecursionError:
+    raise TooDeep(
+      f"{where}: JSON nested too deeply", expected="fewer levels", fix="remove some of the levels"
+    ) from None
+
+
+def choose(
+  requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None, seed: int
+) -> list[Request]:
+  """Returns the requests of a sample of dialogues, in all of their variants.
+
+  Args:
+    requests: to choose from.
+    num_dialogues: how many; a larger number adds dialogues to those of a smaller one.
+    seen: the seen services; they and the unseen ones get equally many frames, as far as there
+      are any. None if unknown: each service gets equally many.
+    seed: seed of the order in which a service's dialogues are taken.
+  """
+  frames: dict[str, collections.Counter[str]] = {}
+  for request in requests:
+    frames.setdefault(request.dialogue_id, collections.Counter())[request.service] += 1
+  sizes = [DialogueSize(name, services, 1) for name, services in frames.items()]
+  chosen = choose_dialogues(sizes, num_dialogues, seed, group=lambda x: seen is None or x in seen)
+  return [request for request in requests if request.dialogue_id in chosen]
+
+
+def _malformed(where: str, found: str) -> SgdxError:
+  return SgdxError(f"{where}: {found}", expected=_EXPECTED, fix=_FIX)

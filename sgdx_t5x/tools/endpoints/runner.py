@@ -1,0 +1,166 @@
+"""Sends many requests at once: retries, waits, and conditions that end a run early."""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed, Refused
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, TooDeep
+
+_LONGEST_BACKOFF_S = 60.0
+_MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
+_HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
+_SECONDS_BETWEEN_SYNCS = 5.0
+_SECONDS_BETWEEN_CALLS = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class RetryPolicy:
+  """How requests are sent and retried.
+
+  Attributes:
+    concurrency: maximum number of requests in flight.
+    retries: retries of a request, after the first attempt.
+    backoff: seconds before the first retry, doubled each time up to a minute; a random part of
+      up to half is subtracted, so that requests are not retried all at once.
+  """
+
+  concurrency: int
+  retries: int
+  backoff: float
+
+
+def pending(
+  requests: Sequence[Request], answers: AnswerFile, *, write: bool
+) -> list[list[Request]]:
+  """Returns the requests to send, grouped: those with the same body are sent once.
+
+  Args:
+    requests: all that are wanted.
+    answers: the answers so far; answered requests are left out.
+    write: whether to write known answers to equal requests, for requests that lack one.
+  """
+  waiting: dict[str, list[Request]] = {}
+  for request in requests:
+    if request.id not in answers.ids:
+      waiting.setdefault(request.digest, []).append(request)
+  for digest in [digest for digest in waiting if answers.has(digest)]:
+    equal = waiting.pop(digest)
+    if write:
+      answers.add(equal, answers.known(digest))
+  return list(waiting.values())
+
+
+class Runner:
+  """A run over requests.
+
+  Attributes:
+    retried: number of retries.
+    unanswered: why -> the ids of requests that got no answer for this reason.
+    on_progress: called at most ten times a second while answers come in.
+  """
+
+  def __init__(
+    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, policy: RetryPolicy
+  ):
+    """Args: endpoint to ask; file of the requests; answers, to which new ones are added; policy."""
+    self._endpoint, self._file, self._answers = endpoint, file, answers
+    self._policy = policy
+    self.retried = 0
+    self.on_progress: Callable[[], None] = lambda: None
+    self.unanswered: dict[str, list[str]] = collections.defaultdict(list)
+    self._failed_in_a_row = 0
+    self._not_before, self._called = 0.0, 0.0  # of time.monotonic
+    self._error: SgdxError | None = None
+    self._stopped = asyncio.Event()
+
+  async def run(self, asked: Sequence[list[Request]]) -> None:
+    """Sends all. Answers received before an error, or in flight at that time, are kept.
+
+    Args:
+      asked: as returned by `pending`.
+
+    Raises:
+      SgdxError: going on is useless, or answers cannot be written.
+    """
+    waiting = iter(asked)
+    async with self._endpoint:
+      syncing = asyncio.create_task(self._sync())
+      try:
+        await asyncio.gather(*(self._worker(waiting) for _ in range(self._policy.concurrency)))
+      finally:
+        syncing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+          await syncing
+    if self._error:
+      raise self._error
+
+  async def _worker(self, waiting: Iterator[list[Request]]) -> None:
+    for equal in waiting:
+      try:
+        await self._ask(equal)
+      except SgdxError as e:
+        self._error = self._error or e
+        self._stopped.set()
+      if self._stopped.is_set():
+        return
+
+  async def _ask(self, equal: list[Request]) -> None:
+    """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
+    body, why = self._file.body(equal[0]), ""
+    for tries in range(self._policy.retries + 1):
+      while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
+        await self._sleep(wait)
+      if self._stopped.is_set():
+        return None
+      self.retried += tries > 0
+      try:
+        answer = await self._endpoint.ask(body)
+      except Refused as e:
+        return self._give_up(equal, str(e), hopeless=not self._endpoint.has_answered)
+      except Failed as e:
+        why = str(e)
+        self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
+        if tries < self._policy.retries:
+          doubled = self._policy.backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
+          longest = min(_LONGEST_BACKOFF_S, doubled)
+          await self._sleep(longest * random.uniform(0.5, 1.0))
+      else:
+        try:
+          self._answers.add(equal, answer)
+        except TooDeep:
+          return self._give_up(equal, "the answer is nested too deeply", hopeless=True)
+        self._failed_in_a_row = 0
+        if (now := time.monotonic()) - self._called > _SECONDS_BETWEEN_CALLS:
+          self._called = now
+          self.on_progress()
+        return None
+    return self._give_up(equal, f"{why} ({self._policy.retries + 1} times)", hopeless=True)
+
+  def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
+    """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""
+    self.unanswered[why] += [request.id for request in equal]
+    self._failed_in_a_row += hopeless
+    if self._failed_in_a_row >= _HOPELESS:
+      raise SgdxError(
+        f"{self._endpoint.shown}: {self._failed_in_a_row} consecutive requests without an answer; "
+        f"the last: {why}",
+        expected="an endpoint that answers",
+        fix="check the endpoint, or increase --timeout or --retries, or reduce --concurrency",
+      )
+
+  async def _sleep(self, seconds: float) -> None:
+    """Waits, at most until the run is stopped."""
+    with contextlib.suppress(TimeoutError):
+      await asyncio.wait_for(self._stopped.wait(), seconds)
+
+  async def _sync(self) -> None:
+    while True:
+      await asyncio.sleep(_SECONDS_BETWEEN_SYNCS)
+      await asyncio.to_thread(self._answers.sync)

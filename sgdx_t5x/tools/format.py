@@ -1,0 +1,72 @@
+"""Tool calls as a prompt format: see `protocol.PromptFormat`.
+
+`requests` writes the input of chat completions. Here it is one text, for models without such an
+interface: the tools in JSON, and the conversation; the answer is a JSON list.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.without_graph import TextExamples
+from sgdx_t5x.tools.calls import CalledFrame, calls_text, read_calls, state_calls
+from sgdx_t5x.tools.definitions import openai_tool, service_tools
+from sgdx_t5x.tools.delivery import ToolStyle
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.metrics.frames import GoldFrame
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolCalls(TextExamples):
+  """One example per frame: the tools of its service, the conversation; calls as JSON."""
+
+  style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
+  name: ClassVar[str] = "tools"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = 'the calls as a JSON list, as in [{"name": ..., "arguments": {...}}]'
+
+  def asked(self, service: Service) -> tuple[None]:
+    """The frame as a whole."""
+    return (None,)
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The tools, then the conversation. Raises UsageError for any style but the default."""
+    if self.style != ToolStyle():
+      raise UsageError(
+        f"single-text prompts with {self.style}",
+        expected="delivery=gold without examples: a prompt shows the tools of the frame's service",
+        fix="write requests with tools of other services, or examples: sgdx prompts --as tools",
+      )
+    turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
+    return [Prompt(turns, before=_tool_texts(service), after="[calls]")]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """The calls of the state."""
+    return [calls_text(state_calls(service, state))]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> CalledFrame:
+    """The state of the calls that a text lists."""
+    try:
+      calls = json.loads(text)
+    except (ValueError, RecursionError):
+      calls = None
+    return read_calls(calls, service)
+
+  def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
+    """The delivery, in every signature: scores of two deliveries are not comparable."""
+    return Provenance({"delivery": str(self.style)})
+
+
+@functools.lru_cache(maxsize=1024)
+def _tool_texts(pair: ServicePair) -> tuple[str, ...]:
+  """Returns the tools of a service in JSON, after their tag."""
+  return ("[tools]", *(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair)))

@@ -1,0 +1,193 @@
+"""Requests to a language model with tools: one per frame and variant, as a line of JSON.
+
+The id of a request is that of the frame's example, and says which tools it shows, so that answers
+carry all that their scores depend on: "v3/test/1_00000-002-Banks_2/*@retrieved:5,absent".
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.tools.calls import calls_text, state_calls
+from sgdx_t5x.tools.definitions import Tool, openai_tool
+from sgdx_t5x.tools.delivery import Deliver, ToolStyle, deliverer
+
+SYSTEM = (
+  "Keep track of what the user wants in this conversation. Do not answer the user: call functions. "
+  "After the last message, call every function that the user has asked for so far, once each, with "
+  "all arguments whose values the user has given or accepted, in the words of the conversation or "
+  "as the function lists them. The function that the user wants now comes last. Write dontcare "
+  "where the user has no preference. Leave out what has no value yet. If no function fits what the "
+  "user wants, call none."
+)
+_ABSENT = "absent"
+_CHARACTERS_PER_TOKEN = 4  # of English text, roughly; only used by `Size`
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestForm:
+  """How requests are written.
+
+  Attributes:
+    style: which tools they show.
+    model: name of the model, in lines of OpenAI's batches; "" for our own row format.
+    targets: whether to add the gold calls.
+  """
+
+  style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
+  model: str = ""
+  targets: bool = False
+
+
+@dataclasses.dataclass
+class Size:
+  """The size of requests, to estimate the cost before they are sent.
+
+  Attributes:
+    requests: how many.
+    read: characters of messages and tools.
+    written: characters of the gold calls.
+  """
+
+  requests: int = 0
+  read: int = 0
+  written: int = 0
+
+  @property
+  def tokens(self) -> tuple[int, int]:
+    """Tokens read and written, at four characters each: an estimate."""
+    return self.read // _CHARACTERS_PER_TOKEN, self.written // _CHARACTERS_PER_TOKEN
+
+
+def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
+  """Returns the id of a request. Args: absent, whether no tool of the frame's service is shown."""
+  marks = f"{style},{_ABSENT}" if absent else str(style)
+  return str(frame) if marks == str(ToolStyle()) else f"{frame}@{marks}"
+
+
+def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
+  """Returns the example's id, the style, and whether no tool of the frame's service was shown.
+
+  Args:
+    text: an id of `request_id`.
+    where: file and line, for errors.
+
+  Raises:
+    SgdxError: what follows "@" is not in the form of this version.
+  """
+  example, mark, rest = text.rpartition("/*@")
+  if not mark:
+    return text, ToolStyle(), False
+  delivery, *marks = rest.split(",")
+  numbers = dict(mark.split("=", 1) for mark in marks if "=" in mark)
+  known = {"seed", "shots"} >= numbers.keys()
+  known = known and len(marks) == len(numbers) + marks.count(_ABSENT)
+  try:
+    style = ToolStyle(delivery, int(numbers.get("seed", 0)), int(numbers.get("shots", 0)))
+  except (SgdxError, ValueError):
+    known = False
+  if not known:
+    raise SgdxError(
+      f"{where}: id {text!r}: {rest!r}",
+      expected="a delivery, then shots=N, seed=N and the word absent where they apply, as in "
+      "@distractors:10,seed=1",
+      fix="keep the ids from `sgdx prompts --as tools`",
+    )
+  return f"{example}/*", style, _ABSENT in marks
+
+
+class Requests:
+  """Writes the requests of dialogues; shared parts are made once."""
+
+  def __init__(
+    self,
+    split: str,
+    services: Mapping[str, Mapping[str, ServicePair]],
+    form: RequestForm,
+    examples: str = "",
+  ):
+    """Prepares the tools.
+
+    Args:
+      split: named in the ids.
+      services: variant -> all services of the split, by original names.
+      form: see `RequestForm`.
+      examples: what follows the instruction, from `examples.examples_text`.
+
+    Raises:
+      SgdxError: see `delivery.deliverer`.
+    """
+    self._split, self._services, self._form = split, services, form
+    self._system = _message("system", SYSTEM + examples)
+    self._deliver: dict[str, Deliver] = {
+      variant: deliverer(pairs, form.style) for variant, pairs in services.items()
+    }
+    self.size = Size()
+
+  def lines(self, dialogue: Dialogue) -> Iterator[str]:
+    """Yields a line of JSON per user frame and variant, in the order of `rows.dialogue_rows`."""
+    messages = [self._system]
+    turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
+    messages += (_message("user" if who == USER else "assistant", text) for who, text in turns)
+    for turn, frame in dialogue.user_frames():
+      name = frame_id(dialogue.dialogue_id, turn, frame.service)
+      said, history = ", ".join(messages[: turn + 2]), turns[: turn + 1]
+      for variant, pairs in self._services.items():
+        pair, example = pairs[frame.service], ExampleId(variant, self._split, name)
+        tools = self._deliver[variant](example, frame.service, history)
+        shown = ", ".join(map(_tool_text, tools))
+        names = {tool.name for tool in tools}  # what is not shown cannot be called
+        wanted = (call for call in state_calls(pair, frame.state) if call["name"] in names)
+        calls = calls_text(wanted)
+        self.size.requests += 1
+        self.size.read += _characters(said) + _characters(shown)
+        self.size.written += _characters(calls)
+        yield self._line(example, frame.service, tools, said, shown, calls)
+
+  def _line(
+    self,
+    example: ExampleId,
+    service: str,
+    tools: Sequence[Tool],
+    said: str,
+    shown: str,
+    calls: str,
+  ) -> str:
+    form = self._form
+    absent = all(tool.service != service for tool in tools)
+    name = request_id(example, form.style, absent)
+    body = f'"messages": [{said}]'
+    if tools:  # APIs refuse an empty list
+      body += f', "tools": [{shown}], "tool_choice": "auto"'
+    if form.model:
+      body = f'{{"model": {json.dumps(form.model)}, {body}}}'
+      start = f'{{"custom_id": {json.dumps(name)}, "method": "POST", "url": "/v1/chat/completions"'
+      return f'{start}, "body": {body}}}\n'
+    about = {
+      "frame": example.frame_id,
+      "variant": example.variant,
+      "service": service,
+      **dataclasses.asdict(form.style),
+      "absent": absent,
+    }
+    target = f', "target": {calls}' if form.targets else ""
+    return f'{{"id": {json.dumps(name)}, {body}, "metadata": {json.dumps(about)}{target}}}\n'
+
+
+def _characters(text: str) -> int:
+  """Length of a JSON text where an escape, such as \\u3042, counts as the character it is."""
+  return len(text) - (len(r"\u3042") - 1) * text.count(r"\u")
+
+
+def _message(role: str, text: str) -> str:
+  return json.dumps({"role": role, "content": text})
+
+
+@functools.lru_cache(maxsize=4096)
+def _tool_text(tool: Tool) -> str:
+  return json.dumps(openai_tool(tool))

@@ -1,0 +1,356 @@
+"""`sgdx run`: asks a language model's endpoint for the answers to requests with tools."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import pathlib
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_schemas,
+  check_least,
+  check_price,
+  parse_schemas,
+  schemas_of,
+)
+from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.endpoint import Endpoint
+  from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile
+  from sgdx_t5x.tools.endpoints.runner import Runner
+
+_KEY = "OPENAI_API_KEY"
+_EPILOG = """\
+examples:
+  From an endpoint to the table of six variants:
+    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --as tools --out requests.jsonl
+    sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+      --out answers.jsonl --corpus sgd.zip
+
+  100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
+    sgdx run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
+      --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
+
+Answers are written to --out as they arrive. The same command again asks for
+those that are missing; after a kill, at most the requests that were in flight
+are sent twice. Requests with equal text, model and parameters are sent once.
+docs/tools/README.md says more.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = add_command(
+    subparsers, "run", __doc__, _EPILOG, "ask an endpoint for the answers to requests with tools"
+  )
+  text = "output of `sgdx prompts --as tools`, with or without --openai-batch"
+  add_input(parser, "requests", metavar="REQUESTS.jsonl", help=text)
+  text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
+  parser.add_argument("--endpoint", required=True, metavar="URL", help=text)
+  text = "model to ask (default: the one that the requests name)"
+  parser.add_argument("--model", default="", metavar="NAME", help=text)
+  text = "answers to write, or to resume; `sgdx score --calls` reads them"
+  add_output(parser, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
+  text = "further request parameters: temperature=0 max_completion_tokens=500"
+  parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
+  text = "answers of other runs, to reuse for identical requests"
+  add_input(parser, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
+  text = "to score the answers when complete, and to tell --limit which services are seen"
+  add_input(parser, "--corpus", help=text, path=corpus_path)
+  add_schemas(parser)
+  parser.add_argument(
+    "--limit",
+    type=int,
+    metavar="N",
+    help="only N dialogues, in all their variants, spread over services, seen and unseen",
+  )
+  parser.add_argument(
+    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
+  )
+  _add_retries(parser)
+  parser.add_argument(
+    "--key-env",
+    metavar="NAME",
+    help=f"environment variable with the key (default: {_KEY}, if it is set)",
+  )
+  parser.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("INPUT", "OUTPUT"),
+    help="prices per million input and output tokens, to show the cost so far",
+  )
+  parser.add_argument(
+    "--dry-run",
+    action="store_true",
+    help="send and write nothing; count the requests that would be sent",
+  )
+  parser.set_defaults(run=run)
+  return parser
+
+
+def _add_retries(parser: argparse.ArgumentParser) -> None:
+  group = parser.add_argument_group("retries and concurrency")
+  group.add_argument(
+    "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
+  )
+  group.add_argument(
+    "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
+  )
+  text = (
+    "retries per request, after timeouts, lost connections, HTTP 429, 500 and others (default: 7)"
+  )
+  group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
+  text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
+  group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
+  parameters, key = _check(args), _key(args)
+  from sgdx_t5x.errors import require
+
+  require("aiohttp", extra="run", why="sgdx run")
+  from sgdx_t5x.files.locks import lock
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
+  from sgdx_t5x.tools.endpoints.request_file import RequestFile
+
+  url = chat_url(args.endpoint)
+  file = RequestFile(args.requests, args.model, parameters)
+  _check_corpus(args, file)
+  wanted = _wanted(args, file)
+  with contextlib.nullcontext() if args.dry_run else lock(args.out):
+    answers = AnswerFile(args.out, file)
+    answers.reuse(args.reuse, {request.digest for request in wanted})
+    if args.dry_run:
+      return _dry_run(args, wanted, answers)
+    endpoint = Endpoint(url, key, args.key_env or _KEY, args.timeout, args.concurrency)
+    endpoint.has_answered = bool(answers.ids)
+    with contextlib.closing(answers), file:
+      if code := _ask(args, endpoint, file, wanted, answers):
+        return code
+  return _score(args, file)
+
+
+# --- options -------------------------------------------------------------------------------
+
+
+def _check(args: argparse.Namespace) -> dict[str, Any]:
+  """Refuses numbers that make no sense. Returns the parameters of --param."""
+  for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+    check_least(args, name, least, "omit it to use the default")
+  if not 0 < args.timeout < math.inf:
+    raise UsageError(
+      f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
+    )
+  check_price(args)
+  if args.out.endswith(".gz"):
+    raise UsageError(
+      f"--out {args.out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
+    )
+  parameters: dict[str, Any] = {}
+  for item in args.param:
+    name, sign, text = item.partition("=")
+    if not (name and sign) or name in (*parameters, "messages", "model", "stream", "tools"):
+      raise UsageError(
+        f"--param {item}",
+        expected="NAME=JSON with unique names other than messages, model, stream and tools",
+        fix="pass, for example, --param temperature=0",
+      )
+    try:
+      parameters[name] = json.loads(text)
+      json.dumps(parameters[name], allow_nan=False)
+    except json.JSONDecodeError:
+      parameters[name] = text
+    except ValueError as e:
+      raise UsageError(
+        f"--param {item[:80]}: {e}",
+        expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's range",
+        fix="pass, for example, --param temperature=0",
+      ) from None
+    except RecursionError:
+      raise UsageError(
+        f"--param {name}: JSON nested too deeply",
+        expected="NAME=JSON that an endpoint can read",
+        fix="pass, for example, --param temperature=0",
+      ) from None
+  return parameters
+
+
+def _key(args: argparse.Namespace) -> str:
+  """Returns the key; "" if there is none. Never shows it, or anything that may be a key."""
+  name = args.key_env or _KEY
+  if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+    raise UsageError(
+      "--key-env is not a variable name",
+      expected="the name of the environment variable that holds the key, never the key itself",
+      fix=f"export {_KEY}=..., and omit --key-env",
+    )
+  key = os.environ.get(name, "").strip()
+  if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
+    raise SgdxError(
+      f"the environment variable {name} {'does not hold a valid key' if key else 'is not set'}",
+      expected="a key: printable characters without spaces",
+      fix=f"export {name}=...",
+    )
+  return key
+
+
+def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
+  """Returns the requests chosen by --limit, or all."""
+  if args.limit is None:
+    return file.requests
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.tools.endpoints.request_file import choose
+
+  seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
+  return choose(file.requests, args.limit, seen, args.seed)
+
+
+def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
+  """Refuses, before anything is asked, answers that could not be scored, on --corpus if given."""
+  out = pathlib.Path(args.out)
+  if ".jsonl" not in out.name:
+    raise UsageError(
+      f"--out {out}",
+      expected="a file named *.jsonl: only such answers are scored",
+      fix=f"--out {out.with_suffix('.jsonl')}",
+    )
+  if not args.corpus:
+    return
+  from sgdx_t5x.corpus.example_id import ExampleId
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.corpus.variants import untagged
+  from sgdx_t5x.tools.requests import parse_request_id
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+  corpus, first = open_corpus(args.corpus), file.requests[0].id
+  example = ExampleId.parse(parse_request_id(first, str(file.path))[0], str(file.path))
+  asked, own = untagged(example.variant)[0], corpus.perturbed(example.split)
+  if asked != own:
+    raise SgdxError(
+      f"{file.path}: requests for {' and '.join(asked) or 'an unperturbed corpus'} (id {first!r})",
+      expected="requests made from --corpus",
+      available=f"{corpus.origin} is {' and '.join(own) or 'not perturbed'}",
+      fix="pass the corpus that the requests were made from as --corpus, or leave it out",
+    )
+  schemas = VariantSchemas(corpus, parse_schemas(args))
+  for variant in sorted(file.variants):
+    schemas.get(example.split, variant)  # raises if there is none
+
+
+# --- running --------------------------------------------------------------------------------
+
+
+def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "AnswerFile") -> int:
+  from sgdx_t5x.tools.endpoints.runner import pending
+  from sgdx_t5x.tools.requests import Size
+
+  asked = pending(wanted, answers, write=False)
+  size = Size(len(asked), sum(equal[0].size for equal in asked))
+  print(f"would be sent: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
+  print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
+  if args.price:
+    cost = size.tokens[0] * args.price[0] / 1_000_000
+    print(f"cost:    about {cost:,.2f}, plus what the model writes", file=sys.stderr)
+  return 0
+
+
+def _ask(
+  args: argparse.Namespace,
+  endpoint: "Endpoint",
+  file: "RequestFile",
+  wanted: "Sequence[Request]",
+  answers: "AnswerFile",
+) -> int:
+  """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
+  from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner, pending
+
+  names, held = {request.id for request in wanted}, len(answers.ids)
+  before = len(answers.ids & names)
+
+  def done() -> int:
+    return before + len(answers.ids) - held
+
+  policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
+  runner, code = Runner(endpoint, file, answers, policy), 0
+  try:
+    asked = pending(wanted, answers, write=True)
+    with progress("answers") as update:
+      runner.on_progress = lambda: update(
+        "asking for answers",
+        done(),
+        len(names),
+        ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
+      )
+      asyncio.run(runner.run(asked))
+  except KeyboardInterrupt as stop:
+    code = ended(stop, "run the same command again to resume")
+  finally:
+    earlier = f", {before:,} of them from earlier runs" if before else ""
+    print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)
+    if held > before:
+      print(f"         and {held - before:,} for requests outside --limit", file=sys.stderr)
+    if runner.retried:
+      print(f"retried: {runner.retried:,} times", file=sys.stderr)
+    for what, number in _spent(args, answers):
+      print(f"{what + ':':8} {number}", file=sys.stderr)
+  if runner.unanswered and not code:
+    raise _unanswered(runner)
+  return code
+
+
+def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[str, str]]:
+  """Yields tokens and cost of all answers in --out, as the service counts them."""
+  usage = answers.usage
+  if not usage.answers:
+    return
+  yield "tokens", f"{usage.read:,} input, {usage.written:,} output"
+  if args.price:
+    cost = (usage.read * args.price[0] + usage.written * args.price[1]) / 1_000_000
+    yield "cost", f"{cost:,.2f}"
+
+
+def _unanswered(runner: "Runner") -> SgdxError:
+  total = sum(map(len, runner.unanswered.values()))
+  reasons = sorted(runner.unanswered.items(), key=lambda x: -len(x[1]))
+  return SgdxError(
+    f"{total:,} requests were not answered",
+    expected="an answer to every request",
+    available="; ".join(f"{len(ids):,} x {why}, e.g. {ids[0]}" for why, ids in reasons[:3]),
+    fix="run the same command again, which sends only these requests; "
+    "`sgdx score --calls --allow-missing` scores the others",
+  )
+
+
+def _score(args: argparse.Namespace, file: "RequestFile") -> int:
+  """Scores the answers, or prints how to. Returns the exit code."""
+  from sgdx_t5x.cli import score
+  from sgdx_t5x.cli.output import folded_command
+
+  # What is not in the requests is missing, and the result says that it is PARTIAL.
+  words = ["score", "--calls", "--corpus", args.corpus or "CORPUS", "--split", file.split]
+  words += ["--predictions", f"all={args.out}", "--allow-missing", *schemas_of(args.schemas)]
+  if not args.corpus:
+    print(folded_command(("sgdx", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
+    return 0
+  subparsers = argparse.ArgumentParser().add_subparsers()
+  given = score.add_parser(subparsers).parse_args(words[1:])
+  return score.run(given)

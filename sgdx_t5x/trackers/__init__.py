@@ -1,1 +1,0 @@
-"""Labels and decoding rules of trackers that read a frame with an encoder; NumPy alone."""

@@ -1,0 +1,274 @@
+"""How far a wording of a schema is from the original: the SGD-X paper's Table 1, for any wording.
+
+Definitions, and where the released data differ from the paper: docs/schema-statistics.md.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, check_aligned
+from sgdx_t5x.corpus.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
+from sgdx_t5x.errors import require
+from sgdx_t5x.signature import Signature
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+# Those that the paper reports; the distance it calls Levenshtein is `indel_distance`.
+_PAPER_KEYS = ("slot_names_in_train", "intent_names_in_train", "indel_distance", "bleu")
+_KEYS = (*_PAPER_KEYS, "levenshtein_distance")
+
+Set = Mapping[str, Mapping[str, Schema]]  # variant -> split -> schema
+
+
+def _paper(*row: float | None) -> Mapping[str, float | None]:
+  return dict(zip(_PAPER_KEYS, row, strict=True))
+
+
+# SGD-X paper, Table 1, and section 5 for back-translations (by Google Translate; zh, ko, ja).
+PAPER_ORIGINAL = _paper(0.65, 0.71, None, None)
+PAPER_SGDX: Mapping[str, Any] = {
+  "variants": {
+    "v1": _paper(0.13, 0.00, 0.30, 18.8),
+    "v2": _paper(0.14, 0.00, 0.42, 11.3),
+    "v3": _paper(0.05, 0.04, 0.49, 5.6),
+    "v4": _paper(0.06, 0.00, 0.56, 2.9),
+    "v5": _paper(0.02, 0.04, 0.61, 1.0),
+  },
+  "average": _paper(0.08, 0.02, 0.48, 7.9),
+  "self_bleu": 4.5,
+}
+PAPER_BACK_TRANSLATIONS: Mapping[str, Any] = {
+  "variants": {},
+  "average": _paper(None, None, 0.14, 34.1),
+  "self_bleu": 41.8,
+}
+SGDX = "SGD-X"
+
+
+@dataclasses.dataclass(frozen=True)
+class SchemaStatistics:
+  """One wording against the original.
+
+  Attributes:
+    num_services: services compared.
+    num_names: names of their slots and intents.
+    num_descriptions: descriptions of services, slots and intents.
+    slot_names_in_train: share, 0 to 1, of the slots of unseen services whose name is a slot name
+      in train's original schema; None if there are no such slots, or no train.
+    intent_names_in_train: the same for intents.
+    indel_distance: mean over names of 1 - ratio, 0 to 1; ratio as in python-Levenshtein, where
+      replacing a character costs two. The paper's "Levenshtein".
+    levenshtein_distance: mean over names of edits / length of the longer name, 0 to 1.
+    bleu: of the descriptions against the original's, 0 to 100.
+  """
+
+  num_services: int
+  num_names: int
+  num_descriptions: int
+  slot_names_in_train: float | None
+  intent_names_in_train: float | None
+  indel_distance: float | None
+  levenshtein_distance: float | None
+  bleu: float | None
+
+
+def schema_statistics(
+  originals: Sequence[Schema],
+  variants: Sequence[Schema],
+  train: Schema | None = None,
+  unseen: Collection[str] | None = None,
+) -> SchemaStatistics:
+  """Compares schemas with the originals they reword. A service in several of them counts once.
+
+  Args:
+    originals: original schemas, one per split.
+    variants: their rewordings, in the same order.
+    train: original schema of train.
+    unseen: original names of the services whose slot and intent names are looked up in `train`;
+      None for all services that `train` does not have.
+
+  Raises:
+    SgdxError: a pair that does not align, or sacrebleu is not installed.
+  """
+  from rapidfuzz.distance import Indel, Levenshtein
+
+  pairs = _pairs(originals, variants)
+  names = [
+    (a.name, b.name) for x, y in pairs for a, b in zip(_elements(x), _elements(y), strict=True)
+  ]
+  shares: list[float | None] = [None, None]
+  if train is not None:
+    new = [y for x, y in pairs if (x.name not in train if unseen is None else x.name in unseen)]
+    shares = [_share_in_train(new, train, kind) for kind in ("slots", "intents")]
+  before = [text for x, _ in pairs for text in _descriptions(x)]
+  after = [text for _, y in pairs for text in _descriptions(y)]
+  return SchemaStatistics(
+    len(pairs),
+    len(names),
+    len(after),
+    *shares,  # type: ignore[call-arg]  # two of them
+    _mean([Indel.normalized_distance(a, b) for a, b in names]),
+    _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
+    corpus_bleu(after, before),
+  )
+
+
+def self_bleu(
+  originals: Mapping[str, Schema], variants: Sequence[Mapping[str, Schema]]
+) -> float | None:
+  """BLEU of every variant's descriptions against every other's, as one corpus of pairs.
+
+  Args:
+    originals: split -> original schema.
+    variants: split -> schema of each variant; services that all variants have are compared.
+
+  Returns:
+    0 to 100, lower is more diverse; None if there are fewer than two variants, or no service that
+    all have.
+  """
+  texts = []
+  for variant in variants:
+    pairs = _pairs([originals[s] for s in variant], list(variant.values()))
+    texts.append({x.name: _descriptions(y) for x, y in pairs})
+  common = [name for name in texts[0] if all(name in t for t in texts)] if texts else []
+  lists = [[text for name in common for text in t[name]] for t in texts]
+  ordered = [(i, j) for i in range(len(lists)) for j in range(len(lists)) if i != j]
+  return corpus_bleu(
+    [text for i, _ in ordered for text in lists[i]], [text for _, j in ordered for text in lists[j]]
+  )
+
+
+def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None:
+  """BLEU-4, 0 to 100, lower-cased, one reference per text; None if there is no text."""
+  return _bleu().corpus_score(list(texts), [list(references)]).score if texts else None
+
+
+def report(
+  corpus: Corpus,
+  sets: Mapping[str, Set],
+  on_progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> dict[str, Any]:
+  """Returns the statistics of sets of variants in the form of `sgdx stats --format json`.
+
+  Args:
+    corpus: has the originals.
+    sets: name -> variant -> split -> schema; "v1" to "v5" of SGD and back-translations ("bt_...")
+      get the paper's numbers beside theirs.
+    on_progress: called with a task, the number of comparisons done, and the total.
+
+  Raises:
+    SgdxError: a schema that does not align, or sacrebleu is not installed.
+  """
+  originals = {split: corpus.schema(split) for split in corpus.splits}
+  train = originals.get("train")
+  unseen = frozenset()
+  if train is not None and "test" in originals:
+    unseen = frozenset(originals["test"].names) - corpus.seen_services("test")
+
+  # The time for the BLEU of a set grows with its number of variant pairs.
+  total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
+  done = 0
+
+  def advance(steps: int) -> None:
+    nonlocal done
+    done += steps
+    on_progress("computing distances", done, total)
+
+  def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
+    pairs = [originals[s] for s in variant], list(variant.values())
+    found = dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+    advance(1)
+    return found
+
+  def bleu_of_set(variants: Set) -> float | None:
+    found = self_bleu(originals, list(variants.values()))
+    advance(len(variants) * (len(variants) - 1))
+    return found
+
+  is_sgd, original = corpus.name == "sgd", numbers(originals)
+  rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
+  return {
+    "format": "sgdx-stats/1",
+    "signature": _signature(corpus, original["num_services"], len(unseen)),
+    "original": original,
+    "paper_original": PAPER_ORIGINAL if is_sgd else None,
+    "sets": [
+      {
+        "name": name,
+        "variants": rows[name],
+        "average": {key: _mean([row[key] for row in rows[name].values()]) for key in _KEYS},
+        "self_bleu": bleu_of_set(variants),
+        "paper": _paper_of(name, variants) if is_sgd else None,
+      }
+      for name, variants in sets.items()
+    ],
+  }
+
+
+def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
+  """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
+  released = schemas.released()
+  sets = {
+    SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
+    "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
+    "back-translations that ship with sgdx_t5x": schemas.shipped(),
+    "paraphrases that ship with sgdx_t5x": schemas.shipped(PARAPHRASES),
+  }
+  return {name: variants for name, variants in sets.items() if variants}
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _pairs(
+  originals: Sequence[Schema], variants: Sequence[Schema]
+) -> list[tuple[Service, Service]]:
+  pairs: dict[str, tuple[Service, Service]] = {}
+  for original, variant in zip(originals, variants, strict=True):
+    check_aligned(original, variant)
+    for x, y in zip(original, variant, strict=True):
+      pairs.setdefault(x.name, (x, y))
+  return list(pairs.values())
+
+
+def _descriptions(service: Service) -> list[str]:
+  return [service.description, *(x.description for x in _elements(service))]
+
+
+def _elements(service: Service) -> tuple[Slot | Intent, ...]:
+  return (*service.slots, *service.intents)
+
+
+def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> float | None:
+  known = {x.name for service in train for x in getattr(service, kind)}
+  return _mean([x.name in known for service in services for x in getattr(service, kind)])
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+  there = [float(x) for x in values if x is not None]
+  return statistics.fmean(there) if there else None
+
+
+def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
+  if name == SGDX and len(variants) == len(SGDX_VARIANTS):
+    return PAPER_SGDX
+  return PAPER_BACK_TRANSLATIONS if all(v.startswith("bt_") for v in variants) else None
+
+
+def _bleu() -> Any:
+  sacrebleu = require("sacrebleu", extra="stats", why="BLEU of descriptions")
+  return sacrebleu.BLEU(lowercase=True, force=True)  # force: no warning about tokenised text
+
+
+def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:
+  bleu = _bleu()
+  bleu.corpus_score(["-"], [["-"]])  # it has no signature before its first use
+  fields: dict[str, str | int] = {
+    "splits": "+".join(corpus.splits),
+    "services": num_services,
+    "unseen": num_unseen,
+    "bleu": str(bleu.get_signature()).replace(":", "=").replace("|", ","),
+  }
+  return str(Signature.of(corpus.name, corpus.checksum(), fields))

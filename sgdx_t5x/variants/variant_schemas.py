@@ -1,0 +1,193 @@
+"""What the schema of a variant is, and where it comes from: the one answer for every command.
+
+A variant of a split's schema is the first of these that exists:
+
+  a folder    of the user's, given as NAME=FOLDER: FOLDER/{split}/schema.json
+  released    in the data set: original, v1 to v5, and bt_* where its corpus has them
+  shipped     with this package: bt_zh, bt_ja, bt_ko and para_1 to para_5 of SGD's train services
+  corrupted   corrupt_1, corrupt_2 ...: the number is the seed
+
+For a perturbed corpus, "ned" is the original, and "ned+v3" is v3.
+"""
+
+import os
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema
+from sgdx_t5x.corpus.variants import (
+  BACK_TRANSLATIONS,
+  ORIGINAL,
+  PARAPHRASES,
+  PERTURBATIONS,
+  SGDX_VARIANTS,
+  untagged,
+)
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.variants.corrupt import corrupt_schema
+from sgdx_t5x.variants.shipped import shipped_schema
+
+_CORRUPTED = re.compile(r"corrupt_(\d+)")
+
+
+class ReleasedSchemas(Protocol):
+  """Schemas that belong to a data set: those of a `Corpus`, or of prepared records."""
+
+  @property
+  def origin(self) -> str:
+    """Name of the data set, for errors."""
+
+  @property
+  def splits(self) -> tuple[str, ...]:
+    """Splits that it has."""
+
+  @property
+  def variants(self) -> tuple[str, ...]:
+    """Variants with a schema for some split, `original` first."""
+
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether there is a schema of that variant for that split."""
+
+  def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns it, aligned with the original. Raises SgdxError if there is none."""
+
+
+class VariantSchemas:
+  """The schemas of a data set in any variant, each read or made when first asked for."""
+
+  def __init__(
+    self,
+    released: ReleasedSchemas,
+    folders: Mapping[str, str | os.PathLike] | None = None,
+  ):
+    """Args: released, schemas of the data set; folders, variant -> folder of custom schemas.
+
+    Raises:
+      SgdxError: a custom variant has a name that means something else, such as v1 of SGD-X, whose
+        scores it would be taken for.
+    """
+    taken = (ORIGINAL, *SGDX_VARIANTS)
+    for name in folders or ():
+      if name in taken or untagged(name)[0]:
+        raise SgdxError(
+          f"a variant of your own named {name!r}",
+          expected="a name that does not stand for something else",
+          available=f"all but {', '.join((*taken, *PERTURBATIONS))}",
+          fix=f"name it, for example, my_{name}",
+        )
+    self._released, self._folders = released, dict(folders or {})
+    self._made: dict[tuple[str, str], Schema] = {}
+
+  def get(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns a split's schema in a variant, aligned with the original; see the module docstring.
+
+    Raises:
+      SgdxError: an unknown split or variant, or a schema that does not align.
+    """
+    key = (split, variant)
+    if key not in self._made:
+      schema = self._find(split, variant)
+      if schema is None:
+        raise self._missing(split, variant)
+      self._made[key] = schema
+    return self._made[key]
+
+  def has(self, split: str, variant: str) -> bool:
+    """Whether there is a schema of that variant for that split."""
+    key, folder = (split, variant), self._folders.get(untagged(variant)[1])
+    if folder is not None and not _file_in(folder, split).is_file():
+      return False
+    if key not in self._made and (schema := self._find(split, variant)) is not None:
+      self._made[key] = schema
+    return key in self._made
+
+  def names(self, split: str) -> tuple[str, ...]:
+    """Variants of a split that can be listed: all but the corrupted ones, which are unlimited."""
+    named = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
+    return tuple(name for name in dict.fromkeys(named) if self.has(split, name))
+
+  def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
+    found = {
+      variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
+      for variant in variants
+    }
+    return {variant: schemas for variant, schemas in found.items() if schemas}
+
+  def released(self) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of all variants of the data set but the original."""
+    found = {
+      variant: {
+        s: self._released.schema(s, variant)
+        for s in self._released.splits
+        if self._released.has_schema(s, variant)
+      }
+      for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
+    }
+    return {variant: schemas for variant, schemas in found.items() if schemas}
+
+  def _find(self, split: str, variant: str) -> Schema | None:
+    kinds, variant = untagged(variant)
+    if kinds:  # "ned+v3": a perturbed corpus has the schemas of its original
+      return self.get(split, variant) if self.has(split, variant) else None
+    if variant in self._folders:
+      return _read_folder(pathlib.Path(self._folders[variant]), split, self.get(split))
+    if variant == ORIGINAL or self._released.has_schema(split, variant):
+      return self._released.schema(split, variant)
+    if schema := self._find_shipped(split, variant):
+      return schema
+    if seed := _CORRUPTED.fullmatch(variant):
+      return corrupt_schema(self.get(split), int(seed[1]))[0]
+    return None
+
+  def _find_shipped(self, split: str, variant: str) -> Schema | None:
+    # Not alongside the data set's own: that would mix two translators.
+    if variant in BACK_TRANSLATIONS and any(
+      self._released.has_schema(split, v) for v in BACK_TRANSLATIONS
+    ):
+      return None
+    return shipped_schema(self._released.schema(split), variant)
+
+  def _missing(self, split: str, variant: str) -> SgdxError:
+    fix = (
+      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
+      "of `sgdx score`, `check` and `report`; SGD-X is part of the official archive"
+    )
+    if variant in PARAPHRASES:
+      fix = (
+        "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
+        f"`sgdx compose --split {split} --out FOLDER` and use FOLDER/v1 as a variant of your own "
+        "(tasks/README.md)"
+      )
+    if variant in BACK_TRANSLATIONS:
+      fix = (
+        "back-translations of SGD's train services ship with sgdx_t5x; make those of other "
+        f"services with `sgdx backtranslate --split {split} --out FOLDER` and use "
+        f"FOLDER/{variant.removeprefix('bt_')} as a variant of your own (tasks/README.md)"
+      )
+    return SgdxError(
+      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected="a variant from the data set, from this package, or in a folder of your own",
+      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
+      fix=fix,
+    )
+
+
+def _file_in(folder: str | os.PathLike, split: str) -> pathlib.Path:
+  return pathlib.Path(folder) / split / "schema.json"
+
+
+def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
+  path = _file_in(folder, split)
+  if not path.is_file():
+    raise SgdxError(
+      f"no file at {path}",
+      expected=f"the schemas of {split} in the folder given for this variant",
+      available=", ".join(sorted(p.parent.name for p in folder.glob("*/schema.json"))),
+      fix="put it there, or use a split that the folder has",
+    )
+  schema = load_schema(path.read_bytes(), str(path))
+  check_aligned(original, schema)
+  return schema

@@ -1,0 +1,246 @@
+"""The texts of a schema by element, and variants of a schema made from other texts.
+
+An *element* is what SGD-X rewords: the name or the description of a service, a slot or an
+intent (SGD-X paper, section 3.1). Values, flags and which slots an intent takes are not wording:
+they are carried over, under the new names.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.schema import NO_INTENT, Intent, Schema, Service, Slot, check_aligned
+from sgdx_t5x.errors import SgdxError, nearest
+
+SERVICE, SLOT, INTENT = "service", "slot", "intent"
+NAME, DESCRIPTION = "name", "description"
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 80, 1_000  # characters; SGD's longest have 31 and 92
+_NUMBER = re.compile(r"_\d+$")  # of a service: "Banks_1"
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_APOSTROPHES = re.compile("['\u2019]")
+_KEY = re.compile(r"(.+?)/(service|slot|intent)/(.+)/(name|description)")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class Element:
+  """A text of a schema that can be reworded.
+
+  Attributes:
+    service: original name of the service.
+    kind: "service", "slot" or "intent".
+    name: original name of the slot or intent; of the service, if the element is the service's.
+    field: "name" or "description".
+  """
+
+  service: str
+  kind: str
+  name: str
+  field: str
+
+  @property
+  def key(self) -> str:
+    """The element as a string: "Banks_1/slot/account_type/name"."""
+    return f"{self.service}/{self.kind}/{self.name}/{self.field}"
+
+  @classmethod
+  def from_key(cls, key: str, where: str = "") -> "Element":
+    """Parses a `key`. Raises SgdxError, beginning with `where`, if it is invalid."""
+    if match := _KEY.fullmatch(key):
+      return cls(*match.groups())
+    raise SgdxError(
+      f"{where}: element {key!r}".removeprefix(": "),
+      expected="SERVICE/{service,slot,intent}/NAME/{name,description}",
+      available=nearest(key.rpartition("/")[2], (NAME, DESCRIPTION)),
+      fix="use the names of the original schema",
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Repair:
+  """A text for an element that could not be used unchanged.
+
+  Attributes:
+    element: the element.
+    found: the text.
+    made: the text in the schema instead.
+    rule: why, see `reword`.
+  """
+
+  element: Element
+  found: str
+  made: str
+  rule: str
+
+
+def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str]:
+  """Returns element -> text of a schema, names as words ("account type").
+
+  Args:
+    schema: the original or a variant.
+    original: schema that names the elements, aligned by position; `schema` itself if None.
+
+  Raises:
+    SgdxError: the two do not align.
+  """
+  original = schema if original is None else original
+  check_aligned(original, schema)
+  texts: dict[Element, str] = {}
+  for before, after in zip(original, schema, strict=True):
+    pairs: list[tuple[str, Any, Any]] = [(SERVICE, before, after)]
+    pairs += [(SLOT, a, b) for a, b in zip(before.slots, after.slots, strict=True)]
+    pairs += [(INTENT, a, b) for a, b in zip(before.intents, after.intents, strict=True)]
+    for kind, a, b in pairs:
+      texts[Element(before.name, kind, a.name, NAME)] = name_words(b.name, kind)
+      texts[Element(before.name, kind, a.name, DESCRIPTION)] = b.description
+  return texts
+
+
+def name_words(name: str, kind: str) -> str:
+  """Splits a name into words: "account_type", "AccountType" or "AccountType_1"."""
+  if kind == SERVICE:
+    name = _NUMBER.sub("", name)
+  return " ".join(_CAPITAL.sub(" ", name.replace("_", " ")).lower().split())
+
+
+def join_words(words: str, kind: str, original: str) -> str:
+  """Joins words into a name in SGD's style: account_type, AccountType, AccountType_1.
+
+  Args:
+    words: any text; characters that cannot be in a name are left out.
+    kind: slots are written with underscores, intents and services with capitals.
+    original: the original name; a service keeps its number.
+
+  Returns:
+    The name; "" if none of the words can be in one, or it would begin with a digit.
+  """
+  plain = unicodedata.normalize("NFKD", _APOSTROPHES.sub("", words))
+  plain = "".join(c for c in plain if not unicodedata.combining(c))  # "café" -> "cafe"
+  parts = _NOT_IN_NAMES.sub(" ", plain).split()
+  if not parts or parts[0][0].isdigit():
+    return ""
+  if kind == SLOT:
+    return "_".join(parts).lower()
+  number = _NUMBER.search(original) if kind == SERVICE else None
+  return "".join(p[0].upper() + p[1:] for p in parts) + (number[0] if number else "")
+
+
+def reword(
+  schema: Schema, texts: Mapping[Element, str], origin: str
+) -> tuple[Schema, list[Repair]]:
+  """Returns the schema with other texts, and what had to be repaired.
+
+  Repairs, by rule:
+    "empty": there is no text; the original stays.
+    "not a name": none of the text can be in a name, or, for an intent, the name is NONE, which
+      says that there is no intent; the original stays.
+    "too long": a name of more than 80 characters, a description of more than 1,000, for instance
+      from a model that did not stop; the original stays.
+    "collision": another element of the service (for a service: of the schema), earlier in it, has
+      the name; a number is added, "_2" or, without an underscore for intents and before the
+      number of a service, "2".
+
+  Args:
+    schema: the original.
+    texts: element -> text, names as words. Elements that are not in it stay unchanged.
+    origin: of the result, for errors.
+
+  Raises:
+    SgdxError: an element that the schema does not have.
+  """
+  known = wording(schema)
+  unknown = [element for element in texts if element not in known]
+  if unknown:
+    raise SgdxError(
+      f"{origin}: unknown element {unknown[0].key} ({len(unknown)} in all)",
+      expected=f"elements of {schema.origin}",
+      available=nearest(unknown[0].key, [element.key for element in known]),
+      fix="use texts that were made for this schema",
+    )
+  writer = _Writer(texts)
+  used: set[str] = set()
+  return Schema([writer.service(x, used) for x in schema], origin), writer.repairs
+
+
+class _Writer:
+  """Takes names and descriptions from texts, and notes repairs."""
+
+  def __init__(self, texts: Mapping[Element, str]):
+    self._texts = texts
+    self.repairs: list[Repair] = []
+
+  def service(self, service: Service, used: set[str]) -> Service:
+    name = self._name(Element(service.name, SERVICE, service.name, NAME), used)
+    slots = self._names(service, SLOT, service.slots)
+    intents = self._names(service, INTENT, service.intents)
+    return Service(
+      name,
+      self._description(service, SERVICE, service),
+      tuple(
+        dataclasses.replace(
+          slot, name=slots[slot.name], description=self._description(service, SLOT, slot)
+        )
+        for slot in service.slots
+      ),
+      tuple(
+        Intent(
+          intents[intent.name],
+          self._description(service, INTENT, intent),
+          intent.is_transactional,
+          tuple(slots[name] for name in intent.required_slots),
+          {slots[name]: value for name, value in intent.optional_slots.items()},
+          tuple(slots[name] for name in intent.result_slots),
+        )
+        for intent in service.intents
+      ),
+    )
+
+  def _names(self, service: Service, kind: str, items: Sequence[Slot | Intent]) -> dict[str, str]:
+    used: set[str] = set()
+    return {x.name: self._name(Element(service.name, kind, x.name, NAME), used) for x in items}
+
+  def _name(self, element: Element, used: set[str]) -> str:
+    made = element.name
+    words = self._texts.get(element)
+    if words is not None and words != name_words(element.name, element.kind):
+      found = join_words(words, element.kind, element.name)
+      rule = ""
+      if not found or (element.kind == INTENT and found.upper() == NO_INTENT):
+        rule = "not a name" if words.strip() else "empty"
+      elif len(found) > _LONGEST_NAME:
+        rule = "too long"
+      if rule:
+        self._repair(element, words, made, rule)
+      else:
+        made = found
+    unique, number = made, 2
+    while unique in used:
+      unique = _numbered(made, element.kind, number)
+      number += 1
+    if unique != made:
+      self._repair(element, self._texts.get(element, made), unique, "collision")
+    used.add(unique)
+    return unique
+
+  def _description(self, service: Service, kind: str, item: Service | Slot | Intent) -> str:
+    element = Element(service.name, kind, item.name, DESCRIPTION)
+    text = self._texts.get(element)
+    if text is None:
+      return item.description
+    if not text.strip() or len(text) > _LONGEST_DESCRIPTION:
+      rule = "too long" if text.strip() else "empty"
+      self._repair(element, text, item.description, rule)
+      return item.description
+    return " ".join(text.split())
+
+  def _repair(self, element: Element, found: str, made: str, rule: str) -> None:
+    self.repairs.append(Repair(element, found, made, rule))
+
+
+def _numbered(name: str, kind: str, number: int) -> str:
+  if kind == SLOT:
+    return f"{name}_{number}"
+  end = _NUMBER.search(name) if kind == SERVICE else None
+  return f"{name.removesuffix(end[0])}{number}{end[0]}" if end else f"{name}{number}"

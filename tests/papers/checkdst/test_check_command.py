@@ -1,0 +1,187 @@
+"""`sgdx check` from its command line: its tables, its files, CheckDST's own rows, the refusals."""
+
+import csv
+import io
+import json
+
+import pytest
+from commands import assert_four_parts, sgdx
+from planted import write_planted
+from sample_folder import write_sample
+
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.checkdst import ned
+from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.checkdst.write import write_perturbed
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+  """The command that checks a frozen tracker on 15 dialogues."""
+  folder = tmp_path_factory.mktemp("check")
+  corpus = open_corpus(write_sample(folder / "sample", {"train": 20, "dev": 0, "test": 15}))
+  split = Split(corpus, "test")
+  write_perturbed(ned.perturber(split, 0), split, 0, folder / "ned")
+  sets = {"original": corpus, "names": open_corpus(folder / "ned")}
+  predictions = [
+    f"{name}={write_planted(folder / name, 'frozen', corpus, found)}"
+    for name, found in sets.items()
+  ]
+  options = ["check", "--corpus", corpus.origin, "--perturbed", f"names={folder / 'ned'}"]
+  return [*options, "--bootstrap-samples", 100, "--predictions", *predictions]
+
+
+def test_text(command, capsys):
+  assert sgdx(*command, "--like-checkdst") == 0
+  out = capsys.readouterr().out
+  cells = [line.split() for line in out.splitlines()]
+  row = next(x for x in cells if x[:1] == ["names"])
+  # before, perturbed, cJGA, broken, fixed, retained, agree, drop
+  assert row[2:-1] == ["100.0", "0.0", "0.0", "100.0", "0.0", "0.0", "0.0", "-100.0"]
+  assert "by CheckDST's definitions (%)" in out
+  # One vocabulary: the headings of the main table are the rows of the intervals.
+  header = next(x for x in cells if "broken" in x)
+  intervals = out[out.index("95% intervals") :].splitlines()
+  assert set(header[1:-1]) <= {line.split()[0] for line in intervals if line.strip()}
+  assert "names: ned entities=letters slots=kinds seed=0" in out
+  assert ("fewer than 100" in out) == (int(row[-1]) < 100)
+  assert "|sets:names:" in out
+
+
+def test_files_and_formats(command, tmp_path, capsys):
+  written = ("--json", tmp_path / "a.json", "--per-frame", tmp_path / "a.jsonl")
+  assert sgdx(*command, "--per-service", "--format", "csv", *written) == 0
+  lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+  found = {(x["set"], x["group"], x["name"], x["key"]): x["value"] for x in lines}
+  assert found["names", "overall", "all", "perturbed"] == "0.0"
+  assert found["names", "overall", "all", "reverted"] == "1.0"
+  report = json.loads((tmp_path / "a.json").read_text())
+  assert report["format"] == "sgdx-check/1"
+  assert report["per_frame"]["file"] == "a.jsonl"
+  assert report["sets"]["names"]["steps"][0]["kind"] == "ned"
+  assert report["sets"]["names"]["rows"]["all"]["ci95"]["cjga"] == [0, 0]
+  for form in ("md", "latex"):
+    assert sgdx(*command, "--format", form) == 0
+    assert "cJGA" in capsys.readouterr().out
+  assert sgdx(*command, "--format", "json") == 0
+  printed = json.loads(capsys.readouterr().out)
+  assert printed["sets"]["names"]["rows"]["all"] == report["sets"]["names"]["rows"]["all"]
+
+
+def test_compressed_files_are_compared_and_others_named(command, tmp_path, capsys):
+  names = ("a.json", "a.jsonl", "b.json.gz", "b.jsonl.gz")
+  a, frames, b, _ = paths = [tmp_path / name for name in names]
+  assert sgdx(*command, "--json", a, "--per-frame", frames) == 0
+  assert sgdx(*command, "--json", b, "--per-frame", paths[3]) == 0
+  assert b.read_bytes()[:2] == b"\x1f\x8b"
+  capsys.readouterr()
+  assert sgdx("diff", a, b, "--bootstrap-samples", "100") == 0
+  assert "names" in capsys.readouterr().out
+  assert sgdx("diff", frames, b) == 1
+  assert_four_parts(capsys.readouterr().err, "a.jsonl: per-frame counts of `sgdx check`", "--json")
+  scores = tmp_path / "scores.json"
+  scores.write_text('{"format": "sgdx-score/1"}')
+  assert sgdx("diff", a, scores) == 2
+  assert_four_parts(capsys.readouterr().err, f"only {a} was written by `sgdx check`")
+
+
+def test_slots_that_hold_names(command, tmp_path, capsys):
+  slots = tmp_path / "slots.json"
+  report = tmp_path / "x.json"
+  assert sgdx(*command, "--json", report) == 0
+  names = json.loads(report.read_text())["names"]
+  service, some = next(iter(names.items()))
+  slots.write_text(json.dumps({service: some[:1]}))
+  assert sgdx(*command, "--entity-slots", slots, "--json", report) == 0
+  found = json.loads(report.read_text())
+  assert found["names"] == {service: some[:1]}
+  assert "|names:" in found["signature"]
+  slots.write_text(json.dumps({service: ["nonsense"]}))
+  capsys.readouterr()
+  assert sgdx(*command, "--entity-slots", slots) == 1
+  assert_four_parts(capsys.readouterr().err, "slot 'nonsense'")
+
+
+# --- CheckDST's rows -----------------------------------------------------------------------
+
+ORIGINAL = [
+  ("a-0", "hotel name inn", "hotel name inn", "the inn"),
+  ("a-1", "hotel name inn", "hotel name inn, taxi destination bay", "the inn , to the bay"),
+  ("b-0", None, "", "hi"),
+]
+PERTURBED = [
+  ("a-0", "hotel name nni", "hotel name nni", "the nni"),
+  ("a-1", "hotel name nni", "hotel name nni, taxi destination aby", "the nni , to the bay"),
+]
+
+
+def write_rows(path, rows):
+  keys = ("dial_id", "pred", "gold", "context")
+  path.write_text("".join(json.dumps(dict(zip(keys, x, strict=True))) + "\n" for x in rows))
+  return path
+
+
+def test_checkdst_rows(tmp_path, capsys):
+  orig = write_rows(tmp_path / "orig.jsonl", ORIGINAL)
+  perturbed = write_rows(tmp_path / "ned.jsonl", [*PERTURBED, PERTURBED[0]])
+  gold = tmp_path / "gold.json"
+  needs = {"a-0": False, "a-1": True, "b-0": False}
+  gold.write_text(json.dumps({key: {"need_coref": x} for key, x in needs.items()}))
+  files = ("--checkdst-rows", f"orig={orig}", f"NED={perturbed}")
+  assert sgdx("check", *files, "--gold", gold, "--json", tmp_path / "out.json") == 0
+  out = capsys.readouterr().out
+  assert "NED: rows whose gold entities do not all occur in the text: 1 of 2" in out
+  assert "orig: 1 rows have no prediction" in out
+  assert "NED: 1 rows repeat an id" in out
+  report = json.loads((tmp_path / "out.json").read_text())
+  theirs, ours = report["checkdst"], report["ours"]["NED"]
+  assert (theirs["jga_orig"], theirs["jga_NED"], theirs["cjga_orig_NED"]) == (0.5, 0.6667, 0.6667)
+  assert (theirs["coref_jga_orig"], theirs["coref_ct_orig"]) == (0, 1)
+  assert (ours["before"], ours["perturbed"], ours["cjga"], ours["num_changed"]) == (
+    0.5,
+    0.5,
+    0.5,
+    2,
+  )
+  assert (ours["answerable_jga"], ours["unanswerable"], ours["factuality"]) == (1, 0.5, 1)
+  assert ours["agreement"] == 0  # another name was said, and another predicted
+
+
+@pytest.mark.parametrize(
+  ("text", "words"),
+  [
+    ("{", "line 1"),
+    ('{"dial_id": "a"}\n', "not a row of CheckDST predictions"),
+    ('{"dial_id": "a", "context": "", "pred": "hotel name a--b", "gold": ""}\n', "--"),
+    ("\n", "no rows"),
+    ('{"dial_id": "a", "context": "", "pred": ""}\n', "no gold state"),
+  ],
+)
+def test_rows_that_are_none(text, words, tmp_path, capsys):
+  path = tmp_path / "rows.jsonl"
+  path.write_text(text)
+  assert sgdx("check", "--checkdst-rows", f"orig={path}") == 1
+  assert_four_parts(capsys.readouterr().err, words)
+
+
+@pytest.mark.parametrize(
+  ("options", "words"),
+  [
+    ((), "no --corpus"),
+    (("--corpus", "sample"), "no --perturbed"),
+    (("--checkdst-rows", "orig=x", "--corpus", "sample"), "--checkdst-rows with --corpus"),
+    (("--checkdst-rows", "orig"), "--checkdst-rows orig"),
+    (("--checkdst-rows", "orig=x", "--split", "dev"), "--checkdst-rows with --split"),
+    (("--checkdst-rows", "orig=x", "--allow-missing"), "--checkdst-rows with --allow-missing"),
+    (("--checkdst-rows", "orig=x", "--schemas", "a=b"), "--checkdst-rows with --schemas"),
+    (("--checkdst-rows", "orig=x", "--bootstrap-samples", "3"), "3 bootstrap samples"),
+    (("--checkdst-rows", "orig=x", "--seed", "-1"), "seed -1"),
+    (
+      ("--corpus", "sample", "--perturbed", "ned=x", "--predictions", "ned=y", "--gold", "z"),
+      "--gold without --checkdst-rows",
+    ),
+  ],
+)
+def test_options_that_do_not_fit(options, words, capsys):
+  assert sgdx("check", *options) == 2
+  assert_four_parts(capsys.readouterr().err, words)

@@ -1,0 +1,101 @@
+"""SGP-DST's tasks: their names, their examples, metrics, and what is refused."""
+
+import collections
+
+import numpy as np
+import pytest
+import seqio
+from commands import assert_four_parts
+from records import records_of
+
+from sgdx_t5x import tasks
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
+from sgdx_t5x.papers.sgpdst import sgpdst_model
+from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
+from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, OFFICIAL
+from sgdx_t5x.papers.sgpdst.tasks import (
+  copy_scores,
+  intent_accuracy,
+  register_sgpdst,
+  slot_accuracies,
+)
+from sgdx_t5x.records.source import RecordSource
+
+ID = "example_id_pretokenized"
+LENGTHS = {"inputs": 300}
+
+
+def examples(name, split, **how):
+  ds = seqio.get_mixture_or_task(name).get_dataset(LENGTHS, split, **how)
+  return list(ds.as_numpy_iterator())
+
+
+@pytest.fixture(scope="module")
+def dev(small_sample):
+  with records_of(small_sample / "data"):
+    return {part: examples(f"sample_sgpdst_{part}_sgd", "dev", shuffle=False) for part in PARTS}
+
+
+def test_names_formats_and_features():
+  for part in PARTS:
+    for name in (f"sgpdst_{part}_oracle", f"sample_sgpdst_{part}_checkdst_ned_v3"):
+      assert tasks.REGISTERED[name].format == f"sgpdst_{part}"
+    assert tasks.REGISTERED[f"sgpdst_official_{part}_sgdx_v5"].how == OFFICIAL
+  assert tasks.REGISTERED["sgpdst_copy_backtrans"].mixture
+  assert tuple(sgpdst_model.SgpFeatureConverter.TASK_FEATURES) == FEATURES
+
+
+def test_every_slot_of_every_frame_is_asked_about_but_those_that_copy_answers(dev):
+  frames = {ExampleId.parse(e[ID].decode()).frame_id for e in dev["intent"]}
+  asked = collections.Counter(ExampleId.parse(e[ID].decode()).frame_id for e in dev["combine"])
+  assert set(asked) == frames
+  for example in dev["combine"]:
+    assert len(example["targets"]) == 5
+    assert len({len(example[name]) for name in FEATURES[:-1]}) == 1
+  assert {int(e["targets"][0]) for e in dev["copy"]} == {a.NO, a.YES}
+
+
+def test_train_is_a_sample_with_system_turns(small_sample):
+  with records_of(small_sample / "data"):
+    name = "sample_sgpdst_combine_sgd"
+    found = examples(name, "train", shuffle=False)
+    twice = examples(name, "train", shuffle=False, num_epochs=2)
+  ids, both = ([e[ID].decode() for e in x] for x in (found, twice))
+  assert both[: len(ids)] == ids
+  assert both[len(ids) :] != ids  # another sample in the second epoch
+  system = [e for e in found if e[ID].endswith(b"?system")]
+  assert 0 < len(system) < len(found)
+  assert all(a.USER not in e["segments"] for e in system)
+  nothing = [e["targets"][2:].tolist() == [1, a.NO, a.NO] for e in found]
+  assert 0.2 < np.mean(nothing) < 0.8  # about 85% before sampling
+
+
+def test_metrics_of_right_answers_are_one_and_of_null_are_low(dev):
+  targets = [e["targets"] for e in dev["combine"]]
+  right = [[t[0], t[1], 0, t[2], 0, a.MILLION * (t[3] == a.YES)] for t in targets]
+  assert set(slot_accuracies(targets, right).values()) == {1.0}
+  nothing = [[int(np.argmax(e["segments"] == a.NULL))] * 2 + [0, 1, 0, 0] for e in dev["combine"]]
+  scores = slot_accuracies(targets, nothing)
+  assert (scores["span_accuracy"], scores["option_accuracy"], scores["requested_f1"]) == (0, 0, 0)
+  assert scores["none_accuracy"] == 1
+  intents = [e["targets"] for e in dev["intent"]]
+  assert intent_accuracy(intents, [[t[0], 0] for t in intents]) == {"intent_accuracy": 1.0}
+  pairs = [[a.YES], [a.YES], [a.NO], [a.NO]]  # by hand: recall 1/2, precision 1/2
+  said = [[0, 900_000], [0, 100_000], [0, 900_000], [0, 100_000]]
+  assert set(copy_scores(pairs, said).values()) == {0.5}
+
+
+def test_corpora_without_acts_and_unknown_parts_are_refused(small_sample, monkeypatch):
+  with pytest.raises(SgdxError) as e:
+    register_sgpdst("x", "notcare", data="sample", variants=["original"], vocabulary=None)
+  assert_four_parts(str(e.value), "notcare", "combine")
+  metadata = RecordSource.metadata
+  place = {"dev": "dialogue 1_00001, turn 1"}
+  with records_of(small_sample / "data"):
+    changed = lambda self: {**metadata(self), "without_acts": place}  # noqa: E731
+    monkeypatch.setattr(RecordSource, "metadata", changed)
+    with pytest.raises(SgdxError) as e:
+      examples("sample_sgpdst_copy_sgd", "dev")
+  assert_four_parts(str(e.value), "SGP-DST", "dialogue 1_00001, turn 1")

@@ -1,0 +1,148 @@
+"""The encoder against values of `transformers`' BertModel from tests/fixtures/hf_bert/make.py.
+
+`hf_bert/two_heads` is a random model of other sizes, recorded by somebody else.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from places import FIXTURES
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst import bert_layout, states
+from sgdx_t5x.spandst.encoder import Bert, BertConfig
+
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
+DATA = FIXTURES / "hf_bert"
+
+
+@functools.cache
+def golden():
+  config, params = states.load(DATA / "bert")
+  return config, params, dict(np.load(DATA / "outputs.npz"))
+
+
+def encode(config, params, batch, **kwargs):
+  def run(module):
+    hidden = module(
+      batch["input_ids"], batch["token_type_ids"], segment_ids=batch["attention_mask"], **kwargs
+    )
+    return hidden, module.pool(hidden[:, 0])
+
+  return jax.jit(lambda params: Bert(config).apply({"params": params}, method=run))(params)
+
+
+@pytest.mark.parametrize("model", ["bert", "two_heads"])
+def test_hidden_states_and_pooled_equal_torchs(model):
+  if model == "two_heads":
+    config, params = states.load(DATA / model)
+    batch = dict(np.load(DATA / model / "outputs.npz"))
+  else:
+    config, params, batch = golden()
+  hidden, pooled = encode(config, params, batch)
+  real = batch["attention_mask"].astype(bool)
+  np.testing.assert_allclose(hidden[real], batch["last_hidden_state"][real], atol=1e-5, rtol=0)
+  np.testing.assert_allclose(pooled, batch["pooler_output"], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9], ids=["few", "most"])
+def test_what_is_read_is_the_same_where_the_rest_is_not_encoded(share):
+  config, params, batch = golden()
+  shape = batch["input_ids"].shape
+  read = np.random.default_rng(0).random(shape) < share
+  read[0] = False
+  assert (read.sum(axis=1).max() <= -(-shape[1] // 2)) == (share == 0.3)
+  whole, _ = encode(config, params, batch)
+  some, _ = encode(config, params, batch, read=read)
+  read &= batch["attention_mask"] > 0
+  np.testing.assert_allclose(some[read], whole[read], atol=1e-5, rtol=0)
+
+
+def test_gradients_equal_torchs():
+  config, params, batch = golden()
+
+  def loss(params):
+    hidden, pooled = encode(config, params, batch)
+    hidden = hidden * batch["hidden_weights"] * batch["attention_mask"][..., None]
+    return hidden.sum() + (pooled * batch["pooled_weights"]).sum()
+
+  gradients = jax.jit(jax.grad(loss))(params)
+  sizes = bert_layout.BertSizes(**sizes_of(config))
+  for tensor in bert_layout.tensors(sizes):
+    ours = functools.reduce(lambda tree, key: tree[key], tensor.t5x.split("/")[1:], gradients)
+    torchs = batch[f"gradient/{tensor.hf}"]
+    torchs = torchs.T if tensor.transposed else torchs
+    # A key bias shifts all scores of a query equally: its gradient is only rounding error.
+    scale = max(np.abs(torchs).max(), 1e-2)
+    assert np.abs(ours - torchs).max() < 1e-4 * scale, tensor.t5x
+
+
+def sizes_of(config):
+  names = ("vocab_size", "emb_dim", "num_heads", "num_layers", "mlp_dim")
+  return {name: getattr(config, name) for name in (*names, "max_positions", "num_types")}
+
+
+def test_bfloat16_is_near_float32():
+  config, params, batch = golden()
+  half = BertConfig(**{**sizes_of(config), "dtype": "bfloat16"})
+  hidden, _ = encode(half, params, batch)
+  assert hidden.dtype == jnp.bfloat16
+  real = batch["attention_mask"].astype(bool)
+  error = np.abs(np.asarray(hidden, np.float32)[real] - batch["last_hidden_state"][real])
+  assert error.mean() < 2e-2
+
+
+def test_packed_rows_give_what_their_examples_give_alone():
+  config, params, batch = golden()
+  row, other = batch["input_ids"][1, :13], batch["input_ids"][2, :6]
+  tokens = np.concatenate([row, other, [0]])[None]
+  ids = np.array([[1] * 13 + [2] * 6 + [0]])
+  positions = np.array([[*range(13), *range(6), 0]])
+  run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
+  packed = run(tokens, positions=positions, segment_ids=ids)
+  for alone, part in ((row, packed[0, :13]), (other, packed[0, 13:19])):
+    np.testing.assert_allclose(run(alone[None])[0], part, atol=1e-5)
+
+
+def test_its_parameters_have_logical_axes_that_t5x_has_rules_for():
+  from t5x import partitioning
+
+  known = {axis for axis, _ in partitioning.standard_logical_axis_rules()}
+  variables = jax.eval_shape(
+    Bert(BertConfig(64, 16, 2, 1, 24, 32)).init, jax.random.key(0), jnp.ones((1, 4), jnp.int32)
+  )
+  axes = jax.tree.leaves(variables["params_axes"], is_leaf=lambda x: hasattr(x, "names"))
+  assert len(axes) == len(jax.tree.leaves(variables["params"]))
+  assert {name for each in axes for name in each.names} <= known
+
+
+def test_frozen_embeddings_have_no_gradient():
+  config, params, batch = golden()
+  config = BertConfig(**sizes_of(config), freeze_embeddings=True)
+  loss = jax.jit(jax.grad(lambda p: (encode(config, p, batch)[0] ** 2).sum()))
+  gradients = loss(params)
+  assert not np.any(gradients["token_embedder"]["embedding"])
+  assert np.any(gradients["embedding_layer_norm"]["scale"])
+
+
+def test_what_is_longer_than_the_positions_says_by_how_much():
+  config, params, _ = golden()
+  with pytest.raises(SgdxError, match="40 tokens, 8 more"):
+    Bert(config).apply({"params": params}, jnp.ones((1, 40), jnp.int32))
+
+
+@pytest.mark.parametrize(
+  ("change", "named"),
+  [
+    ({"emb_dim": 0}, "emb_dim"),
+    ({"num_heads": 5}, "a multiple of num_heads"),
+    ({"dropout_rate": 1.0}, "dropout"),
+  ],
+)
+def test_sizes_that_cannot_be(change, named):
+  with pytest.raises(SgdxError, match=named):
+    BertConfig(**{"vocab_size": 64, "emb_dim": 16, "num_heads": 2, **change})

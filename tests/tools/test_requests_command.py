@@ -1,0 +1,80 @@
+"""`sgdx prompts --as tools`: files, dry runs, samples of dialogues, options that do not fit."""
+
+import json
+
+import pytest
+from commands import assert_four_parts, next_command, sgdx
+
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.tools import ToolStyle
+
+
+def requests(out, *args):
+  return sgdx("prompts", "--as", "tools", "--corpus", "sample", "--out", out, *args)
+
+
+def read(path):
+  return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, capsys):
+  args = ("--variant", "original", "v1", "--limit", "20", "--seed", "3")
+  assert requests(tmp_path / "r.jsonl", *args, "--dry-run", "--price", "2.5", "10") == 0
+  printed = capsys.readouterr()
+  assert not list(tmp_path.iterdir())
+  assert requests(tmp_path / "r.jsonl", *args, "--targets") == 0
+  rows = read(tmp_path / "r.jsonl")
+  assert f"would be written: {len(rows)} requests (original, v1)" in printed.err
+  # Characters of messages and tools are counted without the brackets, of targets with them.
+  read_, written = (
+    sum(sum(len(json.dumps(row[key])) - 2 * (key != "target") for key in keys) for row in rows)
+    for keys in (("messages", "tools"), ("target",))
+  )
+  assert f"about {read_ // 4:,} input, {written // 4:,} output" in printed.err
+  cost = (read_ // 4 * 2.5 + written // 4 * 10) / 1e6
+  assert f"cost:    about {cost:,.2f}" in printed.err
+
+
+def test_the_help_lists_every_delivery(capsys):
+  with pytest.raises(UsageError) as e:
+    ToolStyle("none of them")
+  assert sgdx("prompts", "--help") == 0
+  shown = capsys.readouterr().out
+  assert [x for x in e.value.available.partition(";")[0].split(", ") if x not in shown] == []
+
+
+def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
+  assert requests(tmp_path / "r.jsonl", "--variant", "v1", "--limit", "30") == 0
+  command = next_command(capsys.readouterr().err)
+  assert command[:5] == ["sgdx", "score", "--calls", "--corpus", "sample"]
+  assert command[-1] == "--allow-missing"
+  out, style = tmp_path / "d3st.jsonl", ("--prompt-style", "format=d3st")
+  args = ("--corpus", "sample", "--variant", "v1", "--limit", "30", "--out", out)
+  assert sgdx("prompts", *args, *style) == 0
+  assert [row["id"] for row in read(out)] == [row["id"] for row in read(tmp_path / "r.jsonl")]
+
+
+@pytest.mark.parametrize(
+  ("args", "words"),
+  [
+    (("--delivery", "all"), "--delivery without --as tools"),
+    (("--shots", "2"), "--shots without --as tools"),
+    (("--as", "tools", "--shots", "2", "--split", "train"), "--shots 2 for split train"),
+    (("--price", "1", "2"), "--price without --as tools"),
+    (("--as", "tools", "--prompt-style", "format=d3st"), "--as tools with --prompt-style"),
+    (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets with --openai-batch"),
+    (("--as", "tools", "--delivery", "some"), "delivery 'some'"),
+    (("--as", "tools", "--dry-run", "--price", "-1", "2"), "--price -1.0"),
+    (("--as", "tools", "--dry-run", "--price", "1", "inf"), "--price 1.0 inf"),
+  ],
+)
+def test_options_that_do_not_fit(args, words, tmp_path, capsys):
+  out = tmp_path / "r.jsonl"
+  assert sgdx("prompts", "--corpus", "sample", "--variant", "v1", "--out", out, *args) == 2
+  assert_four_parts(capsys.readouterr().err, words)
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_file_to_write_is_needed_unless_nothing_is_written(capsys):
+  assert sgdx("prompts", "--corpus", "sample", "--variant", "v1") == 2
+  assert_four_parts(capsys.readouterr().err, "no --out")
