@@ -5,11 +5,6 @@
 
 # A separate module registers them, so that it happens once: gin's `from sgdx_t5x import tasks` can
 # execute this file twice (it imports the submodule "", which an editable install resolves to this).
-from sgdx_t5x.papers.sgd_baseline.tasks import (
-  register_baseline,
-  sample_schema_embeddings,
-  schema_embeddings,
-)
 from sgdx_t5x.tasks import mixtures  # noqa: F401
 from sgdx_t5x.tasks.registration import (
   REGISTERED,
@@ -29,13 +24,10 @@ __all__ = [
   "REGISTERED",
   "encoder_vocabulary",
   "register",
-  "register_baseline",
   "register_family",
   "register_mixture",
   "register_variant",
   "sample_encoder_vocabulary",
-  "sample_schema_embeddings",
   "sample_vocabulary",
-  "schema_embeddings",
   "vocabulary",
 ]

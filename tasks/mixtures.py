@@ -1,10 +1,5 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
-from sgdx_t5x.papers.coco.tasks import register_turn_tasks
-from sgdx_t5x.papers.prefinedst.tasks import register_prefine_family
-from sgdx_t5x.papers.sgd_baseline.tasks import register_baseline_family, sample_schema_embeddings
-from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpStyle
-from sgdx_t5x.papers.sgpdst.tasks import register_sgpdst_families
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
@@ -35,26 +30,5 @@ for _format, _style in _TINY.items():
   _tiny = load_format(_format, _style)
   register_family("tiny_", data="sample", vocabulary=sample_vocabulary, prompt_format=_tiny)
 
-register_turn_tasks("", data="full", vocabulary=vocabulary)
-register_turn_tasks("sample_", data="sample", vocabulary=sample_vocabulary)
-register_prefine_family("", data="full", vocabulary=vocabulary)
-register_prefine_family("sample_", data="sample", vocabulary=sample_vocabulary)
-
-register_baseline_family("", data="full", vocabulary=encoder_vocabulary_later)
-register_baseline_family(
-  "sample_",
-  data="sample",
-  vocabulary=sample_encoder_vocabulary,
-  table=sample_schema_embeddings,
-)
 register_spandst_family("", data="full", vocabulary=encoder_vocabulary_later)
 register_spandst_family("sample_", data="sample", vocabulary=sample_encoder_vocabulary)
-
-register_sgpdst_families("", data="full", vocabulary=encoder_vocabulary_later)
-register_sgpdst_families(
-  "sample_",
-  data="sample",
-  vocabulary=sample_encoder_vocabulary,
-  # Its small vocabulary cuts words into many pieces.
-  style=SgpStyle(utterance=120, sampling="mild"),
-)

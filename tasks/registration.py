@@ -10,7 +10,7 @@ from typing import Any
 
 import seqio
 
-from sgdx_t5x.corpus.variants import ORIGINAL, PARAPHRASES, SGDX_VARIANTS, tagged
+from sgdx_t5x.corpus.variants import PARAPHRASES
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
@@ -43,6 +43,24 @@ class Registered:
 
 
 REGISTERED: dict[str, Registered] = {}  # in order of registration
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+  """The tasks of one data set and format, to which annexes add tasks of their own.
+
+  Attributes:
+    data: configuration of the record data set, "full" or "sample".
+    tasks: names of the tasks with the original schemas and with v1 to v5, in this order.
+    register: called with a task's name, its `data` and its `variants`.
+  """
+
+  data: str
+  tasks: tuple[str, ...]
+  register: Callable[..., seqio.Task]
+
+
+FAMILIES: dict[str, Family] = {}  # by the prefix of their names, such as "sample_t5dst"
 
 
 def register(
@@ -259,44 +277,7 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
     register_mixture(f"{family}_paraphrase", [original, *paraphrased])
     register_mixture(f"{family}_reworded", [original, *back_translated, *paraphrased])
   register_mixture(f"{family}_all_variants", [original, *sgdx])
-  _register_perturbed(family, data, [original, *sgdx], register_task)
-
-
-def _register_perturbed(
-  family: str, data: str, worded: Sequence[str], register_task: Callable[..., seqio.Task]
-) -> None:
-  """Registers the tasks and mixtures of perturbed corpora.
-
-  The test sets are made with seed 0, the training sets with another seed and other names.
-  `worded` names the tasks on the original dialogues, that with the original schema first.
-  """
-  original = worded[0]
-  prefix = "sample_" if data == "sample" else ""
-
-  def task(suffix: str, data: str, kind: str, variant: str = ORIGINAL) -> str:
-    name = f"{family}_{suffix}"
-    register_task(name, data=f"{prefix}{data}", variants=[tagged([kind], variant)])
-    return name
-
-  sets = {kind: task(f"checkdst_{kind}", kind, kind) for kind in ("ned", "pi", "sdi", "vs")}
-  for kind, name in sets.items():
-    variants = [task(f"checkdst_{kind}_{v}", kind, kind, v) for v in SGDX_VARIANTS]
-    register_mixture(f"{family}_checkdst_{kind}_all_variants", [name, *variants])
-  tests = [sets[kind] for kind in ("ned", "pi", "sdi")]
-  register_mixture(f"{family}_checkdst", [original, *tests])
-  register_mixture(f"{family}_all_variants_checkdst", [*worded, *tests])
-  for slots in ("freq", "neutral", "rare"):  # of `sgdx perturb --kind coco`, with its control
-    which = f"coco_{slots}"
-    name = task(which, which, "coco")
-    control = task(f"coco_ori_{slots}", f"coco_ori_{slots}", "coco_ori")
-    for variant in SGDX_VARIANTS:
-      task(f"{which}_{variant}", which, "coco", variant)
-    register_mixture(f"{family}_{which}_check", [original, name, control])
-    register_mixture(f"{family}_all_tests_{slots}", [*worded, *tests, name, control])
-  register_mixture(f"{family}_coco_aug", [original, task("sgd_coco_aug", "coco_freq_aug", "coco")])
-  for kind in ("ned", "sdi"):
-    copies = task(f"sgd_{kind}_aug", f"{kind}_aug", kind)
-    register_mixture(f"{family}_{kind}_aug", [original, copies])
+  FAMILIES[family] = Family(data, (original, *sgdx), register_task)
 
 
 def _size(task: seqio.Task, maximum: float | None = None) -> float:

@@ -6,77 +6,29 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from sgdx_t5x.cli import (
-  compose,
-  data,
-  demos,
-  diff,
-  ls,
-  prompts,
-  report,
-  score,
-  stats,
-  track,
-  weights,
-)
+from sgdx_t5x import annexes
+from sgdx_t5x.cli import compose, data, diff, ls, prompts, report, score, stats, track, weights
 from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.cli.paths import check_paths
 from sgdx_t5x.cli.terminal import escaped_streams
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.files.writing import NO_ROOM
-from sgdx_t5x.papers.backtranslation import command as backtranslate
-from sgdx_t5x.papers.checkdst import check_command as check
-from sgdx_t5x.papers.checkdst import perturb_command as perturb
-from sgdx_t5x.papers.sgd_baseline import command as schema_embeddings
-from sgdx_t5x.papers.simulator import command as simulate
 from sgdx_t5x.signature import package_version
-from sgdx_t5x.tools import definitions_command as tools
-from sgdx_t5x.tools import run_command as run_requests
 
-_COMMANDS = (
-  data,
-  ls,
-  demos,
-  prompts,
-  tools,
-  run_requests,
-  score,
-  check,
-  diff,
-  report,
-  stats,
-  backtranslate,
-  compose,
-  simulate,
-  perturb,
-  track,
-  weights,
-  schema_embeddings,
-)
+_COMMANDS = (data, ls, prompts, score, diff, report, stats, compose, track, weights)
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data verify --corpus sgd.zip
-  sgdx data stats --corpus sgd.zip
   sgdx ls tasks
   sgdx score --corpus sample --predictions all=eval/inference_eval
-  sgdx check --corpus sgd.zip --perturbed ned=ned --predictions original=a ned=b
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
-  sgdx tools --corpus sgd.zip --variant original v3 --out tools
-  sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
-    --out answers.jsonl --corpus sgd.zip
-  sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
-  sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
   sgdx compose --corpus sgd.zip --init texts.jsonl
-  sgdx stats --corpus sgd.zip
-  sgdx simulate --init schema.json --out start
-  sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
   sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
-  sgdx schema-embeddings --encoder bert --corpus sgd.zip --out schemas.npz
 
 sgd.zip is the official archive of SGD and SGD-X:
   github.com/google-research-datasets/dstc8-schema-guided-dialogue
@@ -108,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
   parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
-    epilog=_EPILOG,
+    epilog=_annex_list() + _EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument("--version", action="version", version=f"sgdx_t5x {package_version()}")
@@ -116,7 +68,16 @@ def make_parser() -> argparse.ArgumentParser:
   subparsers = parser.add_subparsers(metavar="COMMAND")
   for command in _COMMANDS:
     command.add_parser(subparsers)
+  for module in annexes.table("COMMANDS").values():
+    annexes.load(module).add_parser(subparsers)
   return parser
+
+
+def _annex_list() -> str:
+  """The annexes' commands, which argparse does not list: see `options.add_command`."""
+  lines = [f"  {name:24}{text}" for name, text in annexes.table("SUMMARIES").items()]
+  return "\
+".join(["commands of annexes:", *lines, "", ""]) if lines else ""
 
 
 def _escape_what_cannot_be_encoded() -> None:

@@ -22,7 +22,7 @@ HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
 def add_command(
-  subparsers: Any, name: str, doc: str, epilog: str, help: str
+  subparsers: Any, name: str, doc: str, epilog: str, help: str = ""
 ) -> argparse.ArgumentParser:
   """Adds a subcommand.
 
@@ -31,14 +31,15 @@ def add_command(
     name: the subcommand's name.
     doc: its description, usually the docstring of its module.
     epilog: examples and notes below the options, in lines of 80 columns or less, which are kept.
-    help: a line for the list of subcommands.
+    help: a line for the list of subcommands; "" for a command of an annex, which
+      `annexes.table("SUMMARIES")` describes.
 
   Returns:
     Its parser, which is also the attribute `parser` of what it parses.
   """
   parser = subparsers.add_parser(
     name,
-    help=help,
+    **({"help": help} if help else {}),
     description=textwrap.fill(doc, HELP_WIDTH),
     epilog=epilog,
     formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,6 +47,13 @@ def add_command(
   parser.set_defaults(parser=parser)
   parser.register("action", None, _Store)
   return parser
+
+
+def add_group(subparsers: Any, name: str, doc: str, epilog: str, help: str = "") -> Any:
+  """Adds a command that consists of subcommands. Returns what `add_command` takes to add them."""
+  parser = add_command(subparsers, name, doc, epilog, help)
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
+  return parser.add_subparsers(metavar="VERB")
 
 
 class _Store(argparse._StoreAction):

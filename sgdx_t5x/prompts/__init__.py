@@ -4,11 +4,11 @@ README.md beside this file shows how to add one. Nothing here imports TensorFlow
 """
 
 import dataclasses
-import importlib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.example_id import Unit
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import PromptFormat, Provenance
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
   from sgdx_t5x.metrics.frames import GoldFrame
 
 DEFAULT = "t5dst"
-FORMATS = {  # name -> module:class, imported when asked for
+CORE_FORMATS = {  # name -> module:class, imported when asked for
   DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
   "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
   "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
-  "tools": "sgdx_t5x.tools:ToolCalls",
 }
+FORMATS: dict[str, str] = {**CORE_FORMATS, **annexes.table("FORMATS")}
 
 
 def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
@@ -44,8 +44,7 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
       available=", ".join(FORMATS),
       fix="choose one of them",
     )
-  module, _, attribute = FORMATS[name].partition(":")
-  made = getattr(importlib.import_module(module), attribute)
+  made = annexes.load(FORMATS[name])
   if style is None:
     return made()
   _check_style(name, style, made().style)

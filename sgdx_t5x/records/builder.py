@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
@@ -21,12 +22,6 @@ from sgdx_t5x.spandst import tracker_fields
 from sgdx_t5x.spandst.turns import without_acts, without_spans
 
 FULL = "full"
-SIMULATED = "sim"  # more training dialogues, from `sgdx simulate`; given by --name
-# Configs of perturbed corpora: test sets, and training copies of train; see `config_name`.
-PERTURBED = (
-  "ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug", "coco_freq_aug",
-  *(f"{kind}_{slots}" for kind in ("coco", "coco_ori") for slots in ("freq", "neutral", "rare")),
-)  # fmt: skip
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.
 ARCHIVE_URL = (
   "https://github.com/google-research-datasets/dstc8-schema-guided-dialogue/"
@@ -54,9 +49,9 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
     *(
-      tfds.core.BuilderConfig(name=f"{prefix}{name}", description=f"A corpus of sgdx {by}.")
+      tfds.core.BuilderConfig(name=f"{prefix}{name}", description=f"A corpus of `{command}`.")
+      for name, (command, *_) in annexes.table("RECORDS").items()
       for prefix in ("", f"{SAMPLE}_")
-      for name, by in (*((x, "perturb") for x in PERTURBED), (SIMULATED, "simulate"))
     ),
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive

@@ -8,10 +8,10 @@ from typing import Any
 import seqio
 import tensorflow as tf
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.schema import Schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records.builder import SIMULATED, Sgd
 from sgdx_t5x.spandst.tracker_fields import FIELDS
 from sgdx_t5x.spandst.turns import no_acts, no_spans
 
@@ -74,21 +74,14 @@ class RecordSource(seqio.TfdsDataSource):
     if self._config in ("full", "sample"):
       what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
       return f"sgdx data prepare {what} --data-dir DIR"
-    if self._config.removeprefix("sample_") == SIMULATED:
-      return f"sgdx data prepare --corpus SIMULATED --name {self._config} --data-dir DIR"
-    if self._config not in Sgd.builder_configs:
-      return f"sgdx data prepare --corpus CORPUS --name {self._config} --data-dir DIR"
-    original = "sample" if self._config.startswith("sample_") else "FILE"
-    kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
-    train = " --split train --seed 1" if aug else ""
-    names = " --entities names" if aug and kind == "ned" else ""
-    folder = "FOLDER_ori" if kind.startswith("coco_ori_") else "FOLDER"
-    if kind.startswith("coco_"):
-      kind, names = "coco", f" --slots {kind.rpartition('_')[2]}"
-    return (
-      f"`sgdx perturb --corpus {original}{train} --kind {kind}{names} --out FOLDER`, then "
-      f"`sgdx data prepare --corpus {folder} --data-dir DIR`"
-    )
+    name = self._config.removeprefix("sample_")
+    prepare = f"sgdx data prepare --corpus CORPUS --name {self._config} --data-dir DIR"
+    if name not in annexes.table("RECORDS"):
+      return prepare
+    command = annexes.table("RECORDS")[name][0]
+    if self._config.startswith("sample_"):
+      command = command.replace("--corpus FILE", "--corpus sample")
+    return f"`{command}`, then `{prepare}`"
 
   def get_dataset(self, split="train", shuffle=True, seed=None, shard_info=None, **unused):
     """Returns serialized records, in the order in which TfdsDataSource gives them.

@@ -1,9 +1,9 @@
 """Loads trackers from checkpoints."""
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
@@ -40,22 +40,19 @@ def open_tracker(
       available=f"trackers: {', '.join(TRACKERS)}",
       fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
-  module, _, function = str(kinds[found[0].path]).partition(":")
-  return getattr(importlib.import_module(module), function)(found, lengths or {})
+  return annexes.load(str(kinds[found[0].path]))(found, lengths or {})
 
 
 def with_gold_history(tracker: Tracker) -> Tracker:
   """Returns the tracker as an oracle that reads gold states of earlier turns.
 
   Raises:
-    SgdxError: it does not support this. Only the released pipeline of SGP-DST reads them.
+    SgdxError: it does not support this. Of the published trackers, SGP-DST's pipeline does.
   """
-  from sgdx_t5x.papers.sgpdst.tracker import SgpTracker
-
-  if not isinstance(tracker, SgpTracker):
+  if not hasattr(tracker, "with_gold_history"):
     raise UsageError(
       f"--history gold with {tracker.name}",
-      expected="SGP-DST, whose released pipeline reads gold states of earlier turns",
+      expected="a tracker whose published pipeline reads gold states of earlier turns",
       fix="leave it out; all other trackers use their own predictions",
     )
   return tracker.with_gold_history()

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
-from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
-from sgdx_t5x.prompts import FORMATS
+from sgdx_t5x.prompts import CORE_FORMATS
 from sgdx_t5x.spandst.turns import NONE, user_turns
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
@@ -23,10 +23,9 @@ KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may br
 # those of their configurations, and returns a `Tracker`.
 _PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
-  **{name: _PROMPTED for name in FORMATS if name != "tools"},  # which is not trained: no tasks
-  **{f"sgpdst_{part}": "sgdx_t5x.papers.sgpdst.tracker:load" for part in PARTS},
+  **dict.fromkeys(CORE_FORMATS, _PROMPTED),
   "spandst": "sgdx_t5x.tracking.spandst:load",
-  "baseline": "sgdx_t5x.papers.sgd_baseline.tracker:load",
+  **annexes.table("TRACKERS"),
 }
 
 

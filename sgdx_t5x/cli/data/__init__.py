@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sgdx_t5x.cli.data import export, prepare, stats, verify, vocabulary
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.data import demos, export, prepare, stats, verify, vocabulary
+from sgdx_t5x.cli.options import add_group
 
 _EPILOG = """\
 examples:
@@ -12,16 +12,16 @@ examples:
   sgdx data stats --corpus sample
   sgdx data export --corpus sgd.zip --variant v3 --split test --out sgdx
   sgdx data vocabulary --corpus sgd.zip --out sgd.model
+  sgdx data demos make --corpus sgd.zip --split train --out demos.jsonl
 
 `sgdx data VERB --help` has more examples.
 """
 
 
 def add_parser(subparsers: Any) -> None:
-  """Adds `data prepare`, `verify`, `export`, `stats` and `vocabulary`."""
+  """Adds `data prepare`, `verify`, `export`, `stats`, `vocabulary` and `demos`."""
   summary = "check a corpus, write it as records or files"
-  parser = add_command(subparsers, "data", __doc__, _EPILOG, summary)
-  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
-  verbs = parser.add_subparsers(metavar="VERB")
+  verbs = add_group(subparsers, "data", __doc__, _EPILOG, summary)
   for verb in (prepare, verify, export, stats, vocabulary):
     verb.add_verb(verbs)
+  demos.add_parser(verbs)

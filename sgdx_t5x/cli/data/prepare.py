@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import CORPUS, add_command
@@ -20,16 +21,12 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.errors import UsageError, require
 
-# Kinds of perturbation whose records tasks read, see tasks/README.md.
-_TRAINED_ON = ("ned", "sdi", "coco")
-_EVALUATED_ON = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data prepare --corpus sgd.zip --data-dir data  # the official archive
   sgdx data prepare --corpus sgd.zip --dialogues dev=100 test=300 --data-dir few
   sgdx data prepare --download --data-dir data  # fetches it, 37 MB
-  sgdx data prepare --corpus perturbed/ned --data-dir data
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
@@ -107,47 +104,36 @@ def run(args: argparse.Namespace) -> int:
       f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
-      _next(metadata["corpus"], builder.builder_config.name, data_dir),
+      _next(builder.builder_config.name, data_dir),
     ),
   )
   return 0
 
 
-def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
+def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
   """Returns a command that uses the records, to be run in a clone, or says that no task does.
 
   Args:
-    corpus: its name, "sample+ned".
-    name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
+    name: of the records.
     data_dir: where they are.
   """
-  from sgdx_t5x.corpus.variants import PERTURBATIONS
-  from sgdx_t5x.records.builder import SIMULATED, Sgd
-
-  # A folder's name may have a + of its own.
-  kinds = "+".join(part for part in corpus.split("+")[1:] if part in PERTURBATIONS)
-  is_simulated = name.removeprefix("sample_") == SIMULATED
-  is_for_training = name.endswith("_aug")
-  if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):
-    return f"no task reads records of {corpus}: sgdx ls tasks lists the tasks"
-  if name not in Sgd.builder_configs or not (kinds or is_simulated or name in ("full", "sample")):
+  plain = name.removeprefix("sample_")  # tasks find records by their name
+  is_of_sample = plain != name or name == "sample"
+  known = annexes.table("RECORDS")
+  if plain in ("full", "sample"):
+    folder, file, task = "", "t5dst", ""
+  elif plain in known:
+    _, folder, file, task = known[plain]
+  else:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
-  is_of_sample = name.split("_")[0] == "sample"  # tasks find records by their name
-  folder = "gin/sample" if is_of_sample else "gin"
-  if kinds and not is_for_training:
-    command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
-    prefix = "sample_" if is_of_sample else ""
-    task = f"checkdst_{kinds.replace('+', '_')}"
-    if kinds in ("coco", "coco_ori"):  # whose records are also named after what was added
-      task = name.removeprefix("sample_")
-    command += [f"--gin.MIXTURE_OR_TASK_NAME='{prefix}t5dst_{task}'"]
+  path = "/".join(part for part in ("gin", folder, "sample" * is_of_sample) if part)
+  command = ["python", "-m", "t5x.eval" if task else "t5x.train", f"--gin_file={path}/{file}.gin"]
+  if task:
+    task = f"sample_{task}" if is_of_sample else task
+    command += [f"--gin.MIXTURE_OR_TASK_NAME='{task}'"]
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
   else:
-    aug = "coco_aug" if kinds == "coco" else name.removeprefix("sample_")
-    experiment = f"t5dst_{aug}" if kinds else "prefine" if is_simulated else "t5dst"
-    command = ["SGDX_CORPUS=FILE"] if is_simulated and not is_of_sample else []
-    command += ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
-    command += [f"--gin.MODEL_DIR='runs/{experiment}'"]
+    command += [f"--gin.MODEL_DIR='runs/{file}'"]
   words = [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
   return output.folded_command(words)
 

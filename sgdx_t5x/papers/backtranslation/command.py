@@ -62,7 +62,7 @@ After an interruption or failure, the same command resumes where it stopped.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG, "back-translate schemas")
+  parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG)
   add_corpus(parser)
   add_split(parser, default="train")
   parser.add_argument(

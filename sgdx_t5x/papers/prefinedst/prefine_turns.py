@@ -13,10 +13,10 @@ from sgdx_t5x.corpus.schema import DONTCARE, Service
 from sgdx_t5x.papers.checkdst import pi_exchange
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.coco.turn_examples import turn_id
 from sgdx_t5x.papers.prefinedst.prefine import Text, history, wording
 from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.records.turn_examples import turn_id
 
 _STYLE = PromptStyle(values="absent")
 _SEED = 1  # for the borrowed wordings; test sets use 0

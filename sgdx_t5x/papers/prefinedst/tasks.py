@@ -1,4 +1,7 @@
-"""Pre-finetuning, after PrefineDST: tasks for skills that a tracker needs, and their mixtures."""
+"""Pre-finetuning, after PrefineDST: tasks for skills that a tracker needs, and their mixtures.
+
+Importing this module registers them.
+"""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -8,13 +11,15 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.papers.checkdst.entities import entity_slots
+from sgdx_t5x.papers.coco import tasks as _  # noqa: F401, registers two of the tasks
+from sgdx_t5x.papers.coco import turn_examples
+from sgdx_t5x.papers.coco.text_tasks import SPLITS, TurnSource, Vocabulary, register_texts
 from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
-from sgdx_t5x.records import turn_examples
 from sgdx_t5x.records.frame_examples import flat_columns, records_of
 from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
 from sgdx_t5x.spandst.tracker_fields import read_frame
 from sgdx_t5x.tasks.registration import register, register_mixture
-from sgdx_t5x.tasks.texts import SPLITS, TurnSource, Vocabulary, register_texts
+from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 FORMAT = "prefine"  # in `sgdx ls tasks`
@@ -24,7 +29,7 @@ _KEYS = ("id", "history", "inputs", "targets")
 def register_prefine_family(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:
   """Registers the eleven pre-finetuning tasks and the mixtures `prefine` and `prefine_no_ned`.
 
-  Call it after `register_turn_tasks`, which registers two of them.
+  CoCo's annex registers two of them.
 
   Args:
     prefix: of their names, "" or "sample_".
@@ -137,3 +142,7 @@ def tokenized(
     }
 
   return dataset.map(cut)
+
+
+register_prefine_family("", data="full", vocabulary=vocabulary)
+register_prefine_family("sample_", data="sample", vocabulary=sample_vocabulary)

@@ -31,8 +31,7 @@ default all of the corpus, all that ship, and the three corruptions that tasks u
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  summary = "embed schemas for the SGD paper's baseline"
-  parser = add_command(subparsers, "schema-embeddings", __doc__, _EPILOG, summary)
+  parser = add_command(subparsers, "schema-embeddings", __doc__, _EPILOG)
   add_input(
     parser,
     "--encoder",

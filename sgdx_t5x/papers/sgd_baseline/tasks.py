@@ -1,6 +1,7 @@
 """SeqIO tasks and mixtures of the SGD paper's zero-shot baseline.
 
 Their metrics cover single turns; `sgdx track` gives the joint goal accuracy of whole dialogues.
+Importing this module registers them.
 """
 
 import functools
@@ -19,6 +20,7 @@ from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
 from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
 from sgdx_t5x.tasks.registration import register_mixtures
 from sgdx_t5x.tasks.spandst import turn_accuracies
+from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 NAME = "baseline"
@@ -100,3 +102,12 @@ def register_baseline_family(
   """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
   task = functools.partial(register_baseline, vocabulary=vocabulary, table=table)
   register_mixtures(f"{prefix}{NAME}", data, task)
+
+
+register_baseline_family("", data="full", vocabulary=encoder_vocabulary_later)
+register_baseline_family(
+  "sample_",
+  data="sample",
+  vocabulary=sample_encoder_vocabulary,
+  table=sample_schema_embeddings,
+)

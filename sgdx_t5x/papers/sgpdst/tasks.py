@@ -2,7 +2,7 @@
 
 Their metrics cover single questions, given the gold states before the turn and, for copy and cross,
 the gold intent; `sgdx track` gives the joint goal accuracy of whole dialogues, from predictions
-alone.
+alone. Importing this module registers them.
 """
 
 import functools
@@ -20,6 +20,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst_examples import sgpdst_examples
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, OFFICIAL, SgpStyle
 from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
 from sgdx_t5x.tasks.registration import register_mixtures
+from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 
 NAME = "sgpdst"
 
@@ -160,3 +161,13 @@ def _f1(right: list[bool], said: list[bool]) -> float:
   both = sum(x and y for x, y in zip(right, said, strict=True))
   total = sum(right) + sum(said)
   return 2 * both / total if total else float("nan")
+
+
+register_sgpdst_families("", data="full", vocabulary=encoder_vocabulary_later)
+register_sgpdst_families(
+  "sample_",
+  data="sample",
+  vocabulary=sample_encoder_vocabulary,
+  # Its small vocabulary cuts words into many pieces.
+  style=SgpStyle(utterance=120, sampling="mild"),
+)

@@ -31,9 +31,7 @@ _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "simulate", __doc__, _EPILOG, "simulate dialogues for a schema of your own"
-  )
+  parser = add_command(subparsers, "simulate", __doc__, _EPILOG)
   add_input(
     parser,
     "--init",

@@ -99,7 +99,7 @@ class Demonstrations:
         f"{self.origin}: no demonstration of service {service.name}",
         expected="at least one for every service in the prompts",
         available=nearest(service.name, self.by_service),
-        fix="write one (docs/demonstrations.md), or take them from a corpus: sgdx demos make "
+        fix="write one (docs/demonstrations.md), or take them from a corpus: sgdx data demos make "
         "--corpus CORPUS --split SPLIT --out demos.jsonl, with a split that has the service",
       )
     for number, demo in enumerate(found):
@@ -135,7 +135,7 @@ def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
     raise SgdxError(
       f"{origin}: no demonstrations",
       expected=f"a line per demonstration: {_FORM}",
-      fix="write the file with `sgdx demos import` or `sgdx demos make`",
+      fix="write the file with `sgdx data demos import` or `sgdx data demos make`",
     )
   return Demonstrations(origin, by_service, f"{zlib.crc32(text):08x}")
 
@@ -188,7 +188,7 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   for name in demos.by_service:
     if name not in known:
       fix = (
-        "pass demonstrations of this corpus: sgdx demos make --corpus CORPUS --out demos.jsonl; "
+        "pass demonstrations of this corpus: sgdx data demos make --corpus CORPUS --out demos.jsonl; "
         "--prompt-style format=sdt demos=demos.jsonl"
         if demos.origin == _SAMPLE_ORIGIN
         else "rename the service, use the corpus for which the demonstrations were written, or "
@@ -229,7 +229,7 @@ def _no_file(where: str, name: str) -> SgdxError:
   return SgdxError(
     f"demos={where}: the environment variable is not set",
     expected="the path of a demonstration file",
-    fix="sgdx demos make --corpus CORPUS --split train --out demos.jsonl; "
+    fix="sgdx data demos make --corpus CORPUS --split train --out demos.jsonl; "
     f"export {variable[1]}={value}",
   )
 

@@ -23,7 +23,7 @@ class SdtStyle:
 
   Attributes:
     demos: where the demonstrations are: "sample" (those of the sample corpus), or a JSONL file of
-      `sgdx demos`, whose path may name environment variables ("$SGDX_DEMOS").
+      `sgdx data demos`, whose path may name environment variables ("$SGDX_DEMOS").
     demo: which demonstration of a service a prompt shows, from 0; -1 shows all of them, and with
       order="demonstration" the target answers for each in turn, as Google's script does.
     values: possible values of a categorical slot, numbers included: "letters" ("b of possible

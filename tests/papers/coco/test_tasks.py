@@ -12,9 +12,9 @@ from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import untagged
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records import turn_examples
+from sgdx_t5x.papers.coco import turn_examples
+from sgdx_t5x.papers.coco.text_tasks import TurnSource
 from sgdx_t5x.records.builder import config_name, frame_records
-from sgdx_t5x.tasks.texts import TurnSource
 
 LENGTHS = {"inputs": 400, "targets": 100}
 

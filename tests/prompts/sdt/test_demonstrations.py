@@ -89,7 +89,7 @@ def changed(row, **slots):
   ("rows", "part"),
   [
     ([BANK], "no demonstration of service Homes_2"),
-    ([BANK], "sgdx demos make --corpus"),
+    ([BANK], "sgdx data demos make --corpus"),
     ([BANK, {**HOME, "service": "Home_2"}], "available: nearest: Home_2"),
     ([BANK, changed(HOME, price="3")], "of Homes_2: slot 'price'"),
     ([BANK, changed(HOME, intent="lease")], "value 'lease' of slot 'intent'"),
@@ -246,30 +246,34 @@ def test_the_shortest_beginning_that_sets_the_most_is_taken(small):
 def test_import_and_check(small, tmp_path, capsys):
   (tmp_path / "p.py").write_text(SOURCE)
   out = tmp_path / "d.jsonl"
-  assert main(["demos", "import", "--from", str(tmp_path / "p.py"), "--out", str(out)]) == 0
+  assert main(["data", "demos", "import", "--from", str(tmp_path / "p.py"), "--out", str(out)]) == 0
   assert "1 demonstrations of 1 services" in capsys.readouterr().err
   assert json.loads(out.read_text())["slots"] == {"to": "Ann", "kind": "Savings"}
-  assert main(["demos", "import", "--from", str(out), "--out", str(out)]) == 2
-  assert main(["demos", "import", "--from", str(tmp_path / "no.py"), "--out", str(out)]) == 1
+  assert main(["data", "demos", "import", "--from", str(out), "--out", str(out)]) == 2
+  assert (
+    main(["data", "demos", "import", "--from", str(tmp_path / "no.py"), "--out", str(out)]) == 1
+  )
 
 
 def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
   """Demonstrations taken from the test split itself: the score's signature reports the leak."""
   corpus, out = str(small.source.origin), str(tmp_path / "d.jsonl")
   args = ["--corpus", corpus, "--split", "test", "--per-service", "1", "--out", out]
-  assert main(["demos", "make", *args]) == 0
+  assert main(["data", "demos", "make", *args]) == 0
   assert "2 demonstrations of 2 services" in capsys.readouterr().err
-  assert main(["demos", "make", *args]) == 0  # the same again
+  assert main(["data", "demos", "make", *args]) == 0  # the same again
   made = pathlib.Path(out).read_text()
   pathlib.Path(out).write_text(made + "\n")
-  assert main(["demos", "make", *args]) == 1
+  assert main(["data", "demos", "make", *args]) == 1
   assert "perhaps your own" in capsys.readouterr().err
   pathlib.Path(out).write_text(made)
   packed = [*args[:-1], f"{out}.gz"]
-  assert main(["demos", "make", *packed]) == main(["demos", "make", *packed]) == 0
+  assert main(["data", "demos", "make", *packed]) == main(["data", "demos", "make", *packed]) == 0
   assert load_demonstrations(f"{out}.gz").crc == load_demonstrations(out).crc
   capsys.readouterr()
-  assert main(["demos", "check", "--corpus", corpus, "--demos", out, "--format", "json"]) == 0
+  assert (
+    main(["data", "demos", "check", "--corpus", corpus, "--demos", out, "--format", "json"]) == 0
+  )
   report = json.loads(capsys.readouterr().out)
   assert report["splits"]["test"]["demonstrations"] == 2
   style = ["--prompt-style", "format=sdt", f"demos={out}", "intents=list"]
@@ -330,7 +334,9 @@ def test_words_of_the_scored_split_are_a_leak(tmp_path):
 
 
 def test_the_samples_demonstrations_with_another_corpus(small):
-  with pytest.raises(SgdxError, match=r"fix: +pass demonstrations of this corpus: sgdx demos make"):
+  with pytest.raises(
+    SgdxError, match=r"fix: +pass demonstrations of this corpus: sgdx data demos make"
+  ):
     SDT(SdtStyle()).provenance(small, ())
 
 
@@ -338,4 +344,6 @@ def test_demonstrations_of_an_unknown_service_are_refused(small, tmp_path):
   path = write(tmp_path / "e.jsonl", BANK, HOME, {**HOME, "service": "Homes_3"})
   with pytest.raises(SgdxError, match="a demonstration of service 'Homes_3'"):
     SDT(SdtStyle(demos=path)).provenance(small, ())
-  assert main(["demos", "check", "--corpus", str(small.source.origin), "--demos", path]) == 1
+  assert (
+    main(["data", "demos", "check", "--corpus", str(small.source.origin), "--demos", path]) == 1
+  )

@@ -1,4 +1,4 @@
-"""`sgdx demos`: demonstrations of services for "Show, Don't Tell" prompts."""
+"""`sgdx data demos`: demonstrations of services for "Show, Don't Tell" prompts."""
 
 import argparse
 import collections
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, add_corpus, check_least
+from sgdx_t5x.cli.options import add_command, add_corpus, add_group, check_least
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.cli.progress import progress, track
 from sgdx_t5x.corpus.variants import SPLITS
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 _EPILOG = """\
 examples:
   From a corpus's own dialogues, for the services of train:
-    sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
+    sgdx data demos make --corpus sgd.zip --split train --out demos.jsonl
 
   For all services; scores are then marked LEAK for those of test:
-    sgdx demos make --corpus sgd.zip --split train dev test --out all.jsonl
+    sgdx data demos make --corpus sgd.zip --split train dev test --out all.jsonl
 
   Google's, from your copy of sdt_prompts.py (they are not part of sgdx_t5x):
-    sgdx demos import --from sdt_prompts.py --out google.jsonl
+    sgdx data demos import --from sdt_prompts.py --out google.jsonl
 
   What a file contains, and how many of its utterances occur in each split:
-    sgdx demos check --corpus sgd.zip --demos google.jsonl
+    sgdx data demos check --corpus sgd.zip --demos google.jsonl
 
   sgdx prompts --corpus sgd.zip --variant v3 --out prompts.jsonl \\
     --prompt-style format=sdt demos=all.jsonl
@@ -43,16 +43,14 @@ docs/demonstrations.md describes the file, and how to write your own.
 def add_parser(subparsers: Any) -> None:
   """Adds `demos import`, `demos make` and `demos check`."""
   summary = "demonstrations for Show, Don't Tell prompts"
-  parser = add_command(subparsers, "demos", __doc__, _EPILOG, summary)
-  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
-  verbs = parser.add_subparsers(metavar="VERB")
+  verbs = add_group(subparsers, "demos", __doc__, _EPILOG, summary)
   _add_import(verbs)
   _add_make(verbs)
   _add_check(verbs)
 
 
 def _add_import(verbs: Any) -> None:
-  doc = "`sgdx demos import`: reads Google's demonstrations, without running their file."
+  doc = "`sgdx data demos import`: reads Google's demonstrations, without running their file."
   command = add_command(verbs, "import", doc, _EPILOG, "read Google's demonstrations")
   text = "your copy of Google's sdt_prompts.py"
   settings: dict[str, Any] = {"required": True, "metavar": "FILE"}
@@ -62,7 +60,7 @@ def _add_import(verbs: Any) -> None:
 
 
 def _add_make(verbs: Any) -> None:
-  doc = "`sgdx demos make`: makes demonstrations from a corpus' dialogues."
+  doc = "`sgdx data demos make`: makes demonstrations from a corpus' dialogues."
   command = add_command(verbs, "make", doc, _EPILOG, "make demonstrations from a corpus")
   add_corpus(command)
   command.add_argument(
@@ -88,7 +86,7 @@ def _add_make(verbs: Any) -> None:
 
 
 def _add_check(verbs: Any) -> None:
-  doc = "`sgdx demos check`: checks demonstrations against a corpus."
+  doc = "`sgdx data demos check`: checks demonstrations against a corpus."
   command = add_command(verbs, "check", doc, _EPILOG, "check demonstrations against a corpus")
   add_corpus(command)
   add_input(

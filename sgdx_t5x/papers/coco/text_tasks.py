@@ -7,7 +7,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records import turn_examples
+from sgdx_t5x.papers.coco import turn_examples
 from sgdx_t5x.tasks.registration import REGISTERED, Registered, check_new
 
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}

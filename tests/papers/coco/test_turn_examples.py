@@ -4,7 +4,7 @@ import types
 
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
-from sgdx_t5x.records.turn_examples import classifier_examples, generator_examples
+from sgdx_t5x.papers.coco.turn_examples import classifier_examples, generator_examples
 
 
 def test_a_turn_about_no_service_is_generated_but_not_classified():

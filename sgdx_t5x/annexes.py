@@ -1,0 +1,51 @@
+"""What annexes add to the core, read from the tables in each annex's `register.py`.
+
+An annex is a folder in `papers/`, or a package of its own beside the core's, with a `register.py`.
+The core names none of them: it lists the folders. A table is a dictionary of that module; what it
+lacks counts as empty. Values are "module:attribute", imported when they are used:
+
+  COMMANDS         name of a command of `sgdx` -> its module, which has `add_parser`
+  SUMMARIES        name of a command, or "command verb" -> a line for `sgdx --help`
+  FORMATS          name of a prompt format -> its class
+  TRACKERS         format of a checkpoint's task -> function that loads the tracker
+  RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
+                   of gin files, gin file, task), for `sgdx data prepare` and errors
+  CORPUS_CHECKS    name -> function (corpus, split) that yields what `sgdx data verify` reports
+  SCORE_TABLES     key of a score report -> function that returns the tables of its value
+  REPORT_SECTIONS  name -> module of a section of the HTML report, see `report/sections.py`
+"""
+
+import functools
+import importlib
+import pathlib
+import types
+from typing import Any
+
+_ROOT = pathlib.Path(__file__).parent
+
+
+def table(name: str) -> dict[str, Any]:
+  """Returns the entries of one table in all annexes, in alphabetical order of the annexes.
+
+  Args:
+    name: of the table, as listed above.
+  """
+  entries: dict[str, Any] = {}
+  for register in _registers():
+    entries |= getattr(register, name, {})
+  return entries
+
+
+def load(reference: str) -> Any:
+  """Imports what a table names. Args: reference, "module" or "module:attribute"."""
+  module, _, attribute = reference.partition(":")
+  imported = importlib.import_module(module)
+  return getattr(imported, attribute) if attribute else imported
+
+
+@functools.cache
+def _registers() -> tuple[types.ModuleType, ...]:
+  """The `register` modules of all annexes; they import nothing themselves."""
+  files = sorted([*_ROOT.glob("papers/*/register.py"), *_ROOT.glob("*/register.py")])
+  packages = [file.parent.relative_to(_ROOT.parent).parts for file in files]
+  return tuple(importlib.import_module(".".join((*parts, "register"))) for parts in packages)

@@ -1,0 +1,25 @@
+"""What CheckDST's annex adds to the core, see `sgdx_t5x/annexes.py`."""
+
+COMMANDS = {"checkdst": "sgdx_t5x.papers.checkdst.commands"}
+SUMMARIES = {
+  "checkdst perturb": "perturb what users say: names, paraphrases, disfluency, values",
+  "checkdst check": "check a tracker on perturbed dialogues",
+  "checkdst diff": "compare two checks: differences, intervals",
+}
+
+
+def _test_set(kind: str) -> tuple[str, str, str, str]:
+  make = f"sgdx checkdst perturb {kind} --corpus FILE --out FOLDER"
+  return make, "papers/checkdst", "checkdst_eval", f"t5dst_checkdst_{kind}"
+
+
+def _train_copy(options: str, gin_file: str) -> tuple[str, str, str, str]:
+  make = f"sgdx checkdst perturb {options} --corpus FILE --split train --seed 1 --out FOLDER"
+  return make, "papers/checkdst", gin_file, ""
+
+
+RECORDS = {
+  **{kind: _test_set(kind) for kind in ("ned", "pi", "sdi", "vs")},
+  "ned_aug": _train_copy("ned --entities names", "t5dst_ned_aug"),
+  "sdi_aug": _train_copy("sdi", "t5dst_sdi_aug"),
+}

@@ -1,0 +1,25 @@
+"""What CoCo's annex adds to the core, see `sgdx_t5x/annexes.py`."""
+
+COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
+SUMMARIES = {
+  "coco perturb": "give users other goals in one turn: counterfactual dialogues",
+  "coco check": "check a tracker on counterfactual dialogues",
+}
+_MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
+_EVAL = ("papers/checkdst", "checkdst_eval")
+RECORDS = {
+  **{
+    f"coco_{x}": (_MAKE.format(x), *_EVAL, f"t5dst_coco_{x}") for x in ("freq", "neutral", "rare")
+  },
+  # `sgdx coco perturb` writes the control beside its folder.
+  **{
+    f"coco_ori_{x}": (_MAKE.format(x), *_EVAL, f"t5dst_coco_ori_{x}")
+    for x in ("freq", "neutral", "rare")
+  },
+  "coco_freq_aug": (
+    "sgdx coco perturb --corpus FILE --split train --seed 1 --slots freq --out FOLDER",
+    "papers/coco",
+    "t5dst_coco_aug",
+    "",
+  ),
+}

@@ -1,0 +1,10 @@
+"""What the annex of tools adds to the core, see `sgdx_t5x/annexes.py`."""
+
+COMMANDS = {"tools": "sgdx_t5x.tools.commands"}
+SUMMARIES = {
+  "tools export": "write schemas as tools of a language model",
+  "tools requests": "write requests with tools, one per frame",
+  "tools run": "send requests to an endpoint, answers to a file",
+  "tools score": "score the answers: tools, arguments, states",
+}
+FORMATS = {"tools": "sgdx_t5x.tools:ToolCalls"}
