@@ -76,8 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _annex_list() -> str:
   """The annexes' commands, which argparse does not list: see `options.add_command`."""
   lines = [f"  {name:24}{text}" for name, text in annexes.table("SUMMARIES").items()]
-  return "\
-".join(["commands of annexes:", *lines, "", ""]) if lines else ""
+  return "\n".join(["commands of annexes:", *lines, "", ""]) if lines else ""
 
 
 def _escape_what_cannot_be_encoded() -> None:

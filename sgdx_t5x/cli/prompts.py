@@ -7,17 +7,19 @@ import json
 import shlex
 import sys
 import textwrap
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sgdx_t5x.cli.options import add_command, add_corpus, add_split, add_variants, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
 from sgdx_t5x.cli.terminal import exact_stdout
-from sgdx_t5x.tools import requests_command as requests
+from sgdx_t5x.errors import SgdxError
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.dialogue import Dialogue
+  from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.prompts.protocol import PromptFormat
   from sgdx_t5x.prompts.rows import Pairs
 
@@ -38,12 +40,6 @@ examples:
     sgdx prompts --corpus sgd.zip --split train --variant original \\
       --prompt-style format=d3st --targets --out train.jsonl
 
-  Requests with tools, one per frame; first an estimate of their cost:
-    sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
-      --delivery distractors:10 --limit 500 --dry-run --price 2.50 10
-    sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
-      --delivery distractors:10 --limit 500 --out requests.jsonl
-
 A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5
 (back-translations and paraphrases of SGD's train split ship with this package),
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
@@ -54,8 +50,7 @@ and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 
 The id of a prompt for a whole frame ends in /*. --prompt-style names the
-format, if not T5DST, and sets fields of its style: docs/formats.md,
-docs/tools/README.md
+format, if not T5DST, and sets fields of its style: docs/formats.md
 
 An instruction for a language model:
 
@@ -75,6 +70,22 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(
     subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
+  add_options(parser)
+  add_input(
+    parser,
+    "--prompt-style",
+    nargs="+",
+    default=[],
+    metavar="FIELD=VALUE",
+    help="format and style, if not T5DST's default: format=d3st values=a",
+    path=style_path,
+  )
+  parser.set_defaults(run=run)
+  return parser
+
+
+def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None:
+  """Adds the options for which dialogues to write, and where. Args: needs_out, if --out is needed."""
   add_corpus(parser)
   add_split(parser)
   add_variants(parser, "variants of the schema, see below")
@@ -82,6 +93,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser,
     "--out",
     metavar="FILE",
+    required=needs_out,
     help="JSONL to write; - for stdout",
   )
   parser.add_argument(
@@ -96,54 +108,43 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--seed",
     type=int,
     default=0,
-    help="random seed of --limit, distractors and --shots (default: 0)",
+    help="random seed of --limit (default: 0)",
   )
-  add_input(
-    parser,
-    "--prompt-style",
-    nargs="+",
-    default=[],
-    metavar="FIELD=VALUE",
-    help="format and style, if not T5DST's default: format=d3st values=a",
-    path=style_path,
-  )
-  requests.add_options(parser)
-  parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.cli.prompt_style import parse_format
-  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts import provenance
-  from sgdx_t5x.prompts.protocol import service_pairs
   from sgdx_t5x.prompts.rows import services_of
-  from sgdx_t5x.tools import ToolCalls
+
+  prompt_format = parse_format(args.prompt_style)
+  corpus, reworded = open_all(args)
+  provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
+  services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
+  whole = args.out != STDOUT
+  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(exact_stdout()) as out:
+    chosen = choose(corpus, args, prompt_format)
+    written = _write(corpus, args, prompt_format, services, chosen, out)
+  _print_summary(corpus, args, list(services), prompt_format.answer, written)
+  return 0
+
+
+def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
+  """Returns the corpus, and name of a variant in ids -> its schema. Raises SgdxError."""
+  from sgdx_t5x.cli.options import check_least, parse_variants
+  from sgdx_t5x.corpus.opening import open_corpus
 
   expected = "at least 1 prompt"
   check_least(args, "limit", 1, "omit --limit to use the whole split", expected)
-  form = requests.parse(args)
-  prompt_format = ToolCalls(form.style) if form else parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   reworded = {
     corpus.name_in_ids(args.split, variant): schemas.get(args.split, variant)
     for variant in variants
   }
-  if form:
-    pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
-    return requests.write(args, corpus, pairs, form, _choose(corpus, args, prompt_format))
-  provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
-  services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
-  whole = args.out != STDOUT
-  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(exact_stdout()) as out:
-    chosen = _choose(corpus, args, prompt_format)
-    written = _write(corpus, args, prompt_format, services, chosen, out)
-  _print_summary(corpus, args, list(services), prompt_format.answer, written)
-  return 0
+  return corpus, reworded
 
 
 @dataclasses.dataclass
@@ -156,7 +157,7 @@ class _Written:
   of_dialogues: int = 0
 
 
-def _choose(
+def choose(
   corpus: "Corpus", args: argparse.Namespace, prompt_format: "PromptFormat"
 ) -> Collection[str] | None:
   """Returns the ids of the dialogues to write; None for all."""
@@ -164,10 +165,10 @@ def _choose(
 
   if args.limit is None:
     return None
-  dialogues = requests.dialogues(corpus, args, "choosing")
+  dialogues = read(corpus, args, "choosing")
   sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), prompt_format))
   if not any(size.num_prompts for size in sizes):
-    raise requests.nothing(corpus, args.split)
+    raise nothing(corpus, args.split)
   return choose_dialogues(sizes, args.limit, args.seed)
 
 
@@ -182,7 +183,7 @@ def _write(
   from sgdx_t5x.prompts.rows import dialogue_rows
 
   written = _Written()
-  for dialogue in requests.dialogues(corpus, args, "writing"):
+  for dialogue in read(corpus, args, "writing"):
     written.of_dialogues += 1
     if chosen is not None and dialogue.dialogue_id not in chosen:
       continue
@@ -192,8 +193,32 @@ def _write(
     written.frames += sum(1 for _ in dialogue.user_frames())
     written.dialogues += 1
   if not written.prompts:
-    raise requests.nothing(corpus, args.split)
+    raise nothing(corpus, args.split)
   return written
+
+
+def read(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
+  """Returns a split's dialogues, with a progress bar unless output goes to stdout."""
+  from sgdx_t5x.cli.progress import track
+
+  total = corpus.expected_dialogues(args.split)
+  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
+
+
+def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:
+  """Yields a warning if a split, which has `number` dialogues, lacks published ones."""
+  if not corpus.is_complete(split, number):
+    yield f"PARTIAL: the corpus has {corpus.part(split, number)}"
+
+
+def nothing(corpus: "Corpus", split: str) -> SgdxError:
+  """Returns the error for a split without prompts."""
+  return SgdxError(
+    f"{corpus.origin}: no prompts in split {split}",
+    expected="dialogues with user frames of services that have slots",
+    available=corpus.file_counts(),
+    fix="choose a split with dialogues",
+  )
 
 
 # --- output --------------------------------------------------------------------------------
@@ -215,7 +240,7 @@ def _print_summary(
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",
   ]
-  lines += requests.incomplete(corpus, args.split, written.of_dialogues)
+  lines += incomplete(corpus, args.split, written.of_dialogues)
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
   command += schemas_of(args.variant)

@@ -15,10 +15,9 @@ from sgdx_t5x.cli.options import (
 )
 from sgdx_t5x.cli.paths import add_input, path_of_name
 from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.tools import ToolCalls
+  from sgdx_t5x.prompts.protocol import PromptFormat
 
 _EPILOG = """\
 examples:
@@ -36,9 +35,6 @@ examples:
 
   Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
-
-  Tool calls of a language model, answers to `sgdx prompts --as tools`:
-    sgdx score --corpus sgd.zip --calls --predictions all=answers.jsonl
 
 DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
 the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
@@ -58,6 +54,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "score predictions: JGA per variant and schema sensitivity",
   )
+  add_options(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+  """Adds the options of the command."""
   add_corpus(parser)
   add_split(parser)
   add_input(
@@ -87,35 +90,38 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="also score by where values come from: informed by the user, accepted from the system, "
     "carried over from another service",
   )
-  parser.add_argument(
-    "--calls",
-    action="store_true",
-    help="the predictions are tool calls: answers to `sgdx prompts --as tools`",
-  )
   add_scoring(parser)
   add_outputs(parser, "scores", "scores to this JSONL file")
   output.add_format(parser)
-  parser.set_defaults(run=run)
-  return parser
 
 
-def run(args: argparse.Namespace) -> int:
-  """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  with no_cycles():
-    return _run(args)
-
-
-def _run(args: argparse.Namespace) -> int:
+def parse_sources(args: argparse.Namespace) -> dict[str, str]:
+  """Returns variant -> path of `--predictions`."""
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
-  sources = parse_named(args.predictions, "predictions", "VARIANT=DIR", fix)
+  return parse_named(args.predictions, "predictions", "VARIANT=DIR", fix)
+
+
+def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
+  """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input.
+
+  Args:
+    args: what `add_options` parsed.
+    prompt_format: of the predictions, if not what `--prompt-style` names.
+  """
+  with no_cycles():
+    return _run(args, prompt_format)
+
+
+def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
+  sources = parse_sources(args)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.scoring import score_files, score_tables
   from sgdx_t5x.scoring.rows import Row
 
   settings = scoring_settings(args)
-  if args.calls:
-    settings["prompt_format"] = _calls_format(args, sources)
+  if prompt_format is not None:
+    settings["prompt_format"] = prompt_format
   with progress("rows") as update:
     scored = scoring.score_predictions(
       args.corpus,
@@ -141,15 +147,3 @@ def _run(args: argparse.Namespace) -> int:
   )
   output.say_written(args.json, args.per_frame)
   return 0
-
-
-def _calls_format(args: argparse.Namespace, sources: dict[str, str]) -> "ToolCalls":
-  from sgdx_t5x.tools.call_predictions import calls_format
-
-  if args.prompt_style:
-    raise UsageError(
-      "--calls with --prompt-style",
-      expected="only one of the two, since the answer ids record what the requests showed",
-      fix="omit --prompt-style",
-    )
-  return calls_format(sources, args.split)

@@ -1,6 +1,5 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +12,6 @@ from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.columns import JGA, Column
 from sgdx_t5x.scoring.rows import GROUPS, Row
 from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
-from sgdx_t5x.tools.call_shares import RATE_HEADINGS, calls_table
 
 _SUMMARY = (JGA.original, *JGA.summary)
 _VARIANTS = (*JGA.per_variant, *JGA.summary)
@@ -75,32 +73,6 @@ def seeds(runs: Sequence[Run]) -> Table | None:
       rows.append((f"{label}, sd", *map(percent, deviations), ""))
   header = ("", *(x.heading for x in shown), "seeds")
   return Table("Means over seeds (%)", header, tuple(rows))
-
-
-def calls(runs: Sequence[Run]) -> tuple[Table, ...]:
-  """Returns tables of tool-call rates: of all runs side by side, then of each run."""
-  rows: list[tuple[Cell, ...]] = []
-  each: list[Table] = []
-  for run in runs:
-    if not (found := run.report.get("calls")):
-      continue
-    delivery = run.signature.fields.get("delivery", "")
-    reworded = [variant for variant in found if variant in SGDX_VARIANTS]
-    versions = {ORIGINAL: [v for v in found if v == ORIGINAL], mean_of(reworded): reworded}
-    for group in GROUPS:
-      for shown, of in versions.items():
-        rates = [_mean([found[v][group][name]["value"] for v in of]) for name in RATE_HEADINGS]
-        if any(rate is not None for rate in rates):
-          rows.append((f"{run.name}, {group}, {shown}", delivery, *map(percent, rates)))
-    titled = (dataclasses.replace(t, title=f"{run.name}: {t.title}") for t in calls_table(found))
-    each += titled
-  header = ("", "delivery", *RATE_HEADINGS.values())
-  return (Table("Tool calls (%)", header, tuple(rows), left=2), *each) if rows else ()
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-  known = [value for value in values if value is not None]
-  return statistics.fmean(known) if known else None
 
 
 def services(run: Run) -> Table:

@@ -34,7 +34,6 @@ def make_sections(
     lambda: _steps(scored, figures),
     lambda: _perturbed(scored, figures),
     lambda: _provenance(scored),
-    lambda: _calls(scored),
     lambda: _comparisons(scored),
     lambda: [_services(scored, figures)],
     lambda: _errors(scored, figures),
@@ -107,19 +106,6 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
       "over from another service (coreference).",
     )
     yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
-
-
-def _calls(scored: Sequence[Run]) -> Iterator[Section]:
-  """Tool-call rates, for runs whose predictions are tool calls."""
-  if shown := run_tables.calls(scored):
-    lines = (
-      "Calls are counted as the model made them, correct or not. Wrong: calls a tool of a service "
-      "that has not occurred in the dialogue; unknown: calls a tool of no service. Invented and "
-      "mistyped are shares of the arguments, intent is a share of the frames with an active "
-      "intent. Abstained: no call where no tool fits, which is correct; missed: no call where one "
-      "fits. Trackers without tool calls are not in these tables.",
-    )
-    yield Section("calls", "Tool calls", lines, shown, ())
 
 
 def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:

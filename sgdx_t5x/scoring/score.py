@@ -1,5 +1,6 @@
 """Scores predictions: `sgdx score` for notebooks and other programs.
 
+from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring import score_predictions, score_report
 scored = score_predictions("sgd.zip", "test", {"original": "preds/original", "v1": "preds/v1"})
 scored.frames["v1"].metrics["joint_goal_accuracy"]  # [F], one score per frame
@@ -46,7 +47,6 @@ from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
-from sgdx_t5x.tools.call_shares import call_rates, no_call_lines
 
 ALL = "all"  # stands for every variant named in JSONL ids
 
@@ -69,8 +69,8 @@ class Scored:
     warnings: what makes the scores PARTIAL, a line each.
     notes: what else a reader should know.
     provenance: what the signature says about the files that prompts were made from.
-    calls: variant -> rates of its tool calls, see `calls.call_rates`; empty unless the
-      predictions are calls.
+    further: what the prompt format counts beside states (`count_answers`): key of the report ->
+      variant -> numbers.
   """
 
   corpus: Corpus
@@ -86,7 +86,7 @@ class Scored:
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
   provenance: Provenance = dataclasses.field(default_factory=Provenance)
-  calls: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+  further: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
   def __repr__(self) -> str:
     state = "complete" if self.complete else "PARTIAL"
@@ -149,7 +149,7 @@ class Scored:
       self.warnings,
       self.failures(),
       self.agreement or None,
-      notes=tuple(no_call_lines(self.calls)),
+      notes=tuple(further.notes(self.further)),
     )
 
 
@@ -203,7 +203,7 @@ def score_predictions(
   selection = Selection(
     corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
   )
-  found = _score_variants(gold, predictions, selection, score, how.trusted_ids)
+  found = _score_variants(gold, predictions, selection, score)
   scores = {variant: found.scores[variant] for variant in in_order(found.scores, own)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
@@ -218,9 +218,9 @@ def score_predictions(
     files = _with_own_schemas(files, own_schemas)
   if found.oracles:
     files = _with_gold_history(files, in_order(found.oracles, own))
-  calls = {variant: found.calls[variant] for variant in scores if variant in found.calls}
+  parts = {key: {v: x[v] for v in scores if v in x} for key, x in found.further.items()}
   notes = (
-    *no_call_lines(calls),
+    *further.notes(parts),
     *note_lines(scores, predictions, split, how),
     *ignored_lines(found.ignored, scores),
     *files.notes,
@@ -239,7 +239,7 @@ def score_predictions(
     tuple(warning_lines(missing, found.extra, selection)),
     notes,
     files,
-    calls,
+    parts,
   )
 
 
@@ -268,7 +268,7 @@ class _Variants:
     states: predicted values of each frame.
     ignored: parts of answers that could not be read, per frame that has any.
     extra: number of dialogues that the split does not have.
-    calls: rates of tool calls; only of variants predicted by calls.
+    further: see `Scored`.
     oracles: variants predicted with gold history.
   """
 
@@ -276,7 +276,7 @@ class _Variants:
   states: dict[str, dict[str, State]] = dataclasses.field(default_factory=dict)
   ignored: dict[str, list[int]] = dataclasses.field(default_factory=dict)
   extra: dict[str, int] = dataclasses.field(default_factory=dict)
-  calls: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+  further: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
   oracles: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -285,7 +285,6 @@ def _score_variants(
   predictions: Mapping[str, PredictionSource],
   selection: Selection,
   score: Callable[..., FrameScores],
-  trusted_ids: bool,
 ) -> _Variants:
   """Reads and scores one variant after the other. Args: score, of (gold, predicted frames)."""
   found = _Variants()
@@ -296,8 +295,10 @@ def _score_variants(
     found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
     found.extra[variant] = predicted.extra_dialogues
     found.oracles += [variant] if predicted.gold_history else []
-    if rates := call_rates(frames, variant, selection, trusted_ids):
-      found.calls[variant] = rates
+    # Of an annex's format, such as the share of answers that call a tool that does not exist.
+    if count_answers := getattr(selection.prompt_format, "count_answers", None):
+      for key, numbers in count_answers(frames, variant, selection).items():
+        found.further.setdefault(key, {})[variant] = numbers
   return found
 
 
@@ -354,7 +355,7 @@ def score_report(
       nothing, jga, "jga", how, None, per_service=False, agreement=same
     ).to_json(),
     **by_source,
-    **({"calls": scored.calls} if scored.calls else {}),
+    **scored.further,
   }
 
 

@@ -17,6 +17,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, read_input
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
+from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring.frame_lines import (
   FRAMES_FORMAT,
   first_line,
@@ -27,7 +28,6 @@ from sgdx_t5x.scoring.frame_lines import (
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.signature import Signature
-from sgdx_t5x.tools.call_shares import no_call_lines
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
 _REPORT: dict[str, Any] = {  # keys of a report and the types of their values
@@ -153,7 +153,7 @@ def read_frames_of(
       available=f"checksum {table.checksum}",
       fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
-  notes = tuple(no_call_lines(report.get("calls")))
+  notes = tuple(further.notes(report))
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]), notes=notes)
 
 

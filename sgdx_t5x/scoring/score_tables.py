@@ -5,10 +5,10 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring.columns import JGA, Column, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Cell, Table, count, percent
-from sgdx_t5x.tools.call_shares import calls_table
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
@@ -21,7 +21,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
     tables.append(_variants_table(name, name, rows))
     tables += _robustness_table(f"{name}, ", name, rows)
   tables += provenance_tables(report.get("provenance"))
-  tables += calls_table(report.get("calls"))
+  tables += further.tables(report)
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
     for name, rows in others.items():
@@ -53,10 +53,8 @@ def long_csv(report: Mapping[str, Any]) -> str:
       for key, value in scores.items():
         place = key, "official", name, variant
         writer.writerow((*place, value, "", "", signature))
-  for variant, groups in report.get("calls", {}).items():
-    for name, rates in groups.items():
-      for key, rate in rates.items():
-        writer.writerow((key, "calls", name, variant, rate["value"], "", "", signature))
+  for cells in further.csv_rows(report):
+    writer.writerow((*cells, "", "", signature))
   numbers = [("joint_goal_accuracy", report["sgdx"]), *report["metrics"].items()]
   numbers.append(("predict_nothing", report["predict_nothing"]))
   for part, sources in (report.get("provenance") or {}).items():

@@ -43,8 +43,6 @@ class Settings:
     seed: random seed of the bootstrap.
     provenance: also score by the source of state values, see `data.provenance`.
     schemas: variant -> folder of its schemas, for variants of one's own.
-    trusted_ids: whether the ids of tool calls cannot have been mixed up; otherwise answers that
-      only call tools of another variant are refused.
   """
 
   fuzzy: str = "difflib"
@@ -57,7 +55,6 @@ class Settings:
   seed: int = 0
   provenance: bool = False
   schemas: Mapping[str, str | os.PathLike] = dataclasses.field(default_factory=dict)
-  trusted_ids: bool = False
 
   @classmethod
   def of(cls, settings: Mapping[str, Any]) -> "Settings":

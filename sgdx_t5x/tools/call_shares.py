@@ -3,7 +3,7 @@
 All numbers are shares; docs/tools/README.md defines them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import NO_INTENT
@@ -11,7 +11,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.scoring.predictions.files import Selection
 from sgdx_t5x.scoring.rows import GROUPS
-from sgdx_t5x.tables import Table, percent
+from sgdx_t5x.tables import Table, csv_text, percent
 from sgdx_t5x.tools.calls import CalledFrame, CallFacts
 from sgdx_t5x.tools.definitions import Tool, all_tools
 
@@ -131,26 +131,31 @@ def _check_names(
       )
 
 
-def calls_table(found: Mapping[str, Any] | None) -> list[Table]:
-  """Returns the table of a report's "calls" (variant -> rates); an empty list without them."""
-  if not found:
-    return []
+def tables(rates: Mapping[str, Any]) -> list[Table]:
+  """Returns the table of a report's "calls". Args: rates, variant -> group -> rate."""
   rows = tuple(
-    (shown, *(percent(groups["all"][name]["value"]) for groups in found.values()))
+    (shown, *(percent(groups["all"][name]["value"]) for groups in rates.values()))
     for name, shown in RATES.items()
   )
-  return [Table("calls, all services (%)", ("", *found), rows)]
+  return [Table("calls, all services (%)", ("", *rates), rows)]
 
 
-def no_call_lines(found: Mapping[str, Any] | None) -> list[str]:
-  """Returns the line on the answers without a call in a report's "calls"; none without them.
+def csv_rows(rates: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, float | None]]:
+  """Yields (metric, group, name, variant, value) of a report's "calls". Args: as `tables`."""
+  for variant, groups in rates.items():
+    for name, values in groups.items():
+      for key, rate in values.items():
+        yield key, "calls", name, variant, rate["value"]
+
+
+def notes(rates: Mapping[str, Any]) -> list[str]:
+  """Returns the line on answers without a call. Args: as `tables`.
 
   An answer that was cut off or refused has no call either: a score of calls needs this number.
   """
-  rates = {variant: groups["all"].get(NO_CALL) for variant, groups in (found or {}).items()}
   counts = [
     f"{round(rate['value'] * rate['of']):,} of {rate['of']:,} ({variant})"
-    for variant, rate in rates.items()
-    if rate and rate["of"]  # versions before did not count them
+    for variant, groups in rates.items()
+    if (rate := groups["all"].get(NO_CALL)) and rate["of"]  # versions before did not count them
   ]
   return [f"answers without a call: {', '.join(counts)}"] if counts else []

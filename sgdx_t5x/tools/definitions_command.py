@@ -1,4 +1,4 @@
-"""`sgdx tools`: the schemas of a corpus, in any variant, as tools for a language model."""
+"""`sgdx tools export`: the schemas of a corpus, in any variant, as tools for a language model."""
 
 import argparse
 import itertools
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _FORMATS = ("openai", "mcp", "bfcl", "anthropic")
 _EPILOG = """\
 examples:
-  sgdx tools --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --out tools
-  sgdx tools --corpus sgd.zip --variant v3 --split all --format mcp --out mcp
-  sgdx tools --corpus sample --variant original mine=my_schemas --out tools
+  sgdx tools export --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --out tools
+  sgdx tools export --corpus sgd.zip --variant v3 --split all --format mcp --out mcp
+  sgdx tools export --corpus sample --variant original mine=my_schemas --out tools
 
 One tool per intent; its arguments are the slots that the intent requires or
 accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
@@ -38,9 +38,7 @@ docs/tools/README.md: from schemas to a table of scores.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "tools", __doc__, _EPILOG, "write schemas as tools of a language model"
-  )
+  parser = add_command(subparsers, "export", __doc__, _EPILOG)
   add_corpus(parser)
   add_variants(parser, "variants of the schema, see below")
   add_splits(parser)

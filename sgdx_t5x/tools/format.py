@@ -7,8 +7,9 @@ interface: the tools in JSON, and the conversation; the answer is a JSON list.
 import dataclasses
 import functools
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
@@ -22,14 +23,23 @@ from sgdx_t5x.tools.delivery import ToolStyle
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.metrics.frames import GoldFrame
+  from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+  from sgdx_t5x.scoring.predictions.files import Selection
+  from sgdx_t5x.scoring.predictions.rows import PredictionRow
 
 
 @dataclasses.dataclass(frozen=True)
 class ToolCalls(TextExamples):
-  """One example per frame: the tools of its service, the conversation; calls as JSON."""
+  """One example per frame: the tools of its service, the conversation; calls as JSON.
+
+  Attributes:
+    style: what the requests showed.
+    trusted_ids: whether the ids of answers cannot have been mixed up; otherwise answers that only
+      call tools of another variant are refused.
+  """
 
   style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
+  trusted_ids: bool = False
   name: ClassVar[str] = "tools"
   unit: ClassVar[Unit] = FRAME
   answer: ClassVar[str] = 'the calls as a JSON list, as in [{"name": ..., "arguments": {...}}]'
@@ -60,6 +70,24 @@ class ToolCalls(TextExamples):
     except (ValueError, RecursionError):
       calls = None
     return read_calls(calls, service)
+
+  def read_rows(self, file: pathlib.Path, *, selection: "Selection") -> "Iterator[PredictionRow]":
+    """The answers in a file, in any of the forms of `call_predictions`."""
+    from sgdx_t5x.tools.call_predictions import call_rows
+
+    return call_rows(file, self.style, selection.allow_missing, selection.on_read)
+
+  def count_answers(
+    self,
+    predicted: "Mapping[str, PredictedFrame]",
+    variant: str,
+    selection: "Selection",
+  ) -> dict[str, Any]:
+    """What a score reports besides states: see `call_shares.call_rates`."""
+    from sgdx_t5x.tools.call_shares import call_rates
+
+    rates = call_rates(predicted, variant, selection, self.trusted_ids)
+    return {"calls": rates} if rates else {}
 
   def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
     """The delivery, in every signature: scores of two deliveries are not comparable."""

@@ -7,4 +7,6 @@ SUMMARIES = {
   "tools run": "send requests to an endpoint, answers to a file",
   "tools score": "score the answers: tools, arguments, states",
 }
+SCORE_TABLES = {"calls": "sgdx_t5x.tools.call_shares"}
+REPORT_SECTIONS = {"calls": "sgdx_t5x.tools.report_section"}
 FORMATS = {"tools": "sgdx_t5x.tools:ToolCalls"}

@@ -1,34 +1,44 @@
-"""`sgdx prompts --as tools`: requests to a language model with tools, and what they would cost."""
+"""`sgdx tools requests`: requests to a language model with tools, and what they would cost."""
 
 import argparse
 import contextlib
 import dataclasses
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import check_price, schemas_of
+from sgdx_t5x.cli import prompts
+from sgdx_t5x.cli.options import add_command, check_price, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT
 from sgdx_t5x.cli.terminal import exact_stdout
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.dialogue import Dialogue
   from sgdx_t5x.prompts.protocol import ServicePair
   from sgdx_t5x.tools.requests import RequestForm, Size
 
-_OWN = ("delivery", "shots", "openai-batch", "dry-run", "price")  # options of requests only
+_EPILOG = """\
+examples:
+  One request per frame; first an estimate of the cost:
+    sgdx tools requests --corpus sgd.zip --variant original v3 \\
+      --delivery distractors:10 --limit 500 --dry-run --price 2.50 10
+    sgdx tools requests --corpus sgd.zip --variant original v3 \\
+      --delivery distractors:10 --limit 500 --out requests.jsonl
+
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
+docs/tools/README.md: from requests to a table of scores.
+"""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-  """Adds the options of requests to `sgdx prompts`."""
-  group = parser.add_argument_group("requests with tools")
-  group.add_argument(
-    "--as", dest="form", choices=("text", "tools"), default="text", help="text (default), or tools"
-  )
+def add_parser(verbs: Any) -> None:
+  """Adds the subcommand to those of `sgdx tools`."""
+  parser = add_command(verbs, "requests", __doc__, _EPILOG)
+  prompts.add_options(parser, needs_out=False)
+  group = parser.add_argument_group("requests")
   group.add_argument(
     "--delivery",
     metavar="TOOLS",
@@ -52,29 +62,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     metavar=("INPUT", "OUTPUT"),
     help="prices per million input and output tokens, to estimate the cost",
   )
+  parser.set_defaults(run=run)
 
 
-def parse(args: argparse.Namespace) -> "RequestForm | None":
-  """Returns how requests are written; None for prompts as text.
+def run(args: argparse.Namespace) -> int:
+  """Writes or counts the requests. Returns 0. Raises SgdxError for bad input."""
+  from sgdx_t5x.prompts.protocol import service_pairs
+  from sgdx_t5x.tools import ToolCalls
+
+  form = _parse(args)
+  corpus, reworded = prompts.open_all(args)
+  pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
+  chosen = prompts.choose(corpus, args, ToolCalls(form.style))
+  return _write(args, corpus, pairs, form, chosen)
+
+
+def _parse(args: argparse.Namespace) -> "RequestForm":
+  """Returns how requests are written.
 
   Raises:
     UsageError: options that do not fit together.
   """
-  given = [f"--{name}" for name in _OWN if getattr(args, name.replace("-", "_"))]
-  if args.form != "tools":
-    if given:
-      raise UsageError(
-        f"{', '.join(given)} without --as tools",
-        expected=f"--as tools, which {', '.join(given)} belong{'s' * (len(given) == 1)} to",
-        fix="add --as tools, or omit the rest",
-      )
-  elif args.prompt_style or (args.targets and args.openai_batch):
+  if args.targets and args.openai_batch:
     raise UsageError(
-      "--as tools with --prompt-style" if args.prompt_style else "--targets with --openai-batch",
-      expected="--delivery, which selects what requests show"
-      if args.prompt_style
-      else "no gold answers in a batch file, which is sent unchanged",
-      fix=f"omit --{'prompt-style' if args.prompt_style else 'targets'}",
+      "--targets with --openai-batch",
+      expected="no gold answers in a batch file, which is sent unchanged",
+      fix="omit --targets",
     )
   if not (args.out or args.dry_run):
     raise UsageError("no --out", expected="a file to write", fix="add --out FILE, or --out -")
@@ -85,8 +98,6 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
       expected="a number of train examples, for requests from another split",
       fix="pass --split dev or test, or omit --shots",
     )
-  if args.form != "tools":
-    return None
   from sgdx_t5x.tools.delivery import ToolStyle
   from sgdx_t5x.tools.requests import RequestForm
 
@@ -96,7 +107,7 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
   return RequestForm(style, args.openai_batch or "", args.targets)
 
 
-def write(
+def _write(
   args: argparse.Namespace,
   corpus: "Corpus",
   services: "Mapping[str, Mapping[str, ServicePair]]",
@@ -124,16 +135,16 @@ def write(
   made = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
   num_dialogues = 0
   with _output(args) as out:
-    for dialogue in dialogues(corpus, args, "counting" if args.dry_run else "writing"):
+    for dialogue in prompts.read(corpus, args, "counting" if args.dry_run else "writing"):
       num_dialogues += 1
       if chosen is None or dialogue.dialogue_id in chosen:
         lines = list(made.lines(dialogue))
         if out:
           out.writelines(lines)
     if not made.size.requests:
-      raise nothing(corpus, args.split)
+      raise prompts.nothing(corpus, args.split)
   partial = chosen is not None and len(chosen) < num_dialogues
-  lines = [*incomplete(corpus, args.split, num_dialogues)]
+  lines = [*prompts.incomplete(corpus, args.split, num_dialogues)]
   lines += _summary(args, list(services), made.size, partial)
   print("\n".join(lines), file=sys.stderr)
   return 0
@@ -166,31 +177,7 @@ def _summary(
     yield f"cost:    about {cost:,.2f}, plus any text that the model writes besides its calls"
   if args.dry_run:
     return
-  command = ["sgdx", "score", "--calls", "--corpus", args.corpus, "--split", args.split]
+  command = ["sgdx", "tools", "score", "--corpus", args.corpus, "--split", args.split]
   command += ["--predictions", "all=ANSWERS.jsonl", *schemas_of(args.variant)]
   command += ["--allow-missing"] if partial else []
   yield folded_command(tuple(map(shlex.quote, command)), "next:    ")
-
-
-def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
-  """Returns a split's dialogues, with a progress bar unless output goes to stdout."""
-  from sgdx_t5x.cli.progress import track
-
-  total = corpus.expected_dialogues(args.split)
-  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
-
-
-def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:
-  """Yields a warning if a split, which has `number` dialogues, lacks published ones."""
-  if not corpus.is_complete(split, number):
-    yield f"PARTIAL: the corpus has {corpus.part(split, number)}"
-
-
-def nothing(corpus: "Corpus", split: str) -> SgdxError:
-  """Returns the error for a split without prompts."""
-  return SgdxError(
-    f"{corpus.origin}: no prompts in split {split}",
-    expected="dialogues with user frames of services that have slots",
-    available=corpus.file_counts(),
-    fix="choose a split with dialogues",
-  )

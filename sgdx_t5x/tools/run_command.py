@@ -1,4 +1,4 @@
-"""`sgdx run`: asks a language model's endpoint for the answers to requests with tools."""
+"""`sgdx tools run`: asks a language model's endpoint for the answers to requests with tools."""
 
 import argparse
 import asyncio
@@ -35,13 +35,13 @@ _KEY = "OPENAI_API_KEY"
 _EPILOG = """\
 examples:
   From an endpoint to the table of six variants:
-    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
-      --as tools --out requests.jsonl
-    sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+    sgdx tools requests --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --out requests.jsonl
+    sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
       --out answers.jsonl --corpus sgd.zip
 
   100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
-    sgdx run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
+    sgdx tools run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
       --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
 
 Answers are written to --out as they arrive. The same command again asks for
@@ -53,16 +53,14 @@ docs/tools/README.md says more.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "run", __doc__, _EPILOG, "ask an endpoint for the answers to requests with tools"
-  )
-  text = "output of `sgdx prompts --as tools`, with or without --openai-batch"
+  parser = add_command(subparsers, "run", __doc__, _EPILOG)
+  text = "output of `sgdx tools requests`, with or without --openai-batch"
   add_input(parser, "requests", metavar="REQUESTS.jsonl", help=text)
   text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
   parser.add_argument("--endpoint", required=True, metavar="URL", help=text)
   text = "model to ask (default: the one that the requests name)"
   parser.add_argument("--model", default="", metavar="NAME", help=text)
-  text = "answers to write, or to resume; `sgdx score --calls` reads them"
+  text = "answers to write, or to resume; `sgdx tools score` reads them"
   add_output(parser, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
   text = "further request parameters: temperature=0 max_completion_tokens=500"
   parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
@@ -123,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
   parameters, key = _check(args), _key(args)
   from sgdx_t5x.errors import require
 
-  require("aiohttp", extra="run", why="sgdx run")
+  require("aiohttp", extra="run", why="sgdx tools run")
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
@@ -336,21 +334,21 @@ def _unanswered(runner: "Runner") -> SgdxError:
     expected="an answer to every request",
     available="; ".join(f"{len(ids):,} x {why}, e.g. {ids[0]}" for why, ids in reasons[:3]),
     fix="run the same command again, which sends only these requests; "
-    "`sgdx score --calls --allow-missing` scores the others",
+    "`sgdx tools score --allow-missing` scores the others",
   )
 
 
 def _score(args: argparse.Namespace, file: "RequestFile") -> int:
   """Scores the answers, or prints how to. Returns the exit code."""
-  from sgdx_t5x.cli import score
   from sgdx_t5x.cli.output import folded_command
+  from sgdx_t5x.tools import score_command
 
   # What is not in the requests is missing, and the result says that it is PARTIAL.
-  words = ["score", "--calls", "--corpus", args.corpus or "CORPUS", "--split", file.split]
+  words = ["score", "--corpus", args.corpus or "CORPUS", "--split", file.split]
   words += ["--predictions", f"all={args.out}", "--allow-missing", *schemas_of(args.schemas)]
   if not args.corpus:
-    print(folded_command(("sgdx", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
+    print(folded_command(("sgdx", "tools", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
     return 0
   subparsers = argparse.ArgumentParser().add_subparsers()
-  given = score.add_parser(subparsers).parse_args(words[1:])
-  return score.run(given)
+  given = score_command.add_parser(subparsers).parse_args(words[1:])
+  return score_command.run(given)

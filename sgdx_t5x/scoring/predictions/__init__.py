@@ -1,8 +1,8 @@
 """Reads predictions from disk as frames in original names, joined to gold frames.
 
 Two kinds of files are read: DSTC8 dialogues, as the official scorer reads them, with the names
-of the variant or of the original; and JSONL, with one row per example of a prompt format, or per
-answer of a language model with tools.
+of the variant or of the original; and JSONL, with one row per example of a prompt format.
+A format may read rows of its own (`read_rows`).
 Missing, unknown or repeated predictions raise an error; they are never skipped silently.
 """
 
@@ -21,8 +21,6 @@ from sgdx_t5x.scoring.predictions.files import (
   is_rows,
 )
 from sgdx_t5x.scoring.predictions.rows import ReadFile, collect_rows, row_frames
-from sgdx_t5x.tools import ToolStyle
-from sgdx_t5x.tools.call_predictions import call_rows
 
 
 def read_predictions(path: PredictionSource, variant: str, selection: Selection) -> Predictions:
@@ -75,12 +73,5 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
 
 def _read_file(selection: Selection) -> ReadFile | None:
   """Returns the function that reads the rows of a file; None for `rows.read_rows`."""
-  style = selection.prompt_format.style
-  if not isinstance(style, ToolStyle):
-    return None
-  return functools.partial(
-    call_rows,
-    style=style,
-    allow_missing=selection.allow_missing,
-    on_read=selection.on_read,
-  )
+  own = getattr(selection.prompt_format, "read_rows", None)  # of an annex's format
+  return functools.partial(own, selection=selection) if own else None

@@ -217,12 +217,15 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
     corpus,
     split,
     source,
-    prompt_format=calls_format(source, split),
+    # The ids are those of the requests.
+    prompt_format=dataclasses.replace(calls_format(source, split), trusted_ids=True),
     allow_missing=True,
     bootstrap_samples=0,
-    trusted_ids=True,  # they are those of the requests
   )
-  return {**_states(scoring.score_report(scored)["sgdx"]), **_rates(scored.calls.values())}
+  return {
+    **_states(scoring.score_report(scored)["sgdx"]),
+    **_rates(scored.further.get("calls", {}).values()),
+  }
 
 
 def _states(rows: Mapping[str, Any]) -> dict[str, float]:

@@ -1,0 +1,24 @@
+"""`sgdx tools`: schemas as tools of language models, from requests to scores."""
+
+from typing import Any
+
+from sgdx_t5x.cli.options import add_group
+from sgdx_t5x.tools import definitions_command, requests_command, run_command, score_command
+
+_EPILOG = """\
+examples:
+  sgdx tools export --corpus sgd.zip --variant original v3 --out tools
+  sgdx tools requests --corpus sgd.zip --variant original v3 --out requests.jsonl
+  sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+    --out answers.jsonl
+  sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl
+
+docs/tools/README.md
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+  """Adds `sgdx tools` and its subcommands."""
+  verbs = add_group(subparsers, "tools", __doc__, _EPILOG)
+  for command in (definitions_command, requests_command, run_command, score_command):
+    command.add_parser(verbs)

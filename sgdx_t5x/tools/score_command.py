@@ -1,0 +1,41 @@
+"""`sgdx tools score`: scores a language model's tool calls as states, and the calls themselves."""
+
+import argparse
+from typing import Any
+
+from sgdx_t5x.cli import score
+from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.errors import UsageError
+
+_EPILOG = """\
+examples:
+  sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl
+
+  Answers to a part of the requests, marked PARTIAL:
+    sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl \\
+      --allow-missing --json scores.json
+
+Answers are those to the requests of `sgdx tools requests`, in any of the forms
+of docs/tools/README.md. All other options are those of `sgdx score`.
+"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand to those of `sgdx tools`. Returns its parser."""
+  parser = add_command(verbs, "score", __doc__, _EPILOG)
+  score.add_options(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
+  from sgdx_t5x.tools.call_predictions import calls_format
+
+  if args.prompt_style:
+    raise UsageError(
+      "sgdx tools score with --prompt-style",
+      expected="none, since the answer ids record what the requests showed",
+      fix="omit --prompt-style",
+    )
+  return score.run(args, calls_format(score.parse_sources(args), args.split))
