@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,9 +29,6 @@ examples:
   The frames of v5 that are correct in base and wrong in ours, with jq:
     jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
 
-  Two trackers on perturbed dialogues (`sgdx check --json --per-frame`):
-    sgdx diff check_base.json check_ours.json
-
 The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
 dialogues. They account for the choice of test dialogues, not for randomness in
 training: another seed of the same model differs as well. With --more-a and
@@ -51,9 +47,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "compare two systems: differences, intervals, flipped frames",
   )
-  kind = (
-    "JSON of `sgdx score --json --per-frame`, or its file of scores per frame; or of `sgdx check`"
-  )
+  kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
   add_input(parser, "a", metavar="A", help=kind)
   add_input(parser, "b", metavar="B", help="the same for the other system")
   for x in ("a", "b"):
@@ -70,6 +64,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="OUT",
     help="write every flipped frame to this JSONL file",
   )
+  add_sampling(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+  """Adds what every comparison takes: which frames, the bootstrap, outputs."""
   parser.add_argument(
     "--allow-missing",
     action="store_true",
@@ -87,34 +88,22 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_output(parser, "--json", metavar="OUT", help="also write all numbers to this JSON file")
   output.add_format(parser)
-  parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.files import atomic_write
-  from sgdx_t5x.papers.checkdst.checks.files import is_check
   from sgdx_t5x.scoring import compare, comparison_tables
   from sgdx_t5x.scoring.frame_table import pooled
   from sgdx_t5x.scoring.score_files import read_frames
 
-  _check_numbers(args)
+  check_sampling(args)
   if len(args.more_a) != len(args.more_b):
     raise UsageError(
       f"{1 + len(args.more_a)} runs of A and {1 + len(args.more_b)} of B",
       expected="as many runs of A as of B",
       fix="leave some out, or compare each pair of runs",
     )
-  checks = [path for path in (args.a, args.b) if is_check(path)]
-  if len(checks) == 1 and all(map(os.path.isfile, (args.a, args.b))):
-    raise UsageError(
-      f"only {checks[0]} was written by `sgdx check`",
-      expected="two files of `sgdx check`, or two of `sgdx score`",
-      fix="pass the files of two systems that were written by the same command",
-    )
-  if checks:
-    return _run_checks(args)
   runs = ((args.a, *args.more_a), (args.b, *args.more_b))
   a, b = (pooled([read_frames(path, [args.metric]) for path in paths]) for paths in runs)
   compared = compare.compare(a, b, args.metric, args.allow_missing)
@@ -122,44 +111,36 @@ def run(args: argparse.Namespace) -> int:
   if args.flips:
     with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
-  return _end(
+  return finish(
     args,
     report,
     comparison_tables.layout,
     "broken: regressions, correct (1) in A, not in B; fixed: improvements.",
     "For SS, lost and spread, lower is better.",
-    _method(report),
+    method_note(report),
   )
 
 
-def _run_checks(args: argparse.Namespace) -> int:
-  """Compares two files of `sgdx check`."""
-  from sgdx_t5x.papers.checkdst.checks import compare, files
-
-  if args.flips or args.metric != _JOINT_GOAL or args.more_a:
-    raise UsageError(
-      "--flips, --metric or --more-a with files of `sgdx check`",
-      expected="only the two files, since all numbers of a check are compared",
-      fix="leave out the option, or compare files of `sgdx score`",
-    )
-  a, b = (files.read_check(path) for path in (args.a, args.b))
-  report = compare.compare(a, b, args.bootstrap_samples, args.seed, args.allow_missing)
-  less = "For broken, reverted, from_train and repair_taken, lower is better."
-  return _end(args, report, compare.layout, _method(report), less)
-
-
-def _method(report: Mapping[str, Any]) -> str:
+def method_note(report: Mapping[str, Any]) -> str:
+  """Says how the intervals of a comparison were computed."""
   samples = f"{report['resamples']:,} paired bootstrap samples of dialogues"
   return f"95% interval, two-sided p of B-A: {samples}."
 
 
-def _end(
+def finish(
   args: argparse.Namespace,
   report: Mapping[str, Any],
   layout: Callable[..., Sequence[Table]],
   *notes: str,
 ) -> int:
-  """Writes and prints a comparison of either kind of file."""
+  """Writes a comparison to `--json` and prints it. Returns 0.
+
+  Args:
+    args: of the command.
+    report: of the comparison.
+    layout: makes tables of it.
+    notes: printed below them.
+  """
   from sgdx_t5x.files import atomic_write
 
   if args.json:
@@ -174,11 +155,12 @@ def _end(
     notes=notes,
     signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
-  output.say_written(args.json, args.flips)
+  output.say_written(args.json, getattr(args, "flips", None))
   return 0
 
 
-def _check_numbers(args: argparse.Namespace) -> None:
+def check_sampling(args: argparse.Namespace) -> None:
+  """Refuses too few samples for an interval, and a negative seed."""
   expected = f"{_FEWEST_SAMPLES} or more, as a 95% interval needs many samples"
   check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "omit it to use 1,000", expected)
   check_least(args, "seed", 0, "omit it to use 0")

@@ -85,7 +85,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None:
-  """Adds the options for which dialogues to write, and where. Args: needs_out, if --out is needed."""
+  """Adds the options for which dialogues to write, and where.
+
+  Args:
+    parser: of the command.
+    needs_out: whether the command needs `--out`.
+  """
   add_corpus(parser)
   add_split(parser)
   add_variants(parser, "variants of the schema, see below")

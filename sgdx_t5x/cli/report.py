@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from sgdx_t5x import annexes
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
   CORPUS,
@@ -13,7 +14,6 @@ from sgdx_t5x.cli.options import (
   add_scoring,
   add_split,
   no_cycles,
-  parse_named,
   parse_schemas,
 )
 from sgdx_t5x.cli.paths import (
@@ -22,7 +22,6 @@ from sgdx_t5x.cli.paths import (
   check_no_inputs,
   corpus_path,
   named_path,
-  path_of_name,
 )
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
@@ -52,10 +51,6 @@ examples:
   (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
     sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip \\
       --out report
-
-  With perturbed dialogues, of `sgdx check --json check.json --per-frame ...`:
-    sgdx report bt=bt.json --check bt=check.json --perturbed ned=perturbed/ned \\
-      --corpus sgd.zip --out report
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
@@ -94,24 +89,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="MODEL_DIR of t5x.train, to plot the scores it logged by step; once per run",
     path=named_path,
   )
-  add_input(
-    parser,
-    "--check",
-    action="append",
-    default=[],
-    metavar="[NAME=]FILE",
-    help="output of `sgdx check --json` for a run, to show perturbed dialogues; once per run",
-    path=named_path,
-  )
-  add_input(
-    parser,
-    "--perturbed",
-    nargs="+",
-    default=[],
-    metavar="SET=DIR",
-    help="perturbed corpora of the checks, to show their utterances",
-    path=path_of_name,
-  )
   parser.add_argument(
     "--examples",
     type=int,
@@ -129,6 +106,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_split(scoring)
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_scoring(scoring)
+  for module in annexes.table("REPORT_OPTIONS").values():
+    annexes.load(module).add_options(parser)
   output.add_format(parser)
   usual = {name: parser.get_default(name) for name in _OF_PREDICTIONS}
   parser.set_defaults(run=run, usual=usual)
@@ -147,11 +126,11 @@ def run(args: argparse.Namespace) -> int:
     build.check_out(out)
     check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
-    perturbed = parse_named(
-      args.perturbed, "perturbed", "SET=DIR", "pass, for example, ned=perturbed/ned"
-    )
+    others = [annex.read_texts(scored, corpus, args) for annex in _annexes("read_texts")]
     schemas = parse_schemas(args)
-    content = build.make(args.title, scored, corpus, args.force, update, perturbed, schemas)
+    content = build.make(
+      args.title, scored, corpus, args.force, update, others[0] if others else None, schemas
+    )
     page = build.write(content, out, args.examples, update)
   output.show(
     args.format,
@@ -185,8 +164,7 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
-  folders = _of_runs(list(named), args.training, "training", "folder")
-  checks = _of_runs(list(named), args.check, "check", "file")
+  folders = paths_of_runs(list(named), args.training, "training", "folder")
   unscored = {name for name, path in named.items() if runs.is_predictions(path)}
   _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
@@ -199,7 +177,10 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
   ]
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
     corpus = _sample_of(scored)
-  return _with_checks(_with_steps(scored, folders), checks), corpus
+  scored = _with_steps(scored, folders)
+  for annex in _annexes("read"):
+    scored = annex.read(scored, args)
+  return scored, corpus
 
 
 def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
@@ -258,19 +239,14 @@ def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "li
   ]
 
 
-def _with_checks(scored: "list[Run]", paths: Mapping[str, pathlib.Path]) -> "list[Run]":
-  """Adds to runs the checks of --check."""
-  from sgdx_t5x.papers.checkdst.report_section import read_check
+def _annexes(function: str) -> list[Any]:
+  """Returns the modules of the annexes' sections that have a function, see `report.sections`."""
+  from sgdx_t5x.report.sections import annex_sections
 
-  checks = {
-    run.name: read_check(paths[run.name], run.name, run.signature, run.rows)
-    for run in scored
-    if run.name in paths
-  }
-  return [dataclasses.replace(run, check=checks.get(run.name)) for run in scored]
+  return [module for module in annex_sections() if hasattr(module, function)]
 
 
-def _of_runs(
+def paths_of_runs(
   names: list[str],
   items: list[str],
   option: str,

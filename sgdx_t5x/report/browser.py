@@ -5,8 +5,12 @@ variant.
 """
 
 import dataclasses
+import difflib
+import functools
+import itertools
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,15 +20,15 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
-from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
-from sgdx_t5x.papers.checkdst.report_edits import Edits
-from sgdx_t5x.papers.checkdst.report_section import Said, changed_words
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.frame_lines import failure_json
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
+Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> utterance that differs
+Edits = Mapping[str, Mapping[int, Mapping[str, Any]]]  # dialogue id -> turn -> {"slots", "parts"}
+_WORD = re.compile(r"\w+|\W")
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top
 
 
@@ -35,8 +39,8 @@ class Texts:
   Attributes:
     services: original name -> variant -> its name and slot -> (name, description).
     dialogues: dialogue id -> dialogue.
-    said: perturbed set -> dialogue id -> turn -> perturbed utterance, where it differs.
-    edits: set of counterfactuals -> dialogue id -> turn -> edit of what the user informs.
+    said: set of other dialogues (`runs.OtherDialogues`) -> its utterances, where they differ.
+    edits: such a set -> what its users inform instead.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -66,8 +70,8 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
 
   Each is {"id", "dialogue", "turn", "service", "scores": variant -> joint goal accuracy,
   "changes": whether it is right (1) with some variants and wrong with others, "broken": variants
-  with which `first_run` is right and this one wrong, "failures"}. A perturbed set counts as a
-  variant.
+  with which `first_run` is right and this one wrong, "failures"}. A set of other
+  dialogues counts as a variant.
   """
   table = run.table
   if not table or table.failures is None:
@@ -246,7 +250,7 @@ def _descriptions(service: Any, other: Any) -> dict[str, Any]:
 def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]]:
   """Returns [speaker, utterance, others, edits] per turn, without empty items at the end.
 
-  `others`: perturbed set -> its utterance in (is new, text) parts; `edits`: set -> edit.
+  `others`: set -> its utterance in (is new, text) parts; `edits`: set -> edit.
   """
   turns: list[list[Any]] = []
   for number, turn in enumerate(texts.dialogues[name].turns[first : last + 1], start=first):
@@ -265,6 +269,33 @@ def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]
   return turns
 
 
+@functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
+def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
+  """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
+  a, b = _WORD.findall(before), _WORD.findall(after)
+  parts: list[tuple[bool, str]] = []
+  for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    text, is_new = "".join(b[start:end]), tag != "equal"
+    if text.isspace() and parts:  # a space between two new words is new, too
+      parts[-1] = parts[-1][0], parts[-1][1] + text
+    elif text and parts and parts[-1][0] == is_new:
+      parts[-1] = is_new, parts[-1][1] + text
+    elif text:
+      parts.append((is_new, text))
+  pieces = (piece for is_new, text in parts for piece in _trimmed(is_new, text))
+  grouped = itertools.groupby(pieces, key=lambda piece: piece[0])
+  return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
+
+
+def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
+  """Yields a part, with the spaces at the ends of a new part split off as not new."""
+  words = text.strip() if is_new else text
+  before, _, after = text.partition(words)
+  yield from ((False, before),) * bool(before)
+  yield is_new, words
+  yield from ((False, after),) * bool(after)
+
+
 def _seen(runs: Sequence[Run]) -> dict[str, bool]:
   seen: dict[str, bool] = {}
   for run in runs:
@@ -275,21 +306,21 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
 
 
 def _columns(runs: Sequence[Run]) -> list[str]:
-  """Returns the variants of all runs, then their perturbed sets."""
+  """Returns the variants of all runs, then their sets of other dialogues."""
   variants = in_order(dict.fromkeys(variant for run in runs for variant in run.variants))
   return list(dict.fromkeys((*variants, *(label for run in runs for label in _sets(run)))))
 
 
-def _sets(run: Run) -> Mapping[str, CheckedSet]:
-  """The perturbed sets of a run, if their errors are known."""
-  return run.check.sets if run.check else {}
+def _sets(run: Run) -> Mapping[str, Any]:
+  """The sets of other dialogues of a run, if their errors are known."""
+  return run.others.sets if run.others else {}
 
 
 def _failures(run: Run, key: str) -> list[dict[str, Any]]:
-  """Returns the slots of a frame that fail under any variant or in any perturbed set."""
+  """Returns the slots of a frame that fail under any variant or in any other set."""
   table = run.table
   rows = {x.slot: failure_json(x) for x in (table.failures or {}).get(key, ())} if table else {}
-  for label, found in run.check.failures(key) if run.check else ():
+  for label, found in run.others.failures(key) if run.others else ():
     new = {"slot": found.slot, "gold": found.before, "predicted": {}, "kinds": {}}
     row = rows.setdefault(found.slot, new)
     row["predicted"] = {**row["predicted"], label: found.predicted}
@@ -300,7 +331,7 @@ def _failures(run: Run, key: str) -> list[dict[str, Any]]:
 
 
 def _scores(run: Run | None) -> dict[str, dict[str, float]]:
-  """Frame id -> variant or perturbed set -> JGA; empty if not known."""
+  """Frame id -> variant or set of other dialogues -> JGA; empty if not known."""
   if run is None or run.table is None:
     return {}
   columns = {v: x.metrics[JOINT_GOAL].tolist() for v, x in run.table.scores.items()}
@@ -309,7 +340,7 @@ def _scores(run: Run | None) -> dict[str, dict[str, float]]:
     key: dict(zip(columns, row, strict=True))
     for key, row in zip(keys, zip(*columns.values(), strict=True), strict=True)
   }
-  for label, by_frame in (run.check.scores if run.check else {}).items():
+  for label, by_frame in (run.others.scores if run.others else {}).items():
     for key, score in by_frame.items():
       if key in found:
         found[key][label] = score

@@ -12,7 +12,6 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
-from sgdx_t5x.papers.checkdst.report_section import read_said
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
 from sgdx_t5x.report.page import Page, Section, render, table_files
@@ -58,6 +57,21 @@ class Content:
     return f"<Content {self.title!r} of {names}: {len(self.sections)} sections>"
 
 
+@dataclasses.dataclass(frozen=True)
+class OtherTexts:
+  """Texts of other versions of the dialogues, see `runs.OtherDialogues`.
+
+  Attributes:
+    said: label -> utterances that differ.
+    edits: label -> what users inform instead.
+    lacks: what is missing, and how to get it, a line each.
+  """
+
+  said: Mapping[str, browser.Said] = dataclasses.field(default_factory=dict)
+  edits: Mapping[str, browser.Edits] = dataclasses.field(default_factory=dict)
+  lacks: Sequence[str] = ()
+
+
 @checked_arguments(
   "make_report",
   title=str,
@@ -65,7 +79,6 @@ class Content:
   corpus=(Corpus, *PATH),
   force=bool,
   on_progress=Callable,
-  perturbed=Mapping,
   schemas=Mapping,
 )
 def make(
@@ -74,7 +87,7 @@ def make(
   corpus: Corpus | str | os.PathLike | None = None,
   force: bool = False,
   on_progress: OnProgress = lambda *_: None,
-  perturbed: Mapping[str, str] | None = None,
+  others: OtherTexts | None = None,
   schemas: Mapping[str, str] | None = None,
 ) -> Content:
   """Makes a report of runs.
@@ -86,7 +99,7 @@ def make(
       and slot descriptions, if available.
     force: show runs side by side even if they were scored on different data or by different rules.
     on_progress: called with (task, done, total, unit).
-    perturbed: name of a set in the runs' checks -> its corpus, for its utterances.
+    others: texts of the sets in `Run.others`.
     schemas: variant -> folder of its schemas, for variants of one's own.
 
   Raises:
@@ -101,10 +114,10 @@ def make(
   marks = _check_comparable(scored, force)
   on_progress("making sections", 0, 9, "parts")
   texts, lacks = _texts(scored, corpus, schemas or {})
-  checks = [run.check for run in scored if run.check]
-  said, edits, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
-  texts = dataclasses.replace(texts, said=said, edits=edits)
-  lacks = [*lacks, *(line for check in checks for line in check.lacks), *unsaid]
+  others = others or OtherTexts()
+  texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
+  lacks = [*lacks, *(line for run in scored if run.others for line in run.others.lacks)]
+  lacks += others.lacks
   lacks = [*(line for run in scored for line in run.lacks), *lacks]
   warnings = lines_of(scored, _warnings)
   sections, figures = make_sections(scored, lacks, on_progress)
@@ -227,8 +240,8 @@ def _check_own_schemas(scored: Sequence[Run], of_variants: VariantSchemas) -> No
 
 
 def _warnings(run: Run) -> list[str]:
-  checked = run.check.report["warnings"] if run.check else ()
-  return list(dict.fromkeys((*run.report["warnings"], *checked)))
+  others = run.others.warnings if run.others else ()
+  return list(dict.fromkeys((*run.report["warnings"], *others)))
 
 
 # --- files ---------------------------------------------------------------------------------

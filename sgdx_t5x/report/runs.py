@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from sgdx_t5x import scoring, signature
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -16,7 +16,6 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.metrics import JOINT_GOAL
-from sgdx_t5x.papers.checkdst.report_section import Check
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
@@ -25,6 +24,36 @@ from sgdx_t5x.scoring.predictions.files import is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+
+class OtherDialogues(Protocol):
+  """Results of a run on other versions of its dialogues, whose frames correspond to its own.
+
+  The error browser shows each version like a schema variant.
+
+  Attributes:
+    sets: label of a version -> an object with its schema `variant`; empty if errors are not known.
+    scores: label -> id of the run's frame -> JGA.
+    warnings: what makes the results PARTIAL, a line each.
+    lacks: what is missing to show the errors, and how to get it, a line each.
+  """
+
+  sets: Mapping[str, Any]
+  lacks: tuple[str, ...]
+
+  @property
+  def scores(self) -> Mapping[str, Mapping[str, float]]:
+    """See the class."""
+
+  @property
+  def warnings(self) -> Sequence[str]:
+    """See the class."""
+
+  def failures(self, frame_id: str) -> Iterator[tuple[str, Any]]:
+    """Yields (label, failed slot) for a frame of the run.
+
+    A failed slot has `slot`, `kind`, `predicted`, `gold`, and `before`, the run's own gold value.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +70,7 @@ class Run:
     origin: what it was read from.
     step: the training step in the predictions' names, if there is one.
     scored: the scores, if they were computed for this report and not saved yet.
-    check: the check of the same predictions and of those for perturbed dialogues.
+    others: the same tracker's results on other versions of the dialogues, if an annex read them.
   """
 
   name: str
@@ -53,7 +82,7 @@ class Run:
   origin: str = ""
   step: int | None = None
   scored: scoring.Scored | None = None
-  check: Check | None = None
+  others: OtherDialogues | None = None
 
   def __repr__(self) -> str:
     state = "complete" if self.report["complete"] else "PARTIAL"

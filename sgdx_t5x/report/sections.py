@@ -1,12 +1,12 @@
 """The sections of a report: tables, plots and remarks."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.checkdst import report_plots as check_plots
-from sgdx_t5x.papers.checkdst.report_section import section_lines, section_tables
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Plot, Section
@@ -32,7 +32,7 @@ def make_sections(
   parts: tuple[Callable[[], Iterable[Section]], ...] = (
     lambda: [_overview(scored, lacks, figures)],
     lambda: _steps(scored, figures),
-    lambda: _perturbed(scored, figures),
+    *(functools.partial(annex.sections, scored, figures) for annex in annex_sections()),
     lambda: _provenance(scored),
     lambda: _comparisons(scored),
     lambda: [_services(scored, figures)],
@@ -44,6 +44,16 @@ def make_sections(
     made += part()
   on_progress("making sections", 1 + len(parts), 1 + len(parts), "parts")
   return tuple(made), figures
+
+
+def annex_sections() -> tuple[Any, ...]:
+  """Returns the modules of the annexes' sections.
+
+  Each has `sections(runs, figures)`, which yields sections and adds their plots (`place_plots`).
+  An annex with options of `sgdx report` also has `read(runs, args)`, which returns the runs with
+  what the options name, and `read_texts(runs, corpus, args)`, which returns an `OtherTexts`.
+  """
+  return tuple(map(annexes.load, annexes.table("REPORT_SECTIONS").values()))
 
 
 def lines_of(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
@@ -70,27 +80,8 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
     "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
     "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
   }
-  return Section(
-    "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(scored), figures)
-  )
-
-
-def _perturbed(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  """The effect of perturbed dialogues on runs that were checked, see `sgdx check`."""
-  for number, run in enumerate((run for run in scored if run.check), start=1):
-    check, stem = run.check, f"perturbed-{number}"
-    compared = {label: check.rows[label] for label in check.compared}
-    title = f"Frames that a perturbation changed, before and after: {run.name}"
-    changed = {f"{stem}-changed": (title, check_plots.before_and_after(compared))}
-    title = f"All frames of each set: {run.name}"
-    every = {f"{stem}-all": (title, check_plots.alone(check.rows))}
-    plots_of = (
-      *_plots(changed, check_plots.caption(compared, "num_changed"), figures),
-      *_plots(every, check_plots.caption(check.rows), figures),
-    )
-    shown = tuple(section_tables(run.name, check))
-    title = f"Perturbed dialogues: {run.name}"
-    yield Section(stem, title, section_lines(check), shown, plots_of, signed=False)
+  placed = place_plots(drawn, _caption(scored), figures)
+  return Section("overview", "Overview", tuple(lines), tuple(shown), placed)
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
@@ -119,7 +110,7 @@ def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
     drawn = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
     notes = [f"{run.name}: {run.steps_note}." for run in scored if run.steps_note]
     caption = " ".join(notes) if notes else _caption(scored)
-    placed = _plots(drawn, caption, figures)
+    placed = place_plots(drawn, caption, figures)
     lines, shown = tuple(lines), tuple(shown)
     yield Section("checkpoints", "Checkpoints", lines, shown, placed, signed=not notes)
 
@@ -174,7 +165,7 @@ def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
     )
   }
   shown = tuple(run_tables.services(run) for run in scored)
-  return Section("services", "Services", (), shown, _plots(drawn, _caption(scored), figures))
+  return Section("services", "Services", (), shown, place_plots(drawn, _caption(scored), figures))
 
 
 def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -198,7 +189,7 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     "Errors",
     lines,
     tuple(table for table in shown if table),
-    _plots(drawn, _caption(scored, intervals=False), figures),
+    place_plots(drawn, _caption(scored, intervals=False), figures),
   )
 
 
@@ -212,10 +203,16 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   return f"{name}: the most frequent kind is {kind} ({of}: {shown})"
 
 
-def _plots(
+def place_plots(
   drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
 ) -> tuple[Plot, ...]:
-  """Adds the drawn figures to `figures`, and returns their placeholders for the page."""
+  """Adds figures to those of the report, and returns their placeholders for the page.
+
+  Args:
+    drawn: name of a plot -> (title, matplotlib figure or None).
+    caption: below each.
+    figures: of the report, by name.
+  """
   kept = {name: item for name, item in drawn.items() if item[1] is not None}
   figures.update({name: figure for name, (_, figure) in kept.items()})
   return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())

@@ -1,6 +1,5 @@
 """Scores predictions: `sgdx score` for notebooks and other programs.
 
-from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring import score_predictions, score_report
 scored = score_predictions("sgd.zip", "test", {"original": "preds/original", "v1": "preds/v1"})
 scored.frames["v1"].metrics["joint_goal_accuracy"]  # [F], one score per frame
@@ -30,6 +29,7 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
+from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames

@@ -11,7 +11,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.scoring.predictions.files import Selection
 from sgdx_t5x.scoring.rows import GROUPS
-from sgdx_t5x.tables import Table, csv_text, percent
+from sgdx_t5x.tables import Table, percent
 from sgdx_t5x.tools.calls import CalledFrame, CallFacts
 from sgdx_t5x.tools.definitions import Tool, all_tools
 

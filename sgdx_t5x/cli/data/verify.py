@@ -2,15 +2,13 @@
 
 import argparse
 import dataclasses
-import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import add_command, add_corpus
-from sgdx_t5x.cli.paths import add_input, corpus_path
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.corpus.annotation import AnnotationWarning, validate_annotation
 from sgdx_t5x.corpus.annotation_rules import ERRORS, WARNINGS
@@ -22,24 +20,14 @@ from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
 
-if TYPE_CHECKING:
-  from sgdx_t5x.papers.checkdst.invariants import Comparison
-
 _EPILOG = """\
 examples:
   sgdx data verify --corpus sgd.zip
   sgdx data verify --corpus my_corpus --format json
-  sgdx data verify --corpus perturbed/ned --against sgd.zip
 
 Schemas must align by position, and dialogues must follow the annotation rules
-that SGD follows: see docs/dialogue-checks.md. --against also tests what a
-perturbation must not change: see docs/papers/checkdst.md.
+that SGD follows: see docs/dialogue-checks.md.
 """
-
-_COMPARED = (
-  "not said: entity values that no utterance has. "
-  "leaks: replaced strings that their dialogue still has."
-)
 
 
 def add_verb(verbs: Any) -> None:
@@ -47,13 +35,6 @@ def add_verb(verbs: Any) -> None:
   summary = "read a whole corpus, check it, report what it holds"
   parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
   add_corpus(parser)
-  add_input(
-    parser,
-    "--against",
-    metavar="CORPUS",
-    help="corpus that --corpus was made from",
-    path=corpus_path,
-  )
   output.add_format(parser)
   parser.set_defaults(run=run)
 
@@ -61,25 +42,19 @@ def add_verb(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   corpus = open_corpus(args.corpus)
-  originals = _originals(corpus, args.against) if args.against else {}
   services = check_schemas(corpus)
   warnings: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
   with progress("dialogues") as update:
     rows = [_split_row(corpus, split, warnings[split], update) for split in corpus.splits]
-  compared = _compared(corpus, originals)
   rules = [rule for rule in WARNINGS if any(rule in found for found in warnings.values())]
   report = corpus_report(corpus.name, corpus.checksum(), services, rows)
   report["remarks"] = {
     rule: {s: dataclasses.asdict(found[rule]) for s, found in warnings.items() if rule in found}
     for rule in rules
   }
-  if compared:
-    report["against"] = {split: _compared_json(found) for split, found in compared.items()}
   tables = [splits_table(rows, corpus.name)]
   if rules:
     tables.append(_warnings_table(warnings, rules))
-  if compared:
-    tables.append(_compared_table(compared))
   output.show(
     args.format,
     tables,
@@ -87,11 +62,6 @@ def run(args: argparse.Namespace) -> int:
     notes=(
       *(f"rule {rule}: {WARNINGS[rule]}" for rule in rules),
       *_simulated(corpus, rules),
-      *(
-        f"{split}: all invariants of {found.manifest.kind} hold, compared with {args.against}"
-        for split, found in compared.items()
-      ),
-      *((_COMPARED,) if compared else ()),
       with_document_paths(
         f"annotation errors: none ({len(ERRORS)} rules, see docs/dialogue-checks.md)"
       ),
@@ -101,65 +71,6 @@ def run(args: argparse.Namespace) -> int:
     ),
   )
   return 0
-
-
-def _originals(corpus: Corpus, against: str) -> "dict[str, Corpus]":
-  """Returns split -> original of the splits that were perturbed. Raises SgdxError."""
-  from sgdx_t5x.papers.checkdst.invariants import check_original
-
-  original = open_corpus(against)
-  splits = [split for split in corpus.splits if corpus.perturbed(split)] or corpus.splits[-1:]
-  for split in splits:
-    check_original(corpus, original, split)
-  return dict.fromkeys(splits, original)
-
-
-def _compared(corpus: Corpus, originals: Mapping[str, Corpus]) -> "dict[str, Comparison]":
-  """Compares perturbed splits with their original. Raises SgdxError for what does not hold."""
-  from sgdx_t5x.papers.checkdst.invariants import compare
-
-  found = {}
-  with progress("dialogues") as update:
-    for split, original in originals.items():
-      total = corpus.expected_dialogues(split)
-      on_dialogue = functools.partial(_show, update, f"comparing {split}", total)
-      found[split] = compare(corpus, original, split, on_dialogue)
-  return found
-
-
-def _show(update: Update, task: str, total: int | None, done: int) -> None:
-  if done % 10 == 0:
-    update(task, done, total)
-
-
-def _compared_json(found: "Comparison") -> dict[str, Any]:
-  fields = ("dialogues", "files", "values", "leaks")
-  return {
-    "kind": found.manifest.kind,
-    **{name: getattr(found, name) for name in fields},
-    "unsaid": {"original": found.unsaid[0], "perturbed": found.unsaid[1]},
-  }
-
-
-def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
-  rows = (
-    (
-      split,
-      number(found.dialogues),
-      number(found.values),
-      number(found.unsaid[1]),
-      number(found.leaks),
-    )
-    for split, found in compared.items()
-  )
-  columns = (
-    "split",
-    "dialogues",
-    "entity values",
-    "not said",
-    "leaks",
-  )
-  return Table("compared with the original", columns, tuple(rows))
 
 
 def _simulated(corpus: Corpus, rules: Sequence[str]) -> list[str]:

@@ -3,7 +3,12 @@
 from typing import Any
 
 from sgdx_t5x.cli.options import add_group
-from sgdx_t5x.papers.checkdst import check_command, perturb_command
+from sgdx_t5x.papers.checkdst import (
+  check_command,
+  diff_command,
+  perturb_command,
+  verify_command,
+)
 
 _EPILOG = """\
 examples:
@@ -18,5 +23,5 @@ docs/papers/checkdst.md
 def add_parser(subparsers: Any) -> None:
   """Adds `sgdx checkdst` and its subcommands."""
   verbs = add_group(subparsers, "checkdst", __doc__, _EPILOG)
-  perturb_command.add_parser(verbs)
-  check_command.add_parser(verbs)
+  for command in (perturb_command, verify_command, check_command, diff_command):
+    command.add_parser(verbs)

@@ -13,6 +13,7 @@ from sgdx_t5x.files import decode_json
 
 FORMAT = "sgdx-perturb/1"
 SCORED_ALL, SCORED_LAST = "all", "last"
+COUNTERFACTUAL_KIND, CONTROL_KIND = "coco", "coco_ori"  # whose last user turn alone is scored
 
 
 @dataclasses.dataclass(frozen=True)

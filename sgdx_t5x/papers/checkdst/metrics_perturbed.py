@@ -31,8 +31,8 @@ from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.frames import GoldFrame
 from sgdx_t5x.metrics.ratios import Ratio, share
 from sgdx_t5x.metrics.slots import right_slots
+from sgdx_t5x.papers.checkdst.metrics_counterfactual import COUNTERFACTUAL
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
-from sgdx_t5x.papers.coco.metrics_counterfactual import COUNTERFACTUAL
 
 _EITHER = {"right_before": 1, "right_after": 1, "right_both": -1}
 PAIRED: dict[str, Ratio] = {  # over the frames that a perturbation changed

@@ -3,6 +3,7 @@
 COMMANDS = {"checkdst": "sgdx_t5x.papers.checkdst.commands"}
 SUMMARIES = {
   "checkdst perturb": "perturb what users say: names, paraphrases, disfluency, values",
+  "checkdst verify": "compare a perturbed corpus with its original",
   "checkdst check": "check a tracker on perturbed dialogues",
   "checkdst diff": "compare two checks: differences, intervals",
 }
@@ -18,6 +19,8 @@ def _train_copy(options: str, gin_file: str) -> tuple[str, str, str, str]:
   return make, "papers/checkdst", gin_file, ""
 
 
+REPORT_OPTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_options"}
+REPORT_SECTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_section"}
 RECORDS = {
   **{kind: _test_set(kind) for kind in ("ned", "pi", "sdi", "vs")},
   "ned_aug": _train_copy("ned --entities names", "t5dst_ned_aug"),

@@ -7,10 +7,10 @@ from typing import Any
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue, Turn
 from sgdx_t5x.papers.checkdst.changes import read_changes
+from sgdx_t5x.report.browser import Edits
 
 KEPT, CHANGED, ADDED, DROPPED = "kept", "changed", "added", "dropped"
-Edit = Mapping[str, Any]  # of a turn: {"slots": [status, slot, old, new], "parts": [status, text]}
-Edits = Mapping[str, Mapping[int, Edit]]  # original dialogue id -> turn -> edit
+# An edit of a turn: {"slots": [status, slot, old, new], "parts": [status, text]}
 
 
 def read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Edits:
@@ -30,7 +30,7 @@ def read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Edi
     SgdxError: changes.jsonl is missing or malformed.
   """
   lines = {name: line for name, (line, *_) in read_changes(found, split).items()}
-  edits: dict[str, dict[int, Edit]] = {}
+  edits: dict[str, dict[int, Mapping[str, Any]]] = {}
   for dialogue in found.dialogues(split):
     line = lines.get(dialogue.dialogue_id)
     if line and (original := before.get(line["of"])):

@@ -1,36 +1,40 @@
 """Perturbed dialogues in a report: a run's check, its section, and the perturbed utterances.
 
-Besides its numbers, a check (`sgdx check`) lists which slots of which frames fail in each perturbed
-set. The error browser shows a set like a schema variant, with the words that differ.
+Besides its numbers, a check (`sgdx checkdst check`) lists which slots of which frames fail in each
+perturbed set. The error browser shows a set like a schema variant, with the words that differ.
 """
 
+import argparse
 import dataclasses
-import difflib
 import functools
-import itertools
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.cli.options import parse_named
+from sgdx_t5x.cli.report import paths_of_runs
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst import report_plots
 from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
+from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import is_of_goals
-from sgdx_t5x.papers.checkdst.report_edits import Edits, read_edits
-from sgdx_t5x.papers.coco.counterfactual_check import original_ids
+from sgdx_t5x.papers.checkdst.report_edits import read_edits
+from sgdx_t5x.report.browser import Edits, Said
+from sgdx_t5x.report.build import OtherTexts
+from sgdx_t5x.report.page import Section
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.report.sections import place_plots
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Table
 
-Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> perturbed utterance
 _OF_ONE = ("zero_mean", "names")  # signature fields that only scores, or only checks, have
 _SAME = 1e-9
-_WORD = re.compile(r"\w+|\W")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Check:
   """A check of a run.
 
   Attributes:
-    report: what `sgdx check --json` wrote.
+    report: what `sgdx checkdst check --json` wrote.
     sets: label -> a perturbed set, with per-frame counts and failures; empty if not known.
     lacks: what is missing to show its errors, and how to get it, a line each.
   """
@@ -76,6 +80,11 @@ class Check:
       for ids in (original_ids(each),)
     }
 
+  @property
+  def warnings(self) -> Sequence[str]:
+    """What makes the check PARTIAL."""
+    return self.report["warnings"]
+
   def failures(self, frame_id: str) -> Iterator[tuple[str, SetFailure]]:
     """Yields (label, failed slot) for a frame of the original dialogues."""
     for label, by_frame in self._failures.items():
@@ -83,11 +92,36 @@ class Check:
         yield label, failure
 
 
+# --- options of `sgdx report`, which report_options.py adds ---------------------------------
+
+
+def read(runs: Sequence[Run], args: argparse.Namespace) -> list[Run]:
+  """Returns the runs with the checks of `--check`."""
+  paths = paths_of_runs([run.name for run in runs], args.check, "check", "file")
+  return [
+    dataclasses.replace(run, others=read_check(paths[run.name], run.name, run.signature, run.rows))
+    if run.name in paths
+    else run
+    for run in runs
+  ]
+
+
+def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namespace) -> OtherTexts:
+  """Returns the utterances of the sets of `--perturbed`."""
+  fix = "pass, for example, ned=perturbed/ned"
+  perturbed = parse_named(args.perturbed, "perturbed", "SET=DIR", fix)
+  checks = [run.others for run in runs if isinstance(run.others, Check)]
+  return OtherTexts(*read_said(corpus, runs[0].signature.split, checks, perturbed))
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
 def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores: Rows) -> Check:
   """Reads a check of a run.
 
   Args:
-    path: what `sgdx check --json` wrote.
+    path: what `sgdx checkdst check --json` wrote.
     name: name of the run.
     signature: signature of the run's scores.
     scores: the run's scores, which the check must reproduce for the original dialogues.
@@ -116,7 +150,7 @@ def read_said(
     corpus: the original corpus, if available.
     split: the split of the corpora.
     checks: the checks that the report shows.
-    perturbed: set -> its corpus, as given to `sgdx check`.
+    perturbed: set -> its corpus, as given to `sgdx checkdst check`.
 
   Returns:
     Set -> utterances; set of counterfactuals -> its edits; and what is missing, a line each.
@@ -130,7 +164,7 @@ def read_said(
       f"--perturbed {unknown[0]}=...: no check lists errors for a set named {unknown[0]}",
       expected="a set from the checks",
       available=", ".join(named),
-      fix="use the name given to `sgdx check`, and run that command with --per-frame",
+      fix="use the name given to `sgdx checkdst check`, and run that command with --per-frame",
     )
   lacks = [name for name in named if name not in perturbed]
   lines = (
@@ -147,7 +181,7 @@ def read_said(
         f"--perturbed {name}={place} is not the corpus that was checked",
         expected=f"checksum {named[name].about['checksum']}, as recorded in the check",
         available=f"checksum {found.checksum()}",
-        fix="pass the same corpus as to `sgdx check`, or check again",
+        fix="pass the same corpus as to `sgdx checkdst check`, or check again",
       )
     if before and is_of_goals(named[name].kinds):
       edits[name] = read_edits(before, found, split)
@@ -157,22 +191,22 @@ def read_said(
   return said, edits, lines
 
 
-@functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
-def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
-  """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
-  a, b = _WORD.findall(before), _WORD.findall(after)
-  parts: list[tuple[bool, str]] = []
-  for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-    text, is_new = "".join(b[start:end]), tag != "equal"
-    if text.isspace() and parts:  # a space between two new words is new, too
-      parts[-1] = parts[-1][0], parts[-1][1] + text
-    elif text and parts and parts[-1][0] == is_new:
-      parts[-1] = is_new, parts[-1][1] + text
-    elif text:
-      parts.append((is_new, text))
-  pieces = (piece for is_new, text in parts for piece in _trimmed(is_new, text))
-  grouped = itertools.groupby(pieces, key=lambda piece: piece[0])
-  return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
+def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  """The effect of perturbed dialogues on runs that were checked, see `sgdx checkdst check`."""
+  for number, run in enumerate((run for run in scored if isinstance(run.others, Check)), start=1):
+    check, stem = run.others, f"perturbed-{number}"
+    compared = {label: check.rows[label] for label in check.compared}
+    title = f"Frames that a perturbation changed, before and after: {run.name}"
+    changed = {f"{stem}-changed": (title, report_plots.before_and_after(compared))}
+    title = f"All frames of each set: {run.name}"
+    every = {f"{stem}-all": (title, report_plots.alone(check.rows))}
+    plots_of = (
+      *place_plots(changed, report_plots.caption(compared, "num_changed"), figures),
+      *place_plots(every, report_plots.caption(check.rows), figures),
+    )
+    shown = tuple(section_tables(run.name, check))
+    title = f"Perturbed dialogues: {run.name}"
+    yield Section(stem, title, section_lines(check), shown, plots_of, signed=False)
 
 
 def section_tables(name: str, check: Check) -> list[Table]:
@@ -224,21 +258,12 @@ def _check_same(
     raise SgdxError(
       f"--check {path} is not a check of {run}: {'; '.join(words)}",
       expected="a check of the same predictions for the original dialogues, with the same settings",
-      fix="run `sgdx check` on the predictions that were scored, or specify the run: NAME=FILE",
+      fix="run `sgdx checkdst check` on the scored predictions, or name the run: NAME=FILE",
     )
 
 
 def _of(name: str, checks: Sequence[Check]) -> Iterator[CheckedSet]:
   return (found for check in checks for found in check.sets.values() if found.name == name)
-
-
-def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
-  """Yields a part, with the spaces at the ends of a new part split off as not new."""
-  words = text.strip() if is_new else text
-  before, _, after = text.partition(words)
-  yield from ((False, before),) * bool(before)
-  yield is_new, words
-  yield from ((False, after),) * bool(after)
 
 
 def _changed(old: Dialogue, new: Dialogue) -> dict[int, str]:

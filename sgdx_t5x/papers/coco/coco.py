@@ -1,8 +1,8 @@
 """CoCo: would the tracker still be right if the user had answered something else?
 
 Following Li et al. 2021, the turn-level belief of a turn is edited (a slot dropped, values changed,
-slots added), an utterance is found for it, and only this turn is scored. docs/papers/coco.md says what
-differs from their code, and why.
+slots added), an utterance is found for it, and only this turn is scored. docs/papers/coco.md says
+what differs from their code, and why.
 """
 
 import collections
@@ -31,7 +31,6 @@ from sgdx_t5x.papers.coco.coco_turns import (
 from sgdx_t5x.papers.coco.coco_values import ValueSource
 from sgdx_t5x.papers.coco.coco_words import ORIGINAL_GOAL, Generator, substituted
 
-KIND, CONTROL_KIND = "coco", "coco_ori"
 SUBSTITUTION = "vs"  # the source of what `plus` adds
 
 

@@ -15,10 +15,16 @@ from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.json_text import encode_on_lines
-from sgdx_t5x.papers.checkdst.manifest import SCORED_LAST, Manifest, manifest_text
+from sgdx_t5x.papers.checkdst.manifest import (
+  CONTROL_KIND,
+  COUNTERFACTUAL_KIND,
+  SCORED_LAST,
+  Manifest,
+  manifest_text,
+)
 from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
 from sgdx_t5x.papers.checkdst.write import check_has_dialogues, checksum, copy_schemas, write_file
-from sgdx_t5x.papers.coco.coco import CONTROL_KIND, KIND, Coco, Made, counterfactuals
+from sgdx_t5x.papers.coco.coco import Coco, Made, counterfactuals
 from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
@@ -75,7 +81,8 @@ def write_coco(
   corpus, counts, files = split.corpus, collections.Counter(), {}
   kept: list[Made] = []
   with contextlib.ExitStack() as stack:
-    sets = [_opened(stack, *each) for each in ((KIND, out), (CONTROL_KIND, control_folder(out)))]
+    kinds = {COUNTERFACTUAL_KIND: out, CONTROL_KIND: control_folder(out)}
+    sets = [_opened(stack, kind, folder) for kind, folder in kinds.items()]
     for name, raw, dialogues in split.files():
       made: list[Made] = []
       for data in dialogues:
@@ -123,7 +130,7 @@ def _finished(
     "eligible": counts["eligible"], "generated": turns,
     "source": reasons(counts, "source"), "kept": reasons(counts, "kept"),
   }  # fmt: skip
-  if found.kind == KIND:
+  if found.kind == COUNTERFACTUAL_KIND:
     names = ("slots_dropped", "slots_changed", "slots_added")
     shown |= {name: counts[name] for name in (*names, "controls")}
     if coco.values.fallbacks:

@@ -3,7 +3,6 @@
 COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
 SUMMARIES = {
   "coco perturb": "give users other goals in one turn: counterfactual dialogues",
-  "coco check": "check a tracker on counterfactual dialogues",
 }
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
 _EVAL = ("papers/checkdst", "checkdst_eval")

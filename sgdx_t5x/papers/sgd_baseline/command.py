@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
   print(f"written: {args.out}")
   print(f"         {number:,} intents, slots and values; width {width}")
   print(
-    "next:    train the baseline on the same encoder, as in gin/papers/sgd_baseline/baseline.gin, with"
+    "next:    train the baseline on the same encoder, as in "
+    "gin/papers/sgd_baseline/baseline.gin, with"
   )
   if args.descriptions_only:
     print("         a task of your own that has BaselineStyle(names=False), and with")

@@ -104,7 +104,7 @@ def callers_number(slot: Slot) -> bool:
 
 
 def default_slot_words(slot: Slot) -> dict[str, list[str] | dict[str, list[str]]]:
-  """Returns the four parts of a slot's templates: noun, tell, ask, say. See docs/papers/simulator.md."""
+  """Returns the four parts of a slot's templates: noun, tell, ask, say."""
   name = _name(slot)
   if slot_kind(slot) == BOOLEAN:
     return _boolean_words(slot, name)

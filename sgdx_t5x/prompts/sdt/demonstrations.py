@@ -188,7 +188,8 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   for name in demos.by_service:
     if name not in known:
       fix = (
-        "pass demonstrations of this corpus: sgdx data demos make --corpus CORPUS --out demos.jsonl; "
+        "pass demonstrations of this corpus: "
+        "sgdx data demos make --corpus CORPUS --out demos.jsonl; "
         "--prompt-style format=sdt demos=demos.jsonl"
         if demos.origin == _SAMPLE_ORIGIN
         else "rename the service, use the corpus for which the demonstrations were written, or "

@@ -89,5 +89,5 @@ def _unreadable(found: str) -> SgdxError:
     found,
     expected="sdt_prompts.py of google-research/task-oriented-dialogue, "
     "state_tracking/show_dont_tell",
-    fix="download the file again; `sgdx data demos make` makes demonstrations from a corpus instead",
+    fix="download the file again; `sgdx data demos make` makes some from a corpus",
   )

@@ -222,10 +222,8 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
     allow_missing=True,
     bootstrap_samples=0,
   )
-  return {
-    **_states(scoring.score_report(scored)["sgdx"]),
-    **_rates(scored.further.get("calls", {}).values()),
-  }
+  rates = _rates(scored.further.get("calls", {}).values())
+  return {**_states(scoring.score_report(scored)["sgdx"]), **rates}
 
 
 def _states(rows: Mapping[str, Any]) -> dict[str, float]:

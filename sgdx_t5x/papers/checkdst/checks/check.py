@@ -19,6 +19,7 @@ from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import FrameScores, slot_failures
 from sgdx_t5x.metrics.ratios import Counts
+from sgdx_t5x.papers.checkdst.checks.counterfactual import Spoken
 from sgdx_t5x.papers.checkdst.checks.counting import Counter, Known
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import (
@@ -30,7 +31,6 @@ from sgdx_t5x.papers.checkdst.checks.sets import (
 )
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
-from sgdx_t5x.papers.coco.counterfactual_check import Spoken
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.scoring.predictions.files import PredictionSource

@@ -9,10 +9,10 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios
 from sgdx_t5x.papers.checkdst.checks.check import Checked, CheckedSet
+from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_report
 from sgdx_t5x.papers.checkdst.checks.sets import is_of_goals
+from sgdx_t5x.papers.checkdst.metrics_counterfactual import COUNTERFACTUAL
 from sgdx_t5x.papers.checkdst.metrics_perturbed import ALONE, LIKE_CHECKDST, PAIRED
-from sgdx_t5x.papers.coco.counterfactual_check import counterfactual_report
-from sgdx_t5x.papers.coco.metrics_counterfactual import COUNTERFACTUAL
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.summaries import group_masks, null_for_nan, service_masks
 

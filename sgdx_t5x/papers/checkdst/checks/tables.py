@@ -16,8 +16,11 @@ from sgdx_t5x.papers.checkdst.checks.columns import (
   SLOTS,
   CheckColumn,
 )
-from sgdx_t5x.papers.coco.counterfactual_check import counterfactual_rows, counterfactual_tables
-from sgdx_t5x.papers.coco.counterfactual_check import notes as counterfactual_notes
+from sgdx_t5x.papers.checkdst.checks.counterfactual import (
+  counterfactual_rows,
+  counterfactual_tables,
+)
+from sgdx_t5x.papers.checkdst.checks.counterfactual import notes as counterfactual_notes
 from sgdx_t5x.scoring.rows import GROUPS, Rows
 from sgdx_t5x.tables import Table, count
 

@@ -13,9 +13,9 @@ from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.papers.checkdst.checks.columns import GOALS
+from sgdx_t5x.papers.checkdst.manifest import CONTROL_KIND, COUNTERFACTUAL_KIND
+from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit
 from sgdx_t5x.papers.checkdst.texts import words
-from sgdx_t5x.papers.coco.coco import CONTROL_KIND, KIND
-from sgdx_t5x.papers.coco.metrics_counterfactual import GoalEdit
 from sgdx_t5x.scoring.summaries import null_for_nan
 from sgdx_t5x.tables import Number, Table, count, percent
 from sgdx_t5x.variants.distances import corpus_bleu
@@ -63,7 +63,7 @@ def counterfactual_report(
   """
   found = {}
   for label, one in sets.items():
-    if one.kinds[-1:] == (KIND,) and one.before:
+    if one.kinds[-1:] == (COUNTERFACTUAL_KIND,) and one.before:
       control = next((x for x in sets.values() if _is_control(one, x)), None)
       found[label] = _of_set(one, sets[one.before], control, samples)
   return found

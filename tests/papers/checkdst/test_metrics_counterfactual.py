@@ -1,7 +1,7 @@
 """Slots of one counterfactual frame, counted by hand."""
 
 from sgdx_t5x.corpus.schema import Service, Slot
-from sgdx_t5x.papers.coco.metrics_counterfactual import GoalEdit, goal_counts
+from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit, goal_counts
 
 STAYS = Service(
   "Stays_1", "", tuple(Slot(x, "", False) for x in ("city", "date", "time", "stars", "pets")), ()
