@@ -1,14 +1,24 @@
 """Records of back-translated texts, and the protocol of their providers."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from sgdx_t5x.variants.wording import Element
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
 
 Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
 Progress = Callable[[str, int, int], None]  # task, number done, total
 Notify = Callable[[str], None]
+UNTRANSLATED = "untranslated"
+REPAIR_RULES = {  # the first applied by `apply_records`, the others by `wording.reword`
+  UNTRANSLATED: "the translation adds non-Latin letters: the original is kept",
+  "empty": "the translation is empty: the original is kept",
+  "not a name": "the translation cannot be used as a name: the original is kept",
+  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
+  "collision": "another element already has this name: a number is appended",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,3 +78,39 @@ class Provider(Protocol):
 
   def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
     """Returns the records of all items, in their order. Raises SgdxError if it fails."""
+
+
+def apply_records(
+  schema: Schema, records: Iterable[Record], origin: str
+) -> tuple[Schema, list[Repair]]:
+  """Returns the schema with the texts of records, repaired by `REPAIR_RULES`, and the repairs.
+
+  Args:
+    schema: the original; elements without a record stay as they are.
+    records: of its elements.
+    origin: of the result, for errors.
+
+  Raises:
+    SgdxError: a record of an element that the schema does not have.
+  """
+  original = wording(schema)
+  texts: dict[Element, str] = {}
+  repairs = []
+  for record in records:
+    element, text = record.element, record.text
+    if _foreign_letters(text) - _foreign_letters(original.get(element, "")):
+      stays = element.name if element.field == NAME else original.get(element, "")
+      repairs.append(Repair(element, text, stays, UNTRANSLATED))
+    else:
+      texts[element] = text
+  made, more = reword(schema, texts, origin)
+  return made, repairs + more
+
+
+def _foreign_letters(text: str) -> set[str]:
+  """The letters of non-Latin scripts; full-width Latin letters count as Latin."""
+  return {
+    c
+    for c in unicodedata.normalize("NFKC", text)
+    if c.isalpha() and not unicodedata.name(c, "").startswith("LATIN ")
+  }

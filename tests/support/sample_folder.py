@@ -3,31 +3,47 @@
 import functools
 import itertools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from sgdx_t5x.corpus import sample
-from sgdx_t5x.corpus.dialogue import write_dialogues
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue, write_dialogues
 
 _SOURCE = sample.SampleSource()
-# Instead of 4,000, which take seconds to make, to read and to store.
+_WHOLE_TEXT = sample._dialogue_text
+# Instead of 4,000, which take seconds to read and to store.
 FEW_IN_TRAIN = 400
 # Code that runs `sgdx` in a child process on a sample of fewer dialogues.
 SGDX_WITH_FEW = f"""
 import sys
-from sgdx_t5x import sample
+from sample_folder import shorten_train
 from sgdx_t5x.cli import main
-sample.DIALOGUES = {{**sample.DIALOGUES, "train": {FEW_IN_TRAIN}}}
+shorten_train({FEW_IN_TRAIN})
 sys.exit(main(sys.argv[1:]))
 """
 
 
+def sample_dialogues(split: str) -> Iterator[Dialogue]:
+  """Yields a split's dialogues."""
+  return iter(Corpus(_SOURCE).dialogues(split))
+
+
+def shorten_train(number: int) -> None:
+  """Reduces the train split of the corpus "sample", in this process."""
+  kept = write_dialogues(itertools.islice(sample_dialogues("train"), number))
+  sample.DIALOGUES = {**sample.DIALOGUES, "train": number}
+  sample._dialogue_text = lambda split: kept if split == "train" else _WHOLE_TEXT(split)
+  sample._files.cache_clear()
+
+
 def few_in_train(monkeypatch: pytest.MonkeyPatch) -> None:
   """Reduces the train split of the corpus "sample" to FEW_IN_TRAIN dialogues."""
-  monkeypatch.setattr(sample, "DIALOGUES", {**sample.DIALOGUES, "train": FEW_IN_TRAIN})
-  for name in ("_dialogue_text", "_files"):  # with empty caches
-    monkeypatch.setattr(sample, name, functools.cache(getattr(sample, name).__wrapped__))
+  for name in ("DIALOGUES", "_dialogue_text"):  # restored at the end
+    monkeypatch.setattr(sample, name, getattr(sample, name))
+  monkeypatch.setattr(sample, "_files", functools.cache(sample._files.__wrapped__))
+  shorten_train(FEW_IN_TRAIN)
 
 
 def write_sample(root: pathlib.Path, dialogues: Mapping[str, int] | None = None) -> pathlib.Path:
@@ -36,7 +52,7 @@ def write_sample(root: pathlib.Path, dialogues: Mapping[str, int] | None = None)
   Args:
     root: the folder. Its last part is the name of the corpus: "sample" for the sample's tasks.
     dialogues: split -> number of dialogues to keep, from the start; 0 omits the file. Splits not
-      given are kept whole; train has 4,000 dialogues, which take seconds to make.
+      given are kept whole; train has 4,000 dialogues, which take seconds to read.
   """
   few = {f"{split}/dialogues_001.json": (split, n) for split, n in (dialogues or {}).items()}
   for name in _SOURCE.names():
@@ -47,6 +63,6 @@ def write_sample(root: pathlib.Path, dialogues: Mapping[str, int] | None = None)
     if number is None:
       (root / name).write_bytes(_SOURCE.read(name))
     else:
-      text = write_dialogues(itertools.islice(sample.dialogues(split), number))
+      text = write_dialogues(itertools.islice(sample_dialogues(split), number))
       (root / name).write_text(text, "utf-8")
   return root

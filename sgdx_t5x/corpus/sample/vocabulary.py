@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Iterator
 
 from sgdx_t5x.corpus import sample
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.t5.train_vocabulary import lines, train_vocabulary
 
 VOCABULARY = pathlib.Path(__file__).with_name("vocabulary.model")
@@ -23,7 +24,7 @@ def sample_lines() -> Iterator[str]:
     for variant in sample.VARIANTS
     for service in sample.schema(split, variant)
   )
-  return lines(sample.dialogues("train"), services)
+  return lines(open_corpus("sample").dialogues("train"), services)
 
 
 if __name__ == "__main__":

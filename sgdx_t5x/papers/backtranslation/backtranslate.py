@@ -2,29 +2,20 @@
 
 Every name and description is translated from English into a pivot language and back; names are
 translated as words and joined again. A returned text that cannot be used in a schema is repaired
-by `REPAIR_RULES`, and every repair is recorded.
+by `translations.REPAIR_RULES`, and every repair is recorded.
 """
 
 import dataclasses
 import json
 import pathlib
-import unicodedata
 from collections.abc import Iterable, Mapping
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.files import atomic_folder, check_folder, json_line
-from sgdx_t5x.variants.translations import Progress, Provider, Record
-from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
+from sgdx_t5x.variants.translations import Progress, Provider, Record, apply_records
+from sgdx_t5x.variants.wording import Repair, wording
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
-UNTRANSLATED = "untranslated"
-REPAIR_RULES = {  # the first applied here, the others by `wording.reword`
-  UNTRANSLATED: "the translation adds non-Latin letters: the original is kept",
-  "empty": "the translation is empty: the original is kept",
-  "not a name": "the translation cannot be used as a name: the original is kept",
-  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
-  "collision": "another element already has this name: a number is appended",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,42 +57,6 @@ def back_translate(
   repaired = {repair.element for repair in repairs}
   unchanged = sum(after[e] == text for e, text in before.items() if e not in repaired)
   return BackTranslation(pivot, made, tuple(records), tuple(repairs), unchanged)
-
-
-def apply_records(
-  schema: Schema, records: Iterable[Record], origin: str
-) -> tuple[Schema, list[Repair]]:
-  """Returns the schema with the texts of records, repaired by `REPAIR_RULES`, and the repairs.
-
-  Args:
-    schema: the original; elements without a record stay as they are.
-    records: of its elements.
-    origin: of the result, for errors.
-
-  Raises:
-    SgdxError: a record of an element that the schema does not have.
-  """
-  original = wording(schema)
-  texts: dict[Element, str] = {}
-  repairs = []
-  for record in records:
-    element, text = record.element, record.text
-    if _foreign_letters(text) - _foreign_letters(original.get(element, "")):
-      stays = element.name if element.field == NAME else original.get(element, "")
-      repairs.append(Repair(element, text, stays, UNTRANSLATED))
-    else:
-      texts[element] = text
-  made, more = reword(schema, texts, origin)
-  return made, repairs + more
-
-
-def _foreign_letters(text: str) -> set[str]:
-  """The letters of non-Latin scripts; full-width Latin letters count as Latin."""
-  return {
-    c
-    for c in unicodedata.normalize("NFKC", text)
-    if c.isalpha() and not unicodedata.name(c, "").startswith("LATIN ")
-  }
 
 
 def write_back_translation(

@@ -12,17 +12,12 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.corpus.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.backtranslation.backtranslate import (
-  REPAIR_RULES,
-  apply_records,
-  back_translate,
-  write_back_translation,
-)
+from sgdx_t5x.papers.backtranslation.backtranslate import back_translate, write_back_translation
 from sgdx_t5x.papers.backtranslation.providers import texts as providers_texts
 from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
 from sgdx_t5x.variants.shipped import shipped_schema, shipped_table
 from sgdx_t5x.variants.translation_table import TranslationTable, open_table, read_records
-from sgdx_t5x.variants.translations import Plan, Record
+from sgdx_t5x.variants.translations import REPAIR_RULES, Plan, Record, apply_records
 from sgdx_t5x.variants.wording import Element, wording
 
 BANKS = Service(

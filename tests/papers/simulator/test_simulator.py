@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import hashlib
+import itertools
 import re
 
 import pytest
@@ -13,6 +14,7 @@ from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.annotation_rules import ACTS
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.simulator import sample as simulated
 from sgdx_t5x.papers.simulator.generate import simulate
 from sgdx_t5x.papers.simulator.variation import forms
 
@@ -54,7 +56,7 @@ class Case:
 @pytest.fixture(scope="module", params=["boats", "sample train", "sample test"])
 def case(request):
   _, _, split = request.param.partition(" ")
-  return Case(sample.simulation(split) if split else simulation(words=WORDS))
+  return Case(simulated.simulation(split) if split else simulation(words=WORDS))
 
 
 # --- what every dialogue has ---------------------------------------------------------------
@@ -260,7 +262,14 @@ def test_scenarios_come_by_weight():
 
 @pytest.fixture(scope="module")
 def sample_test():
-  return list(sample.dialogues("test"))
+  return list(simulated.dialogues("test"))
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_the_cores_files_are_what_the_simulator_makes(split):
+  stored = itertools.islice(open_corpus("sample").dialogues(split), 100)
+  made = itertools.islice(simulated.dialogues(split), 100)
+  assert [d.to_json() for d in stored] == [d.to_json() for d in made]
 
 
 def test_dialogues_of_this_version_do_not_change(sample_test):
@@ -278,7 +287,7 @@ def states(dialogues):
 
 
 def test_the_test_split_has_values_that_train_has_not(sample_test):
-  schema, tables = sample.schema("test"), sample.simulation("train").tables
+  schema, tables = sample.schema("test"), simulated.simulation("train").tables
   known = {value for table in tables.values() for row in table.rows for value in row}
   known |= {form for value in known for form in forms(value)}
   free = {

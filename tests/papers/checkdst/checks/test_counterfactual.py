@@ -10,9 +10,9 @@ from sample_folder import write_sample
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.changes import read_changes
+from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables
 from sgdx_t5x.papers.checkdst.checks.tables import long_csv
 from sgdx_t5x.papers.checkdst.manifest import read_manifests
-from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables
 from sgdx_t5x.tables import csv_lines
 
 SETS = ("coco", "coco_ori")
