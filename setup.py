@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).parent
 ROOMS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin", "docs")}
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
-RETRIEVE = ["bm25s>=0.3"]  # sgdx prompts --as tools --delivery retrieved:K
-RUN = ["aiohttp>=3.14"]  # sgdx run
+RETRIEVE = ["bm25s>=0.3"]  # sgdx tools requests --delivery retrieved:K
+RUN = ["aiohttp>=3.14"]  # sgdx tools run
 INSPECT = ["inspect-ai>=0.3.285"]  # SGD-X in Inspect: sgdx_t5x/harnesses
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 

@@ -1,10 +1,10 @@
-"""Times `sgdx run` beside a bare asynchronous client, on a server that answers in 20 ms.
+"""Times `sgdx tools run` beside a bare asynchronous client, on a server that answers in 20 ms.
 
   python benchmarks/run_requests.py [--requests 20000]
 
 64 requests are in flight. The server is a separate process on loopback, does next to nothing, and
 measures the time from the first request to the last answer. The bare client is aiohttp with the
-same bodies: it reads each answer and discards it. `sgdx run` is the whole command: it reads the
+same bodies: it reads each answer and discards it. `sgdx tools run` is the whole command: it reads the
 file of requests, checks answers, writes them, counts tokens. Client and server need a core each.
 """
 
@@ -25,7 +25,7 @@ import urllib.request
 import _common
 
 IN_FLIGHT, LATENCY_S, TARGET = 64, 0.02, 0.8
-OURS, BARE = "sgdx run", "bare aiohttp"
+OURS, BARE = "sgdx tools run", "bare aiohttp"
 _CALL = {"name": "Restaurants_2__FindRestaurants", "arguments": '{"city": "San Jose"}'}
 _ANSWER = {
   "id": "x",

@@ -27,7 +27,7 @@ sets=()
 for kind in ned pi sdi; do sets+=("$kind=$run/perturbed/$kind"); done
 prepare_sets() {
   for set in "${sets[@]}"; do
-    [ -e "${set#*=}" ] || sgdx perturb --corpus sample --kind "${set%%=*}" --out "${set#*=}"
+    [ -e "${set#*=}" ] || sgdx checkdst perturb "${set%%=*}" --corpus sample --out "${set#*=}"
     sgdx data prepare --corpus "${set#*=}" --data-dir data
   done
 }
@@ -57,7 +57,7 @@ else
 fi
 
 say "4/5 Scores"
-sgdx check --corpus sample --perturbed "${sets[@]}" --predictions "all=$run/eval" \
+sgdx checkdst check --corpus sample --perturbed "${sets[@]}" --predictions "all=$run/eval" \
   --json "$run/check.json" --per-frame "$run/check.frames.jsonl" >"$run/check.txt" 2>&1 &
 sgdx score --corpus sample --split test --predictions "all=$run/eval/inference_eval" \
   --json "$run/scores.json" --per-frame "$run/scores.frames.jsonl"

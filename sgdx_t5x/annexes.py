@@ -8,6 +8,7 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   SUMMARIES        name of a command, or "command verb" -> a line for `sgdx --help`
   FORMATS          name of a prompt format -> its class
   TRACKERS         format of a checkpoint's task -> function that loads the tracker
+  PERTURBATIONS    kind of perturbation of a corpus' dialogues -> what it does
   RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
                    of gin files, gin file, task), for `sgdx data prepare` and errors
   CORPUS_CHECKS    name -> function (corpus, split) that yields what `sgdx data verify` reports

@@ -37,7 +37,7 @@ _KNOWN_BY = {"train": "RideSharing_2", "dev": "Hotels_4", "test": "Payment_1"}  
 _SAMPLE_SERVICES, _SAMPLE_KNOWN_BY = {"train": 12, "dev": 14, "test": 16}, "Ferries_1"
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
-PERTURBATION = "{split}/perturbation.json"  # how `sgdx perturb` changed a split
+PERTURBATION = "{split}/perturbation.json"  # how a split's dialogues were perturbed
 
 
 class Corpus:
@@ -105,11 +105,11 @@ class Corpus:
     if kinds and kinds != found:
       raise SgdxError(
         f"variant {variant!r} of {self.origin}, whose {split} is not perturbed so",
-        expected="a corpus that `sgdx perturb` wrote, or a variant of the schemas",
+        expected="a corpus with such dialogues, or a variant of the schemas",
         available=f"dialogues perturbed by {'+'.join(found)}"
         if found
         else "dialogues as they were",
-        fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and pass --corpus DIR",
+        fix="pass the perturbed corpus as --corpus",
       )
 
   def name_in_ids(self, split: str, variant: str) -> str:
@@ -126,7 +126,7 @@ class Corpus:
     return tagged(self.perturbed(split), untagged(variant)[1])
 
   def perturbation_label(self, split: str) -> str:
-    """Returns the kinds of perturbation of a split as records name them: "ned", "coco_rare"."""
+    """Returns the kinds of perturbation of a split as records name them, such as "ned"."""
     found = self._perturbations.get(split)
     return found.label if found else ""
 
@@ -138,7 +138,7 @@ class Corpus:
     name = PERTURBATION.format(split=split)
     if name not in self._names:
       return None
-    expected, fix = "a manifest written by `sgdx perturb`", "perturb the original again"
+    expected, fix = "a manifest of a perturbed corpus", "perturb the original again"
     data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
     try:
       steps = data if isinstance(data, list) else [data]
@@ -203,7 +203,7 @@ class Corpus:
         yield dialogue
 
   def scores_last_turns(self, split: str) -> bool:
-    """Whether only each dialogue's last turn is scored, as in `sgdx perturb` counterfactuals."""
+    """Whether only each dialogue's last turn is scored, as of counterfactuals."""
     found = self._perturbations.get(split)
     return bool(found and found.last_only)
 
@@ -292,7 +292,7 @@ def schema_path(variant: str, split: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Perturbation:
-  """What a corpus needs to know from the `sgdx perturb` manifest of a split."""
+  """What a corpus needs to know from the manifest of a perturbed split."""
 
   original: str  # name of the corpus that was perturbed first
   kinds: tuple[str, ...]

@@ -20,7 +20,6 @@ def open_corpus(where: str | os.PathLike) -> Corpus:
     SgdxError: nothing exists there, it is another kind of file, or the zip is truncated.
   """
   if str(where) == SAMPLE:
-    # Imported here: it needs the simulator, which real corpora do not.
     from sgdx_t5x.corpus.sample import SampleSource
 
     return Corpus(SampleSource())

@@ -10,13 +10,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, Turn
 from sgdx_t5x.corpus.schema import Schema, check_aligned
 
 ORIGINAL = "original"
 SGDX_VARIANTS = ("v1", "v2", "v3", "v4", "v5")
-# What `sgdx perturb` can do to a corpus; no variant may have such a name.
-PERTURBATIONS = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
+# Kinds of perturbation of a corpus' dialogues; no variant may have such a name.
+PERTURBATIONS = tuple(annexes.table("PERTURBATIONS"))
 INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
 
 

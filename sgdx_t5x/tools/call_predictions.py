@@ -33,7 +33,7 @@ from sgdx_t5x.tools import ToolCalls, ToolStyle
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.requests import parse_request_id
 
-_EXPECTED = "one answer per line to a request of `sgdx prompts --as tools`"
+_EXPECTED = "one answer per line to a request of `sgdx tools requests`"
 _UNANSWERED = ("failed", "cancelled")  # status of an OpenAI response
 _ASK_AGAIN = "send them again, or use --allow-missing to score the others, marked PARTIAL"
 

@@ -1,4 +1,4 @@
-"""What `sgdx score --calls` reports besides state scores: tools, arguments, abstention.
+"""What `sgdx tools score` reports besides state scores: tools, arguments, abstention.
 
 All numbers are shares; docs/tools/README.md defines them.
 """

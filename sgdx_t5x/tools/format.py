@@ -54,7 +54,7 @@ class ToolCalls(TextExamples):
       raise UsageError(
         f"single-text prompts with {self.style}",
         expected="delivery=gold without examples: a prompt shows the tools of the frame's service",
-        fix="write requests with tools of other services, or examples: sgdx prompts --as tools",
+        fix="write requests with tools of other services, or examples: sgdx tools requests",
       )
     turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
     return [Prompt(turns, before=_tool_texts(service), after="[calls]")]

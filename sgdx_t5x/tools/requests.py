@@ -96,7 +96,7 @@ def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
       f"{where}: id {text!r}: {rest!r}",
       expected="a delivery, then shots=N, seed=N and the word absent where they apply, as in "
       "@distractors:10,seed=1",
-      fix="keep the ids from `sgdx prompts --as tools`",
+      fix="keep the ids from `sgdx tools requests`",
     )
   return f"{example}/*", style, _ABSENT in marks
 

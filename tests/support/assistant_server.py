@@ -17,7 +17,7 @@ def key_of(body):
 
 
 def know_gold(rows):
-  """Maps request keys to gold calls, from rows of `sgdx prompts --as tools --targets`."""
+  """Maps request keys to gold calls, from rows of `sgdx tools requests --targets`."""
   return {key_of(row): row["target"] for row in rows}
 
 

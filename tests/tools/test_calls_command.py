@@ -1,4 +1,4 @@
-"""`sgdx score --calls`: from requests to the table, by a scripted assistant that knows the gold."""
+"""`sgdx tools score`: from requests to the table, by a scripted assistant that knows the gold."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Readers of `sgdx run`: see test_corpora.py. `sgdx score` reads every answer it accepts."""
+"""Readers of `sgdx tools run`: see test_corpora.py. `sgdx score` reads every answer it accepts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`sgdx prompts --as tools`: files, dry runs, samples of dialogues, options that do not fit."""
+"""`sgdx tools requests`: files, dry runs, samples of dialogues, options that do not fit."""
 
 import json
 

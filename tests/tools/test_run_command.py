@@ -1,4 +1,4 @@
-"""`sgdx run`, typed as a user types it, against a server on loopback that may fail."""
+"""`sgdx tools run`, typed as a user types it, against a server on loopback that may fail."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def row(printed, name):
 
 
 def test_the_commands_of_the_readme(gold, tmp_path):
-  """The assistant knows the gold, so each JGA is 100; the table is that of `sgdx score --calls`."""
+  """The assistant knows the gold, so each JGA is 100; the table is that of `sgdx tools score`."""
   text = (ROOT / "README.md").read_text().partition("# Language models with tools")[2]
   commands = text.partition("\n\n")[0].splitlines()[1:]
   assert [x.split()[1] for x in commands] == ["prompts", "run", "score"]

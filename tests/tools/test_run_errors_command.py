@@ -1,4 +1,4 @@
-"""`sgdx run`: what an endpoint, files and options can get wrong; each named, nothing lost."""
+"""`sgdx tools run`: what an endpoint, files and options can get wrong; each named, nothing lost."""
 
 import gzip
 import http.server
@@ -328,7 +328,7 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
   for text in ('{"custom_id": "x", "response": {"body": {}}}\n', '{"important": "one line"}'):
     ask.out.write_text(text)
     assert ask(server.url) == 1
-    assert_four_parts(capsys.readouterr().err, "line 1: not an answer written by `sgdx run`")
+    assert_four_parts(capsys.readouterr().err, "line 1: not an answer written by `sgdx tools run`")
     assert ask.out.read_text() == text
 
 

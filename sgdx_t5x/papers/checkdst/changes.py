@@ -7,7 +7,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_lines, json_line
 from sgdx_t5x.papers.checkdst.split import Line
 
-_EXPECTED = 'a line {"dialogue_id": ..., ...} written by `sgdx perturb`'
+_EXPECTED = 'a line {"dialogue_id": ..., ...} written by `sgdx checkdst perturb`'
 
 
 def changes_name(split: str, step: int | None = None) -> str:
@@ -24,7 +24,7 @@ def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[st
   """Returns dialogue id -> its lines, for the last step or an earlier one.
 
   Raises:
-    SgdxError: no such file, or a line that is not from `sgdx perturb`.
+    SgdxError: no such file, or a line that is not from `sgdx checkdst perturb`.
   """
   name = changes_name(split, step)
   origin = f"{corpus.origin}: {name}"
@@ -34,7 +34,7 @@ def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[st
     raise SgdxError(
       f"no {origin}",
       expected="the changes, next to perturbation.json",
-      fix="copy the whole folder that `sgdx perturb` wrote, or perturb the original again",
+      fix="copy the whole folder that `sgdx checkdst perturb` wrote, or perturb the original again",
     ) from None
   found: dict[str, list[Line]] = {}
   for where, line in decode_lines(raw, origin, _EXPECTED, "perturb the original again"):

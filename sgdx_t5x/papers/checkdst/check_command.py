@@ -1,4 +1,4 @@
-"""`sgdx check`: checks a tracker on dialogues with other names, other words, disfluent speech."""
+"""`sgdx checkdst check`: checks a tracker on dialogues with other names, other words, disfluent speech."""
 
 import argparse
 from typing import Any
@@ -24,28 +24,28 @@ _SETS_ONLY = (
 _EPILOG = """\
 examples:
   Make perturbed sets, predict all, and check:
-    sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
-    sgdx perturb --corpus sgd.zip --kind sdi --out perturbed/sdi
-    sgdx check --corpus sgd.zip \\
+    sgdx checkdst perturb ned --corpus sgd.zip --out perturbed/ned
+    sgdx checkdst perturb sdi --corpus sgd.zip --out perturbed/sdi
+    sgdx checkdst check --corpus sgd.zip \\
       --perturbed ned=perturbed/ned sdi=perturbed/sdi \\
       --predictions original=preds/original ned=preds/ned sdi=preds/sdi \\
       --json check.json --per-frame check.jsonl
 
   With a schema variant too, compared with predictions under that variant:
-    sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned \\
+    sgdx checkdst check --corpus sgd.zip --perturbed ned=perturbed/ned \\
       --predictions original=preds/original v3=preds/v3 ned=preds/ned \\
       ned+v3=preds/ned_v3
 
   Output of t5x.eval for the mixture of all sets, whose rows name their set:
-    sgdx check --corpus sgd.zip \\
+    sgdx checkdst check --corpus sgd.zip \\
       --perturbed ned=perturbed/ned pi=perturbed/pi sdi=perturbed/sdi \\
       --predictions all=eval_checkdst
 
   Two trackers:
-    sgdx diff check_a.json check_b.json
+    sgdx checkdst diff check_a.json check_b.json
 
   CheckDST's own prediction files, with its numbers and ours:
-    sgdx check --checkdst-rows orig=orig.jsonl NED=NED.jsonl --gold gold.json
+    sgdx checkdst check --checkdst-rows orig=orig.jsonl NED=NED.jsonl --gold gold.json
 
 The frames that a perturbation changed are compared with the same frames of the
 original dialogues. A set without perturbation.json must be named after its kind:
@@ -72,7 +72,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="NAME=DIR",
-    help="perturbed corpora, as `sgdx perturb` writes them",
+    help="perturbed corpora, as `sgdx checkdst perturb` writes them",
     path=path_of_name,
   )
   add_input(

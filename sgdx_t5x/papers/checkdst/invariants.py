@@ -50,7 +50,7 @@ def compare(
   """Checks that a perturbation did not touch what it must not.
 
   Args:
-    perturbed: a corpus from `sgdx perturb`.
+    perturbed: a corpus from `sgdx checkdst perturb`.
     original: the corpus that it was made from.
     split: the perturbed split.
     on_dialogue: called with the number of dialogues compared.
@@ -213,7 +213,7 @@ def check_original(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
   if not manifests:
     raise SgdxError(
       f"{perturbed.origin}: {split} was not perturbed",
-      expected="a folder that `sgdx perturb` wrote",
+      expected="a folder that `sgdx checkdst perturb` wrote",
       fix="omit --against, or pass the perturbed corpus as --corpus",
     )
   of = manifests[-1].of.get("checksum")

@@ -70,7 +70,7 @@ class Manifest:
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
         f"{origin}: {malformed(e)}",
-        expected=f"a manifest written by `sgdx perturb`, format {FORMAT}",
+        expected=f"a manifest written by `sgdx checkdst perturb`, format {FORMAT}",
         fix="perturb the original again with this version",
       ) from None
 
@@ -86,7 +86,7 @@ def read_manifests(corpus: Corpus, split: str) -> tuple[Manifest, ...]:
     return ()
   name = PERTURBATION.format(split=split)
   origin = f"{corpus.origin}: {name}"
-  expected = "a manifest written by `sgdx perturb`"
+  expected = "a manifest written by `sgdx checkdst perturb`"
   data = decode_json(corpus.source.read(name), origin, expected, "perturb the original again")
   return tuple(
     Manifest.from_json(item, origin) for item in (data if isinstance(data, list) else [data])

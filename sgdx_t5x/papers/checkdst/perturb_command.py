@@ -26,7 +26,7 @@ examples:
   sgdx checkdst perturb ned --corpus sgd.zip --out perturbed/ned
   sgdx checkdst perturb pi --corpus sgd.zip --out perturbed/pi
   sgdx checkdst perturb sdi --corpus sgd.zip --out perturbed/sdi
-  sgdx data verify --corpus perturbed/ned --against sgd.zip
+  sgdx checkdst verify --corpus perturbed/ned --against sgd.zip
 
 {_FILES}"""
 
@@ -138,4 +138,4 @@ def _print_result(manifest: "Manifest", args: argparse.Namespace) -> None:
   if not manifest.complete:
     print("PARTIAL: the split does not contain all published dialogues")
   quoted = shlex.quote
-  print(f"next: sgdx data verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")
+  print(f"next: sgdx checkdst verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")

@@ -19,6 +19,12 @@ def _train_copy(options: str, gin_file: str) -> tuple[str, str, str, str]:
   return make, "papers/checkdst", gin_file, ""
 
 
+PERTURBATIONS = {
+  "ned": "named entities are replaced by unseen strings",
+  "pi": "users say the same in other words",
+  "sdi": "users speak disfluently",
+  "vs": "values become others of the same slot",
+}
 REPORT_OPTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_options"}
 REPORT_SECTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_section"}
 RECORDS = {

@@ -142,8 +142,8 @@ def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
   Raises:
     SgdxError: no such file, a malformed one, or services and slots that the schema does not have.
   """
-  text = read_input(path, "combinations.json written by `sgdx perturb --kind coco`")
-  expected = f"combinations.json of `sgdx perturb --kind coco`, format {FORMAT}, shares 0 to 1"
+  text = read_input(path, "combinations.json written by `sgdx coco perturb`")
+  expected = f"combinations.json of `sgdx coco perturb`, format {FORMAT}, shares 0 to 1"
   fix = "perturb without --combinations: the output includes a file to edit"
   data = decode_json(text, str(path), expected, fix)
   try:

@@ -1,4 +1,4 @@
-"""Checks the options of `sgdx perturb --kind coco`, and makes a `Coco` of them."""
+"""Checks the options of `sgdx coco perturb`, and makes a `Coco` of them."""
 
 import pathlib
 from collections.abc import Iterator, Mapping

@@ -188,4 +188,4 @@ def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
   if not manifest.complete:
     print("PARTIAL: the split does not contain all published dialogues")
   quoted = shlex.quote
-  print(f"next: sgdx data verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")
+  print(f"next: sgdx checkdst verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")

@@ -4,6 +4,10 @@ COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
 SUMMARIES = {
   "coco perturb": "give users other goals in one turn: counterfactual dialogues",
 }
+PERTURBATIONS = {
+  "coco": "users have another goal in the last turn",
+  "coco_ori": "its control: the same generator, the original goal",
+}
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
 _EVAL = ("papers/checkdst", "checkdst_eval")
 RECORDS = {

@@ -63,7 +63,7 @@ def corpus_of_tasks(name: str) -> Corpus:
 
 def goal_examples() -> Iterator[Example]:
   """Yields the lines of the file named by SGDX_GOALS, for inference; their targets are empty."""
-  path = pathlib.Path(_named(GOALS, "the output of `sgdx perturb --goals-out`", "goals.jsonl"))
+  path = pathlib.Path(_named(GOALS, "the output of `sgdx coco perturb --goals-out`", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
   lines = decode_lines(path.read_bytes(), str(path), expected, "write the goals again")
   for where, line in lines:

@@ -183,7 +183,7 @@ def span(frame: Frame) -> Iterator[Text]:
 def copy_ned(frame: Frame) -> Iterator[Text]:
   """Yields `span` examples of names with permuted letters: unseen words.
 
-  Changes utterances as `sgdx perturb --kind ned` does, with a seed other than its default. It
+  Changes utterances as `sgdx checkdst perturb ned ` does, with a seed other than its default. It
   resembles the test set `ned`, so there are mixtures without it.
   """
   names = frame.names.get(frame.service.name, frozenset())

@@ -105,7 +105,7 @@ def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
     f"{where}: an API response or a tool call, not an answer to a text prompt",
     expected=f"rows {_OWN_ROW}, or rows written by t5x.infer or SeqIO",
     available=", ".join(row)[:80],
-    fix="score answers to `sgdx prompts --as tools` with `sgdx score --calls`",
+    fix="score answers to `sgdx tools requests` with `sgdx tools score`",
   )
 
 

@@ -27,7 +27,7 @@ def cases() -> Iterator[dict[str, Any]]:
 
 
 def judge(case: Mapping[str, Any]) -> tuple[str, str]:
-  """Returns the verdict and the finding of our scorer, as `sgdx score --calls` counts them.
+  """Returns the verdict and the finding of our scorer, as `sgdx tools score` counts them.
 
   An answer is right if the state of its calls is right (JGA 1), its last call has the expected
   intent, and there is no wrong or unknown tool, no invented argument and no invalid JSON.

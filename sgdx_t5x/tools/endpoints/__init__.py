@@ -1,1 +1,1 @@
-"""Sends requests with tools to an endpoint: `sgdx run`."""
+"""Sends requests with tools to an endpoint: `sgdx tools run`."""

@@ -17,7 +17,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, not_found, writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 
-_EXPECTED = "answers written by `sgdx run`"
+_EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
 
 
@@ -205,7 +205,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
         good = False
       if not good:
         raise SgdxError(
-          f"{where}: not an answer written by `sgdx run`",
+          f"{where}: not an answer written by `sgdx tools run`",
           expected=_EXPECTED,
           fix="choose another file",
         )

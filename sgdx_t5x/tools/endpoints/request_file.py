@@ -1,4 +1,4 @@
-"""Requests of `sgdx prompts --as tools` as they are sent: bodies, their hashes, samples of them.
+"""Requests of `sgdx tools requests` as they are sent: bodies, their hashes, samples of them.
 
 A file of requests may be larger than memory: of a body, only its place in the file is kept.
 """
@@ -21,8 +21,8 @@ from sgdx_t5x.files.reading import opened
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.tools.requests import parse_request_id
 
-_EXPECTED = "one request of `sgdx prompts --as tools` per line"
-_FIX = "write the file again with `sgdx prompts --as tools`"
+_EXPECTED = "one request of `sgdx tools requests` per line"
+_FIX = "write the file again with `sgdx tools requests`"
 _SENT = ("messages", "tools", "tool_choice")  # keys of a row that is not a line of a batch
 _URL = "/v1/chat/completions"
 
@@ -66,7 +66,7 @@ class RequestFile:
     """Reads the whole file once.
 
     Args:
-      path: JSON lines, of either form that `sgdx prompts --as tools` writes.
+      path: JSON lines, of either form that `sgdx tools requests` writes.
       model: name of the model; "" for the one that the file names.
       parameters: further fields of the body, such as a temperature.
 
@@ -77,7 +77,7 @@ class RequestFile:
     self.path, self.model, self._given = pathlib.Path(path), model, bool(model)
     self._parameters = dict(sorted(parameters.items()))
     if not self.path.is_file():
-      raise not_found(self.path, "requests of `sgdx prompts --as tools`")
+      raise not_found(self.path, "requests of `sgdx tools requests`")
     self.split, self.variants = "", set[str]()
     with opened(self.path, _EXPECTED) as file:
       self.requests = list(self._read(file))

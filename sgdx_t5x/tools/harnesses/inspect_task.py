@@ -1,6 +1,6 @@
-"""SGD-X as tool calls in Inspect, scored as by `sgdx score --calls`. Needs the extra `inspect`.
+"""SGD-X as tool calls in Inspect, scored as by `sgdx tools score`. Needs the extra `inspect`.
 
-sgdx prompts --as tools --corpus sgd.zip --variant original v1 --limit 500 --out requests.jsonl
+sgdx tools requests --corpus sgd.zip --variant original v1 --limit 500 --out requests.jsonl
 inspect eval sgdx_t5x/sgdx -T requests=requests.jsonl -T corpus=sgd.zip --model openai/MODEL
 
 Checked against the package inspect-ai 0.3.285.
@@ -49,7 +49,7 @@ _MESSAGES = {
 }
 _SUMMARY = ("jga_orig", "jga_v1_5", "ss_jga")
 _VARIANTS = ("jga_v1", "jga_v2", "jga_v3", "jga_v4", "jga_v5", "retained", "worst", "agreement")
-_EXPECTED = "a request of `sgdx prompts --as tools`"
+_EXPECTED = "a request of `sgdx tools requests`"
 
 
 @task
@@ -59,10 +59,10 @@ def sgdx(
   """SGD-X as tool calls: one sample per request.
 
   Args:
-    requests: file of `sgdx prompts --as tools`.
+    requests: file of `sgdx tools requests`.
     corpus: what they were made from: the archive, or "sample".
     split: of the corpus.
-    answers: file to write, for `sgdx score --calls --predictions all=ANSWERS`.
+    answers: file to write, for `sgdx tools score --predictions all=ANSWERS`.
 
   Raises:
     SgdxError: not a corpus, not a file of requests, or answers that could not be written.
@@ -71,7 +71,7 @@ def sgdx(
     _check_answers(pathlib.Path(answers))
   file = pathlib.Path(requests)
   if not file.is_file():
-    raise not_found(file, "requests written by `sgdx prompts --as tools`")
+    raise not_found(file, "requests written by `sgdx tools requests`")
   samples = [_sample(line, where) for where, line in numbered_lines(file)]
   return Task(
     dataset=MemoryDataset(samples, name=file.name),
@@ -108,7 +108,7 @@ def calls(corpus: str, split: str) -> Scorer:
 
 @metric
 def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
-  """The scores of `sgdx score --calls` over all answers, as far as the variants allow.
+  """The scores of `sgdx tools score` over all answers, as far as the variants allow.
 
   Args: see `sgdx`.
   """

@@ -1,4 +1,4 @@
-"""`sgdx check` from its command line: its tables, its files, CheckDST's own rows, the refusals."""
+"""`sgdx checkdst check` from its command line: its tables, its files, CheckDST's own rows, the refusals."""
 
 import csv
 import io
@@ -78,11 +78,13 @@ def test_compressed_files_are_compared_and_others_named(command, tmp_path, capsy
   assert sgdx("diff", a, b, "--bootstrap-samples", "100") == 0
   assert "names" in capsys.readouterr().out
   assert sgdx("diff", frames, b) == 1
-  assert_four_parts(capsys.readouterr().err, "a.jsonl: per-frame counts of `sgdx check`", "--json")
+  assert_four_parts(
+    capsys.readouterr().err, "a.jsonl: per-frame counts of `sgdx checkdst check`", "--json"
+  )
   scores = tmp_path / "scores.json"
   scores.write_text('{"format": "sgdx-score/1"}')
   assert sgdx("diff", a, scores) == 2
-  assert_four_parts(capsys.readouterr().err, f"only {a} was written by `sgdx check`")
+  assert_four_parts(capsys.readouterr().err, f"only {a} was written by `sgdx checkdst check`")
 
 
 def test_slots_that_hold_names(command, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`sgdx perturb`: the corpus that it writes, and what it refuses."""
+"""`sgdx checkdst perturb`: the corpus that it writes, and what it refuses."""
 
 import json
 import pathlib

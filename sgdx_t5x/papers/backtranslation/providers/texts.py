@@ -221,6 +221,8 @@ def _file_errors(path: pathlib.Path) -> Iterator[None]:
     raise SgdxError(
       f"{path}: {e.strerror or e}",
       expected="a readable and writable translation cache",
-      fix=writing_fix(e, "use another folder: --out, or for `sgdx perturb` the current one")
+      fix=writing_fix(
+        e, "use another folder: --out, or for `sgdx checkdst perturb` the current one"
+      )
       + "; then run the command again",
     ) from None

@@ -53,8 +53,8 @@ def recorded_changes(corpus: Corpus, split: str, manifests: Sequence[Manifest]) 
       except (AttributeError, KeyError, TypeError, ValueError) as e:
         raise SgdxError(
           f"{corpus.origin}: {changes_name(split, step)}, dialogue {dialogue_id}: {malformed(e)}",
-          expected="a file as written by `sgdx perturb`",
-          fix="copy the whole folder written by `sgdx perturb`, or perturb the original again",
+          expected="a file as written by `sgdx checkdst perturb`",
+          fix="copy the whole folder written by `sgdx checkdst perturb`, or perturb the original again",
         ) from None
   return changes
 

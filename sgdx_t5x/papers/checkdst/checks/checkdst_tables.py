@@ -1,4 +1,4 @@
-"""The tables of `sgdx check --checkdst-rows`: CheckDST's numbers next to ours."""
+"""The tables of `sgdx checkdst check --checkdst-rows`: CheckDST's numbers next to ours."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Compares two checks on the same sets: `sgdx diff` for two reports of `sgdx check`."""
+"""Compares two checks on the same sets: `sgdx diff` for two reports of `sgdx checkdst check`."""
 
 import math
 from collections.abc import Mapping
@@ -118,7 +118,7 @@ def _check_comparable(a: CheckTable, b: CheckTable) -> None:
     raise SgdxError(
       f"the two checks cannot be compared: {shown}",
       expected="checks with the same corpus, split and settings",
-      fix="run `sgdx check` again with the same corpus and options",
+      fix="run `sgdx checkdst check` again with the same corpus and options",
     )
   for label in a.sets:
     if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]:

@@ -33,8 +33,8 @@ _REPORT: dict[str, Any] = {
   "per_frame": (dict, type(None)),
   "sets": dict,
 }
-_AGAIN = "run `sgdx check` again"
-_REPORT_OF_CHECK = "a report written by `sgdx check --json`"
+_AGAIN = "run `sgdx checkdst check` again"
+_REPORT_OF_CHECK = "a report written by `sgdx checkdst check --json`"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,7 @@ def save(
 
 
 def is_check(path: str | pathlib.Path) -> bool:
-  """Whether a file begins like one that `sgdx check` writes, a report or per-frame counts."""
+  """Whether a file begins like one that `sgdx checkdst check` writes, a report or per-frame counts."""
   path = pathlib.Path(path)
   if not path.is_file():
     return False
@@ -106,19 +106,19 @@ def is_check(path: str | pathlib.Path) -> bool:
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
-  """Reads what `sgdx check --json` wrote. Raises SgdxError if it is something else."""
+  """Reads what `sgdx checkdst check --json` wrote. Raises SgdxError if it is something else."""
   text = read_input(path, _REPORT_OF_CHECK)
   if FRAMES_FORMAT.encode() in text[:200]:
     raise SgdxError(
-      f"{path}: per-frame counts of `sgdx check`",
+      f"{path}: per-frame counts of `sgdx checkdst check`",
       expected=_REPORT_OF_CHECK,
       fix="pass the --json file that was written along with it",
     )
-  expected = f'"format": "{FORMAT}", as written by `sgdx check --json`'
+  expected = f'"format": "{FORMAT}", as written by `sgdx checkdst check --json`'
   report = decode_json(text, str(path), expected, _AGAIN)
   is_report = isinstance(report, dict) and report.get("format") == FORMAT
   if not is_report or not all(isinstance(report.get(k, 0), t) for k, t in _REPORT.items()):
-    raise SgdxError(f"{path}: not a report of `sgdx check`", expected=expected, fix=_AGAIN)
+    raise SgdxError(f"{path}: not a report of `sgdx checkdst check`", expected=expected, fix=_AGAIN)
   try:
     for label, found in report["sets"].items():
       _ = (label, found["set"], found["variant"], found["kinds"], found["compared_with"])
@@ -143,11 +143,13 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
   if not named or not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
       f"{path}: the report does not refer to per-frame counts",
-      expected="a report written by `sgdx check --json OUT.json --per-frame OUT.jsonl`",
-      fix="run `sgdx check` again with --per-frame",
+      expected="a report written by `sgdx checkdst check --json OUT.json --per-frame OUT.jsonl`",
+      fix="run `sgdx checkdst check` again with --per-frame",
     )
   file = score_files.frames_path(path, named["file"])
-  line, _, rest = read_input(file, "a file written by `sgdx check --per-frame`").partition(b"\n")
+  line, _, rest = read_input(file, "a file written by `sgdx checkdst check --per-frame`").partition(
+    b"\n"
+  )
   head = decode_json(line, f"{file}, line 1", "the header line", _AGAIN)
   checksum = f"{zlib.crc32(rest):08x}"
   if not isinstance(head, dict) or head.get("format") != FRAMES_FORMAT:
@@ -194,7 +196,7 @@ def _sets(
   except (KeyError, OverflowError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{file}: {type(e).__name__}: {e}",
-      expected="lines written by `sgdx check --per-frame`",
+      expected="lines written by `sgdx checkdst check --per-frame`",
       fix=_AGAIN,
     ) from None
 

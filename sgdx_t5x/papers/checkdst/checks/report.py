@@ -1,4 +1,4 @@
-"""The numbers of a check, by group of services, with intervals: what `sgdx check --json` writes."""
+"""The numbers of a check, by group of services, with intervals: what `sgdx checkdst check --json` writes."""
 
 import math
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def check_report(
   like_checkdst: bool = False,
   per_service: bool = False,
 ) -> dict[str, Any]:
-  """Returns what `sgdx check --json` writes; docs/score-json.md describes it.
+  """Returns what `sgdx checkdst check --json` writes; docs/score-json.md describes it.
 
   Args:
     checked: the sets.

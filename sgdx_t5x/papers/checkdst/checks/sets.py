@@ -130,7 +130,7 @@ def open_sets(
     if not kinds and name not in KINDS:
       raise SgdxError(
         f"{found.origin}: no {split}/perturbation.json, and the set is named {name!r}",
-        expected="a corpus written by `sgdx perturb`, or a set named after its kind",
+        expected="a corpus written by `sgdx checkdst perturb`, or a set named after its kind",
         available=", ".join(KINDS),
         fix=f"pass it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
       )

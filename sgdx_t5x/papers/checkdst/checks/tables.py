@@ -1,4 +1,4 @@
-"""Tables of an `sgdx check` report, for its output and for the page of `sgdx report`."""
+"""Tables of an `sgdx checkdst check` report, for its output and for the page of `sgdx report`."""
 
 import csv
 import io

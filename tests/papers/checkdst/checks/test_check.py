@@ -262,7 +262,7 @@ def test_few_frames_and_missing_kinds_are_remarked(checked):
 def test_files_that_are_no_checks(tmp_path, checked):
   path = tmp_path / "check.json"
   path.write_text("{}")
-  with pytest.raises(SgdxError, match="not a report of `sgdx check`"):
+  with pytest.raises(SgdxError, match="not a report of `sgdx checkdst check`"):
     read_report(path)
   save(check_report(checked["gold"]), checked["gold"], path, None)
   with pytest.raises(SgdxError, match="does not refer to per-frame counts"):
