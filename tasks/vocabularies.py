@@ -35,7 +35,7 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
 
 
 def sample_vocabulary() -> seqio.SentencePieceVocabulary:
-  """The sample's own small vocabulary (sgdx_t5x/corpus/sample/vocabulary.py)."""
+  """The sample's own small vocabulary (sgdx_t5x/t5/sample_vocabulary.py)."""
   path = importlib.resources.files("sgdx_t5x.corpus.sample") / "vocabulary.model"
   return seqio.SentencePieceVocabulary(str(path), extra_ids=0)
 
@@ -66,6 +66,6 @@ def encoder_vocabulary_later() -> WordPieceVocabulary:
 
 
 def sample_encoder_vocabulary() -> WordPieceVocabulary:
-  """The sample's own small WordPiece vocabulary (sgdx_t5x/corpus/sample/wordpiece.py)."""
+  """The sample's own small WordPiece vocabulary (sgdx_t5x/spandst/sample_wordpiece.py)."""
   path = importlib.resources.files("sgdx_t5x.corpus.sample") / "vocab.txt"
   return WordPieceVocabulary(str(path), lower_case=True)

@@ -16,13 +16,7 @@ from sgdx_t5x.cli.options import (
   no_cycles,
   parse_schemas,
 )
-from sgdx_t5x.cli.paths import (
-  add_input,
-  add_output,
-  check_no_inputs,
-  corpus_path,
-  named_path,
-)
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.files.locks import lock

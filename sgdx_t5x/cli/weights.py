@@ -20,7 +20,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
-  from sgdx_t5x.t5 import BertSizes, Sizes, Weights
+  from sgdx_t5x.weights import BertSizes, Sizes, Weights
 
 _EPILOG = """\
 examples:
@@ -119,8 +119,8 @@ def _step(text: str) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-  from sgdx_t5x.t5 import BertSizes, read_huggingface, write_checkpoint
-  from sgdx_t5x.t5.t5x_checkpoint import check_checkpoint_free
+  from sgdx_t5x.weights import BertSizes, read_huggingface, write_checkpoint
+  from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
 
   with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
     folder = check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
@@ -147,8 +147,8 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-  from sgdx_t5x.t5 import BertSizes, read_checkpoint, write_huggingface
-  from sgdx_t5x.t5.huggingface import check_huggingface_free
+  from sgdx_t5x.weights import BertSizes, read_checkpoint, write_huggingface
+  from sgdx_t5x.weights.huggingface import check_huggingface_free
 
   with lock(args.out):
     check_no_inputs(args, [check_huggingface_free(args.out, args.overwrite, args.vocab)])
@@ -179,7 +179,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
-  from sgdx_t5x.spandst import bert_huggingface
+  from sgdx_t5x.weights import bert_huggingface
 
   if not args.config:
     raise UsageError(
@@ -236,7 +236,7 @@ def _quiet(debug: bool) -> Iterator[None]:
 
 
 def _print_read(origin: str, weights: "Weights") -> None:
-  from sgdx_t5x.t5 import BertSizes
+  from sgdx_t5x.weights import BertSizes
 
   sizes = weights.sizes
   if isinstance(sizes, BertSizes):
@@ -267,7 +267,7 @@ def _family(sizes: "Sizes") -> str:
 
 def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespace) -> None:
   """Prints the gin settings the checkpoint needs, and the command that fine-tunes it."""
-  from sgdx_t5x.t5 import gin_files
+  from sgdx_t5x.weights import gin_files
 
   file = gin_files.model_file(sizes)
   flags = ["--gin_file=gin/t5dst.gin"]
@@ -300,7 +300,7 @@ def _print_next_of_encoder(
   sizes: "BertSizes", checkpoint: pathlib.Path, args: argparse.Namespace
 ) -> None:
   """Prints the gin settings the encoder needs, and the command that trains a tracker on it."""
-  from sgdx_t5x.t5 import gin_files
+  from sgdx_t5x.weights import gin_files
 
   file = gin_files.encoder_file(sizes)
   if file is None:

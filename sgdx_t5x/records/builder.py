@@ -18,8 +18,8 @@ from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
-from sgdx_t5x.spandst import tracker_fields
-from sgdx_t5x.spandst.turns import without_acts, without_spans
+from sgdx_t5x.records import tracker_fields
+from sgdx_t5x.records.turns import without_acts, without_spans
 
 FULL = "full"
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.records.tracker_fields import ROWS, TEXTS, read_frame
+from sgdx_t5x.records.turns import Gold, Known, States
 from sgdx_t5x.records.unbatching import unbatched
-from sgdx_t5x.spandst.tracker_fields import ROWS, TEXTS, read_frame
-from sgdx_t5x.spandst.turns import Gold, Known, States
 
 _SCALARS = ("frame_id", "turn", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots", *ROWS, *TEXTS)

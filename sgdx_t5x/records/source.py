@@ -12,8 +12,8 @@ from sgdx_t5x import annexes
 from sgdx_t5x.corpus.schema import Schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst.tracker_fields import FIELDS
-from sgdx_t5x.spandst.turns import no_acts, no_spans
+from sgdx_t5x.records.tracker_fields import FIELDS
+from sgdx_t5x.records.turns import no_acts, no_spans
 
 _SHUFFLED_RECORDS = 20_000  # about 20 MB of SGD
 _RECORDS_AT_A_TIME = 128

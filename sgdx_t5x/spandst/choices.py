@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE
-from sgdx_t5x.spandst.turns import CONFIRM, INFORM, OFFER, Known, States
+from sgdx_t5x.records.turns import CONFIRM, INFORM, OFFER, Known, States
 
 MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
 _GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one

@@ -9,8 +9,7 @@ import numpy as np
 from flax import traverse_util
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import bert_layout
-from sgdx_t5x.t5 import layout
+from sgdx_t5x.weights import bert_layout, layout
 
 
 def check_encoder(

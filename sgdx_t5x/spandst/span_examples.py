@@ -9,10 +9,10 @@ import tensorflow as tf
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
+from sgdx_t5x.records.turns import Gold, Known, States
 from sgdx_t5x.spandst.span_features import FEATURES, LENGTHS, SpanReader, targets
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
-from sgdx_t5x.spandst.turns import Gold, Known, States
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 

@@ -15,18 +15,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import answers
-from sgdx_t5x.spandst.choices import Choices, frame_choices
-from sgdx_t5x.spandst.span_text import (
-  MEMORY,
-  PieceVocabulary,
-  ServicePieces,
-  SpanStyle,
-  readable,
-  service_pieces,
-)
-from sgdx_t5x.spandst.spandst import Choice
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   CONFIRM,
   INFORM,
   NONE,
@@ -38,6 +27,17 @@ from sgdx_t5x.spandst.turns import (
   Known,
   States,
 )
+from sgdx_t5x.spandst import answers
+from sgdx_t5x.spandst.choices import Choices, frame_choices
+from sgdx_t5x.spandst.span_text import (
+  MEMORY,
+  PieceVocabulary,
+  ServicePieces,
+  SpanStyle,
+  readable,
+  service_pieces,
+)
+from sgdx_t5x.spandst.spandst import Choice
 
 FEATURES = (
   "inputs", "segments", "slots", "slot_context", "values", "value_slots", "memory", "intents",

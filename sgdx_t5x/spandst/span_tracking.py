@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.records.turns import NONE
 from sgdx_t5x.spandst.answers import read_answer
 from sgdx_t5x.spandst.span_features import Example, SpanReader, read_choice
 from sgdx_t5x.spandst.spandst import new_values
-from sgdx_t5x.spandst.turns import NONE
 from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 
 # Maps features of frames, without targets, to one answer each: see `encoder.answers`.

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
+from sgdx_t5x.records.turns import Gold, Known
 from sgdx_t5x.spandst.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.choices import Choices
-from sgdx_t5x.spandst.turns import Gold, Known
 
 Values = Mapping[int, tuple[str, ...]]  # position of a slot -> its values
 

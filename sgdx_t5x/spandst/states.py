@@ -14,10 +14,9 @@ import numpy as np
 from flax import traverse_util
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import bert_layout
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
-from sgdx_t5x.t5 import read_huggingface
+from sgdx_t5x.weights import bert_layout, read_huggingface
 
 _GRAIN = 32  # lengths are padded to multiples of it: each length is compiled once
 _TOKENS = 8192  # per batch

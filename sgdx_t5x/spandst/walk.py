@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.spandst.turns import Known, ServiceState, States, after_turn, user_turns
+from sgdx_t5x.records.turns import Known, ServiceState, States, after_turn, user_turns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _text_and_acts(said: Any, number: int) -> tuple[str, Sequence[Mapping[str, A
 
 def _check_act(act: Any, schema: Schema) -> None:
   """Raises SgdxError for an act that no service would be told about."""
-  from sgdx_t5x.spandst.turns import SYSTEM_ACTS
+  from sgdx_t5x.records.turns import SYSTEM_ACTS
 
   if not isinstance(act, Mapping):
     raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
@@ -253,7 +253,7 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   Raises:
     UsageError: an unknown act or slot.
   """
-  from sgdx_t5x.spandst.turns import SYSTEM_ACTS
+  from sgdx_t5x.records.turns import SYSTEM_ACTS
 
   known = [slot for name in services for slot in schema[name].slot_index]
   intents = [intent for name in services for intent in schema[name].intent_index]

@@ -20,8 +20,8 @@ from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name, list_files
 from sgdx_t5x.files.locks import lock, remove_leftovers
+from sgdx_t5x.records.turns import check_acts
 from sgdx_t5x.signature import package_version
-from sgdx_t5x.spandst.turns import check_acts
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 MANIFEST = "track.json"

@@ -13,7 +13,7 @@ from sgdx_t5x import annexes
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.prompts import CORE_FORMATS
-from sgdx_t5x.spandst.turns import NONE, user_turns
+from sgdx_t5x.records.turns import NONE, user_turns
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
 KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema

@@ -39,7 +39,7 @@ def test_published_sizes_name_their_gin_file(tmp_path, capsys):
   import dataclasses
 
   from sgdx_t5x.cli.weights import _print_next
-  from sgdx_t5x.t5 import gin_files
+  from sgdx_t5x.weights import gin_files
 
   args = argparse.Namespace(step=0, hf=str(tmp_path))
   small = gin_files.MODELS["gin/models/t5_1_1_small.gin"]
@@ -107,7 +107,7 @@ def test_a_fault_leaves_nothing_and_loses_nothing(tmp_path, capsys):
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
-  from sgdx_t5x.t5 import t5x_checkpoint
+  from sgdx_t5x.weights import t5x_checkpoint
 
   def full(folder, tree):
     folder.mkdir()

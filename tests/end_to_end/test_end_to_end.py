@@ -11,7 +11,7 @@ import pytest
 from commands import sgdx, sgdx_process
 from places import ROOT
 
-from sgdx_t5x import t5 as weights
+from sgdx_t5x import weights
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.frames import gold_frames
 from sgdx_t5x.scoring.predictions import read_predictions

@@ -10,9 +10,9 @@ from commands import assert_four_parts, sgdx
 from places import ROOT
 
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.records.turns import user_turns
 from sgdx_t5x.spandst.span_features import SpanReader
 from sgdx_t5x.spandst.span_tracking import span_prediction
-from sgdx_t5x.spandst.turns import user_turns
 from sgdx_t5x.spandst.walk import Question
 from sgdx_t5x.tasks import sample_encoder_vocabulary
 from sgdx_t5x.tracking import model

@@ -7,7 +7,7 @@ from commands import python_code
 from places import ROOT
 
 from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
-from sgdx_t5x.t5 import gin_files
+from sgdx_t5x.weights import gin_files
 
 FRAME_FORMATS = ["d3st", "sdt"]
 TRACKERS = ["spandst", "baseline"]  # with an encoder

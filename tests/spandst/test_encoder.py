@@ -12,8 +12,9 @@ import pytest
 from places import FIXTURES
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import bert_layout, states
+from sgdx_t5x.spandst import states
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
+from sgdx_t5x.weights import bert_layout
 
 pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 

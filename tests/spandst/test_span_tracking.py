@@ -11,12 +11,12 @@ from spandst_ceiling import gold_and_before
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
+from sgdx_t5x.records.turns import NONE, Gold, Known, Span, gold_history
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import SpanReader, _fixed_bits, read_choice, targets
 from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.spandst import changes, right_choices
-from sgdx_t5x.spandst.turns import NONE, Gold, Known, Span, gold_history
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.spandst.walk import walk
 from sgdx_t5x.tasks import sample_encoder_vocabulary

@@ -8,7 +8,7 @@ import pytest
 from commands import sgdx
 from places import FIXTURES, SUPPORT
 
-from sgdx_t5x import t5 as weights
+from sgdx_t5x import weights
 from sgdx_t5x.spandst import answers
 
 pytestmark = pytest.mark.long

@@ -7,10 +7,7 @@ from spandst_ceiling import ceiling
 
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Service, Slot
-from sgdx_t5x.spandst.answers import CLEAR, DONTCARE, KEEP, MEMORY, SPAN, SYSTEM, VALUE
-from sgdx_t5x.spandst.choices import Choices, Held, frame_choices
-from sgdx_t5x.spandst.spandst import Choice, new_values, right_choices
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   CONFIRM,
   INFORM,
   NONE,
@@ -22,6 +19,9 @@ from sgdx_t5x.spandst.turns import (
   ServiceState,
   Span,
 )
+from sgdx_t5x.spandst.answers import CLEAR, DONTCARE, KEEP, MEMORY, SPAN, SYSTEM, VALUE
+from sgdx_t5x.spandst.choices import Choices, Held, frame_choices
+from sgdx_t5x.spandst.spandst import Choice, new_values, right_choices
 
 CITY, SEATS, OPEN, PHONE = range(4)
 SERVICE = Service(

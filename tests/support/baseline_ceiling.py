@@ -3,8 +3,8 @@
 from walked import walked_scores
 
 from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, right_answers, values_before
+from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.spandst import new_values
-from sgdx_t5x.spandst.turns import gold_history
 from sgdx_t5x.spandst.walk import Prediction
 
 

@@ -3,7 +3,7 @@
 from walked import walked_scores
 
 from sgdx_t5x.papers.sgpdst.sgpdst import Rules, new_values, right_answers
-from sgdx_t5x.spandst.turns import gold_history
+from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.walk import Prediction
 
 

@@ -9,11 +9,11 @@ from walked import walked_scores
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.metrics.frames import FrameScores
+from sgdx_t5x.records.turns import Gold, gold_history
 from sgdx_t5x.spandst.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.choices import Choices, frame_choices
 from sgdx_t5x.spandst.spandst import Choice, changes, new_values, right_choices
-from sgdx_t5x.spandst.turns import Gold, gold_history
 from sgdx_t5x.spandst.walk import Prediction, Question
 
 

@@ -136,7 +136,7 @@ def test_metrics_of_turns():
 def test_a_schema_too_long_says_by_how_much():
   corpus = open_corpus(SAMPLE)
   schema = corpus.schema("test")
-  from sgdx_t5x.spandst.turns import user_turns
+  from sgdx_t5x.records.turns import user_turns
 
   known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
   reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 60})
@@ -157,7 +157,7 @@ def test_a_schema_too_long_says_by_how_much():
 
 def test_values_of_other_services_leave_room_for_utterances():
   """A schema that passes `check` fits with any dialogue."""
-  from sgdx_t5x.spandst.turns import NONE, ServiceState, user_turns
+  from sgdx_t5x.records.turns import NONE, ServiceState, user_turns
 
   corpus = open_corpus(SAMPLE)
   schema, vocabulary = corpus.schema("test"), tasks.sample_encoder_vocabulary()

@@ -3,12 +3,7 @@
 from typing import Any
 
 from sgdx_t5x.cli.options import add_group
-from sgdx_t5x.papers.checkdst import (
-  check_command,
-  diff_command,
-  perturb_command,
-  verify_command,
-)
+from sgdx_t5x.papers.checkdst import check_command, diff_command, perturb_command, verify_command
 
 _EPILOG = """\
 examples:

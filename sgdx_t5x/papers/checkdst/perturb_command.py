@@ -5,12 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_group,
-  add_split,
-)
+from sgdx_t5x.cli.options import add_command, add_corpus, add_group, add_split
 from sgdx_t5x.cli.paths import add_input, add_output
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from sgdx_t5x.corpus.schema import NO_INTENT, Service
 from sgdx_t5x.papers.checkdst.ned import letters
 from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.spandst.turns import NONE as NOWHERE
-from sgdx_t5x.spandst.turns import SYSTEM_ACTS, Act, Gold, Known, States
+from sgdx_t5x.records.turns import NONE as NOWHERE
+from sgdx_t5x.records.turns import SYSTEM_ACTS, Act, Gold, Known, States
 
 _STYLE = PromptStyle(values="absent")
 _SEED = 1  # for the letters of `copy_ned`; test sets use 0

@@ -17,7 +17,7 @@ from sgdx_t5x.papers.coco.text_tasks import SPLITS, TurnSource, Vocabulary, regi
 from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
 from sgdx_t5x.records.frame_examples import flat_columns, records_of
 from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
-from sgdx_t5x.spandst.tracker_fields import read_frame
+from sgdx_t5x.records.tracker_fields import read_frame
 from sgdx_t5x.tasks.registration import register, register_mixture
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas

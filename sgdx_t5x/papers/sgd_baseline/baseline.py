@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
+from sgdx_t5x.records.turns import Gold, Known, ServiceState
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
 from sgdx_t5x.spandst.choices import Choices
 from sgdx_t5x.spandst.spandst import Choice
-from sgdx_t5x.spandst.turns import Gold, Known, ServiceState
 
 NOTHING_OFFERED = Choices({}, ())  # the baseline reads nothing but the two utterances
 UNFOUND = Choice(SPAN)  # an active slot whose value is in neither utterance, or not a possible one

@@ -16,7 +16,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
 from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.spandst.turns import Gold, Known, States
+from sgdx_t5x.records.turns import Gold, Known, States
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, BaselineStyle
+from sgdx_t5x.records.turns import Gold, Known, States
 from sgdx_t5x.spandst import answers, span_features
 from sgdx_t5x.spandst.span_features import Example
 from sgdx_t5x.spandst.span_text import PieceVocabulary
 from sgdx_t5x.spandst.spandst import Choice
-from sgdx_t5x.spandst.turns import Gold, Known, States
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 FEATURES = (

@@ -21,7 +21,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import atomic_write
 from sgdx_t5x.files.reading import check_unpacked
-from sgdx_t5x.t5.hf_folder import ONE_FILE
+from sgdx_t5x.weights.hf_folder import ONE_FILE
 
 if TYPE_CHECKING:
   from sgdx_t5x.spandst.encoder import BertConfig

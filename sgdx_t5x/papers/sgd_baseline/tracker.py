@@ -9,8 +9,8 @@ import numpy as np
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader, element_texts
 from sgdx_t5x.papers.sgd_baseline.schema_table import extended
+from sgdx_t5x.records.turns import Known, user_turns
 from sgdx_t5x.spandst.span_tracking import span_prediction
-from sgdx_t5x.spandst.turns import Known, user_turns
 from sgdx_t5x.spandst.walk import Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   CONFIRM,
   INFORM,
   NONE,

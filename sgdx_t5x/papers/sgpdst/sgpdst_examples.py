@@ -24,7 +24,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst_answers import NO, YES
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.spandst.turns import NONE, Gold, Known, States
+from sgdx_t5x.records.turns import NONE, Gold, Known, States
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 # What is asked about: suffix of the example's id, whether it is a positive example, slot, and

@@ -13,8 +13,8 @@ from sgdx_t5x.corpus.schema import Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst.sgpdst import NULL, Answers, Pair, history, offers
+from sgdx_t5x.records.turns import NONE, NOTIFY_SUCCESS, REQUEST, Known, Span, States
 from sgdx_t5x.spandst.span_text import PieceVocabulary, readable
-from sgdx_t5x.spandst.turns import NONE, NOTIFY_SUCCESS, REQUEST, Known, Span, States
 
 FEATURES = ("inputs", "segments", "positions", "context", "targets")
 # Maximum pieces before the schema's texts, and in the whole input, in the released code.

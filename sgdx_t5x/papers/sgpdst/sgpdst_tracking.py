@@ -13,7 +13,7 @@ from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_features as features
 from sgdx_t5x.papers.sgpdst.sgpdst import Answers, Rules, intent_before, new_values, own_values
 from sgdx_t5x.papers.sgpdst.sgpdst_features import Example, SgpReader
-from sgdx_t5x.spandst.turns import NONE, Gold, States
+from sgdx_t5x.records.turns import NONE, Gold, States
 from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 
 # Maps a sub-model and features of examples, without targets, to one answer per example.

@@ -9,7 +9,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst.sgpdst import NONE, PARTS
 from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader
 from sgdx_t5x.papers.sgpdst.sgpdst_tracking import sgpdst_tracker
-from sgdx_t5x.spandst.turns import Known, gold_history
+from sgdx_t5x.records.turns import Known, gold_history
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked

@@ -17,7 +17,7 @@ from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
 from sgdx_t5x.records.prepare import prepare
-from sgdx_t5x.spandst.turns import after_turn, gold_turns, user_turns
+from sgdx_t5x.records.turns import after_turn, gold_turns, user_turns
 
 NAMES = (
   "intent", "requested", "next_action", "response", "span", "copy_ned", "same_meaning", "refers",

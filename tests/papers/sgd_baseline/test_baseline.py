@@ -12,9 +12,9 @@ from sgdx_t5x.papers.sgd_baseline.baseline import (
   state_update,
   values_before,
 )
+from sgdx_t5x.records.turns import Gold, Known, ServiceState, Span
 from sgdx_t5x.spandst.answers import DONTCARE, KEEP, SPAN, VALUE
 from sgdx_t5x.spandst.spandst import Choice, new_values
-from sgdx_t5x.spandst.turns import Gold, Known, ServiceState, Span
 
 CITY, SEATS, PHONE = range(3)
 SERVICE = Service(

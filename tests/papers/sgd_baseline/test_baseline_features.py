@@ -13,10 +13,10 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   table_texts,
   targets,
 )
+from sgdx_t5x.records.turns import NONE, Gold, Known
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import read_choice
 from sgdx_t5x.spandst.spandst import Choice
-from sgdx_t5x.spandst.turns import NONE, Gold, Known
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 

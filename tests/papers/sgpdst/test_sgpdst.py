@@ -19,7 +19,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst import (
   share_kept,
   system_answers,
 )
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   CONFIRM,
   INFORM,
   NONE,

@@ -12,7 +12,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_features as f
 from sgdx_t5x.papers.sgpdst.sgpdst_features import OFFICIAL, SgpReader, SgpStyle
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   INFORM,
   NONE,
   NOTIFY_SUCCESS,

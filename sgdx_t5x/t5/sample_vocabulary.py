@@ -1,4 +1,4 @@
-"""Trains the sample's SentencePiece vocabulary: `python -m sgdx_t5x.corpus.sample.vocabulary`.
+"""Trains the sample's SentencePiece vocabulary: `python -m sgdx_t5x.t5.sample_vocabulary`.
 
 The text is that of the train dialogues and of all schemas of the sample, in all nine variants:
 like T5's public vocabulary, it knows the words of schemas that the model never saw.

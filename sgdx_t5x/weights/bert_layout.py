@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.t5.layout import Tensor
+from sgdx_t5x.weights.layout import Tensor
 
 PREFIX = "encoder/"
 EMBEDDING = PREFIX + "token_embedder/embedding"

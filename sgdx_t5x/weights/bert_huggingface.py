@@ -14,8 +14,7 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.progress import OnProgress, no_progress
-from sgdx_t5x.spandst import bert_layout
-from sgdx_t5x.t5 import hf_folder, hf_names, layout
+from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 
 VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
 # Fixed in our network; a model with other values would compute something else.

@@ -10,8 +10,8 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import turns
-from sgdx_t5x.spandst.turns import Act, Span, check_acts, gold_turns, user_turns
+from sgdx_t5x.records import turns
+from sgdx_t5x.records.turns import Act, Span, check_acts, gold_turns, user_turns
 
 INTENT = {"is_transactional": False, "result_slots": []}
 

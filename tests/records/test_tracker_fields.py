@@ -9,12 +9,11 @@ from tiny_corpus import GOLD, dialogue, write_corpus, write_json
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records import builder
+from sgdx_t5x.records import builder, tracker_fields
 from sgdx_t5x.records.builder import Sgd, frame_records
 from sgdx_t5x.records.prepare import prepare
 from sgdx_t5x.records.source import RecordSource
-from sgdx_t5x.spandst import tracker_fields
-from sgdx_t5x.spandst.turns import ServiceState, after_turn, gold_turns, user_turns
+from sgdx_t5x.records.turns import ServiceState, after_turn, gold_turns, user_turns
 
 
 def encoded(record):

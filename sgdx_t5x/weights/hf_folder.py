@@ -14,8 +14,8 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
-from sgdx_t5x.t5 import hf_names, layout
-from sgdx_t5x.t5.safetensors_file import array_types, import_safetensors, read_safetensors
+from sgdx_t5x.weights import hf_names, layout
+from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")

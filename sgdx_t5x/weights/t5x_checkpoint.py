@@ -17,8 +17,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
-from sgdx_t5x.spandst import bert_layout
-from sgdx_t5x.t5 import layout
+from sgdx_t5x.weights import bert_layout, layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 _READ_AT_ONCE = 200_000_000  # bytes

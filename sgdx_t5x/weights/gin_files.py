@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from sgdx_t5x.spandst.bert_layout import BertSizes
-from sgdx_t5x.t5.layout import Sizes
+from sgdx_t5x.weights.bert_layout import BertSizes
+from sgdx_t5x.weights.layout import Sizes
 
 VOCAB_SIZE = 32_128  # of all T5 checkpoints that Google published; mT5 has its own
 

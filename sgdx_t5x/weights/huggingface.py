@@ -16,9 +16,8 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.progress import OnProgress, no_progress
-from sgdx_t5x.spandst import bert_huggingface
-from sgdx_t5x.t5 import hf_names, layout
-from sgdx_t5x.t5.hf_folder import (
+from sgdx_t5x.weights import bert_huggingface, hf_names, layout
+from sgdx_t5x.weights.hf_folder import (
   CONFIG,
   by_path,
   check_free,

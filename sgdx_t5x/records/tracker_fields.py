@@ -14,7 +14,7 @@ import tensorflow_datasets as tfds
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema, Service
-from sgdx_t5x.spandst.turns import (
+from sgdx_t5x.records.turns import (
   NONE,
   Act,
   Gold,

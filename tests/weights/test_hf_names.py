@@ -13,7 +13,7 @@ import pytest
 from places import FIXTURES
 from safetensors.numpy import load_file, save_file
 
-from sgdx_t5x import t5 as weights
+from sgdx_t5x import weights
 from sgdx_t5x.errors import SgdxError
 
 FOLDERS = {name: FIXTURES / f"hf_t5/{name}" for name in ("t5_1_0", "t5_1_1")}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.t5.safetensors_file import FLOATS
+from sgdx_t5x.weights.safetensors_file import FLOATS
 
 # Words of wrappers, which may stand anywhere in a name; no array of T5 or BERT has one in its own.
 _WRAPPERS = frozenset(("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))

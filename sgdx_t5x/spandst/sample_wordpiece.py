@@ -1,4 +1,4 @@
-"""Trains the sample's WordPiece vocabulary: `python -m sgdx_t5x.corpus.sample.wordpiece`.
+"""Trains the sample's WordPiece vocabulary: `python -m sgdx_t5x.spandst.sample_wordpiece`.
 
 It is uncased. The text is that of the SentencePiece vocabulary beside it.
 """
@@ -6,8 +6,8 @@ It is uncased. The text is that of the SentencePiece vocabulary beside it.
 import argparse
 import pathlib
 
-from sgdx_t5x.corpus.sample.vocabulary import sample_lines
 from sgdx_t5x.spandst.train_wordpiece import train_wordpiece
+from sgdx_t5x.weights.sample_vocabulary import sample_lines
 
 VOCABULARY = pathlib.Path(__file__).with_name("vocab.txt")
 NUM_PIECES = 1024

@@ -9,11 +9,10 @@ import pytest
 from places import FIXTURES
 from safetensors.numpy import load_file, save_file
 
-from sgdx_t5x import t5 as weights
+from sgdx_t5x import weights
 from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import bert_huggingface
-from sgdx_t5x.t5 import gin_files
+from sgdx_t5x.weights import bert_huggingface, gin_files
 
 DATA = FIXTURES / "hf_bert/bert"
 ONE_FILE = "model.safetensors"

@@ -17,9 +17,9 @@ from packed_goldens import load_arrays
 from places import FIXTURES
 from safetensors.numpy import load_file, save_file
 
-from sgdx_t5x import t5 as weights
+from sgdx_t5x import weights
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.t5 import gin_files
+from sgdx_t5x.weights import gin_files
 
 DATA = FIXTURES / "hf_t5"
 FAMILIES = ("t5_1_0", "t5_1_1")
