@@ -4,8 +4,9 @@
 
 64 requests are in flight. The server is a separate process on loopback, does next to nothing, and
 measures the time from the first request to the last answer. The bare client is aiohttp with the
-same bodies: it reads each answer and discards it. `sgdx tools run` is the whole command: it reads the
-file of requests, checks answers, writes them, counts tokens. Client and server need a core each.
+same bodies: it reads each answer and discards it. `sgdx tools run` is the whole command: it reads
+the file of requests, checks answers, writes them, counts tokens. Client and server need a core
+each.
 """
 
 from __future__ import annotations

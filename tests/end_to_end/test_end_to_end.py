@@ -150,7 +150,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
 def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
   model, start, small_sample, tmp_path, capsys
 ):
-  """As in docs/papers/checkdst.md: t5x.eval runs on the mixture, and `sgdx checkdst check` on its one folder."""
+  """As in docs/papers/checkdst.md: t5x.eval runs on the mixture, the check on its one folder."""
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.records.prepare import prepare
 

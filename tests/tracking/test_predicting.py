@@ -181,7 +181,8 @@ def test_an_interrupted_command_says_how_to_resume(corpus, tmp_path, monkeypatch
 
 def test_a_killed_process_leaves_whole_files(corpus, tmp_path):
   code = (
-    "import sys, time; from rule_tracker import RuleTracker; from sgdx_t5x.corpus.opening import *\n"
+    "import sys, time; from rule_tracker import RuleTracker\n"
+    "from sgdx_t5x.corpus.opening import open_corpus\n"
     "from sgdx_t5x.tracking import predicting; import pathlib\n"
     "predicting._BLOCK = 1\n"
     "corpus = open_corpus(sys.argv[1])\n"

@@ -1,4 +1,4 @@
-"""`sgdx checkdst check`: checks a tracker on dialogues with other names, other words, disfluent speech."""
+"""`sgdx checkdst check`: checks a tracker on dialogues with other names, words, disfluency."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""`sgdx checkdst check` from its command line: its tables, its files, CheckDST's own rows, the refusals."""
+"""`sgdx checkdst check` from its command line: tables, files, CheckDST's own rows, refusals."""
 
 import csv
 import io

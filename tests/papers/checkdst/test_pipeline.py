@@ -173,7 +173,7 @@ def test_the_mixture_of_all_sets_has_them(folder):
 def test_records_that_are_not_there_say_how_to_make_them(folder):
   with records_of(folder / "data"), pytest.raises(SgdxError) as error:
     _examples("sample_t5dst_checkdst_vs")
-  assert "sgdx checkdst perturb vs" --corpus sample in error.value.text
+  assert "sgdx checkdst perturb vs --corpus sample" in error.value.text
   with records_of(folder / "data"), pytest.raises(SgdxError) as error:
     _examples("t5dst_sgd_ned_aug", "train")
   assert "--split train --seed 1 --kind ned --entities names" in error.value.text

@@ -54,7 +54,7 @@ def recorded_changes(corpus: Corpus, split: str, manifests: Sequence[Manifest]) 
         raise SgdxError(
           f"{corpus.origin}: {changes_name(split, step)}, dialogue {dialogue_id}: {malformed(e)}",
           expected="a file as written by `sgdx checkdst perturb`",
-          fix="copy the whole folder written by `sgdx checkdst perturb`, or perturb the original again",
+          fix="copy the whole folder, or perturb the original again",
         ) from None
   return changes
 

@@ -136,8 +136,8 @@ def check(
   Args:
     corpus: the original corpus, or an argument of `corpora.open_corpus`.
     split: "train", "dev" or "test".
-    perturbed: name -> corpus written by `sgdx checkdst perturb` from the original; or any corpus with the
-      same dialogues, named after its kind of perturbation.
+    perturbed: name -> corpus written by `sgdx checkdst perturb` from the original; or any corpus
+      with the same dialogues, named after its kind of perturbation.
     predictions: "original", the name of a set, a schema variant, or "SET+VARIANT" -> file, folder
       or files, see `score.score_predictions`. "original" is compared with the sets, "v3" with
       "ned+v3". "all" stands for every set named in JSONL ids.
@@ -327,7 +327,8 @@ def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
   given = {kind for found in checked.values() for kind in found.kinds}
   if lacking := [kind for kind in _EXPECTED_KINDS if kind not in given]:
     yield (
-      f"no set of kind {', '.join(lacking)} (CheckDST has ned, pi, sdi): `sgdx checkdst perturb` makes them"
+      f"no set of kind {', '.join(lacking)} (CheckDST has ned, pi, sdi): "
+      "`sgdx checkdst perturb` makes them"
     )
 
 

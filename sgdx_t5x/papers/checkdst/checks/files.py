@@ -96,7 +96,7 @@ def save(
 
 
 def is_check(path: str | pathlib.Path) -> bool:
-  """Whether a file begins like one that `sgdx checkdst check` writes, a report or per-frame counts."""
+  """Whether a file begins like one of `sgdx checkdst check`, a report or per-frame counts."""
   path = pathlib.Path(path)
   if not path.is_file():
     return False

@@ -1,4 +1,4 @@
-"""The numbers of a check, by group of services, with intervals: what `sgdx checkdst check --json` writes."""
+"""The numbers of a check, by group of services, with intervals: its JSON."""
 
 import math
 from collections.abc import Mapping

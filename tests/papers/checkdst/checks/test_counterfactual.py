@@ -1,4 +1,4 @@
-"""`sgdx checkdst check` on counterfactual turns, with trackers whose numbers are known in advance."""
+"""Checks on counterfactual turns, with trackers whose numbers are known in advance."""
 
 import csv
 import json
