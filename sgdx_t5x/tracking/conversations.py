@@ -74,7 +74,7 @@ class DialogueTracker:
     return states(self.tracker, dialogue, shown)
 
 
-@checked_arguments(folders=PATH, lengths=Mapping)
+@checked_arguments(folders=PATH, lengths=Mapping, allow_modules=Collection)
 def load_tracker(
   *folders: str | os.PathLike,
   lengths: Mapping[str, int] | None = None,

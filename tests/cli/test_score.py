@@ -14,7 +14,6 @@ import pytest
 import tiny_corpus as tiny
 from commands import sgdx_process
 
-from sgdx_t5x import scoring
 from sgdx_t5x.cli import main
 
 ALL = ("original", *tiny.VARIANTS)
@@ -497,13 +496,6 @@ def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
   assert "examples:" in help_text.stdout
   for field in ("JGA_v1-5", "all=eval/inference_eval"):
     assert field in help_text.stdout
-
-
-def test_settings_take_the_old_name_of_bootstrap_samples(corpus, tmp_path):
-  sources = dict(pair.split("=", 1) for pair in gold_everywhere(tmp_path))
-  scored = scoring.score_predictions(corpus, "test", sources, bootstrap_samples=0)
-  assert scored.settings.bootstrap_samples == 0
-  assert scoring.report(scored) == scoring.score_report(scored)
 
 
 def test_outputs_are_named_and_progress_is_shown(corpus, tmp_path, monkeypatch, capsys):
