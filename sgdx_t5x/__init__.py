@@ -8,24 +8,25 @@ quickstart predicted:
 
     corpus = sgdx_t5x.open_corpus("sample")  # or the official archive, a zip file
     predictions = {"all": "runs/quickstart/eval/inference_eval"}
-    scored = sgdx_t5x.score_predictions(corpus, "test", predictions)
-    print(sgdx_t5x.score_report(scored)["sgdx"]["all"]["jga_v1_5"])
+    scores = sgdx_t5x.score(corpus, "test", predictions)
+    print(scores.jga_v1_5, scores.signature)
 """
 
 import os
 
 # Public name -> its module, and its name there where that is another one.
 PUBLIC = {
-  "Corpus": "data.corpus",
+  "Corpus": "corpus.corpus",
   "PromptStyle": "prompts.t5dst.text",
   "SgdxError": "errors",
   "compare": "scoring.compare",
   "comparison_report": "scoring.compare",
   "load_tracker": "tracking.conversations",
   "make_report": "report.build:make",
-  "open_corpus": "corpora",
+  "open_corpus": "corpus.opening",
   "read_frames": "scoring.score_files",
   "read_run": "report.runs",
+  "score": "scoring.scores",
   "score_predictions": "scoring.score",
   "score_report": "scoring.score",
   "write_frames": "scoring.score_files",

@@ -29,6 +29,7 @@ _MADE_BY = {  # class -> the public function that returns it
   "FrameTable": "read_frames",
   "Run": "read_run",
   "Scored": "score_predictions",
+  "Scores": "score",
 }
 
 

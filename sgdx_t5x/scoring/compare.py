@@ -21,6 +21,7 @@ from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
 from sgdx_t5x.scoring.score_files import read_frames
+from sgdx_t5x.scoring.scores import Scores
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
 
@@ -81,17 +82,20 @@ def short_name(metric: str) -> str:
   return "jga" if metric == metrics.JOINT_GOAL else metric
 
 
-@checked_arguments(a=(FrameTable, *PATH), b=(FrameTable, *PATH), metric=str, allow_missing=bool)
+@checked_arguments(
+  a=(FrameTable, Scores, *PATH), b=(FrameTable, Scores, *PATH), metric=str, allow_missing=bool
+)
 def compare(
-  a: FrameTable | str | os.PathLike,
-  b: FrameTable | str | os.PathLike,
+  a: FrameTable | Scores | str | os.PathLike,
+  b: FrameTable | Scores | str | os.PathLike,
   metric: str = metrics.JOINT_GOAL,
   allow_missing: bool = False,
 ) -> Comparison:
   """Aligns two systems to the same variants and frames.
 
   Args:
-    a: scores of the first system, or an argument of `score_files.read_frames`.
+    a: scores of the first system, of each frame or of `sgdx_t5x.score`, or an argument of
+      `score_files.read_frames`.
     b: scores of the second.
     metric: official key that both have.
     allow_missing: drop frames and scores that one system lacks from both, with a line in
@@ -101,8 +105,7 @@ def compare(
     SgdxError: different corpora, splits or scoring rules; nothing in common; frames or scores
       that one system lacks, unless allowed.
   """
-  first, second = (x if isinstance(x, FrameTable) else read_frames(x) for x in (a, b))
-  tables = (first, second)
+  tables = (_frames_of(a), _frames_of(b))
   _check_comparable(tables)
   variants, notes = _common_variants(tables, metric)
   positions, missing = _common_frames(tables, allow_missing)
@@ -116,6 +119,12 @@ def compare(
   notes = (*(f"{x}: {line}" for x, t in named for line in t.notes), *notes)
   agreement = _agreement(tables, metric, next(iter(scores[0].values())))
   return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
+
+
+def _frames_of(system: FrameTable | Scores | str | os.PathLike) -> FrameTable:
+  if isinstance(system, FrameTable):
+    return system
+  return system.frames if isinstance(system, Scores) else read_frames(system)
 
 
 @checked_arguments(comparison=Comparison, bootstrap_samples=NUMBER, seed=NUMBER)

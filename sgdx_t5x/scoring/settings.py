@@ -24,7 +24,6 @@ _KINDS = {
   "seed": NUMBER,
   "provenance": bool,
   "schemas": Mapping,
-  "trusted_ids": bool,
 }
 
 
