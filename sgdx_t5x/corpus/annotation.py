@@ -9,6 +9,7 @@ canonical values, service calls.
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
@@ -27,6 +28,14 @@ class AnnotationWarning:
 
   count: int
   first: str
+
+
+class Violation(NamedTuple):
+  """A broken rule of `ERRORS` or `WARNINGS`: the turn (-1 for the dialogue), and what is there."""
+
+  rule: str
+  turn: int
+  found: str
 
 
 def validate_annotation(
@@ -73,6 +82,30 @@ def validate_annotation(
   return check
 
 
+def annotation_violations(schema: Schema) -> Callable[[Dialogue], list[Violation]]:
+  """Returns a function that lists all violations of rules in a dialogue, except those of its id.
+
+  The rest of a turn is not judged where its annotation lacks what the rules are about.
+
+  Args:
+    schema: of the dialogues, which `check_dialogue` accepts.
+  """
+  services = {service.name: _facts(service) for service in schema}
+
+  def violations_of(dialogue: Dialogue) -> list[Violation]:
+    violations: list[Violation] = []
+    history = _History(dialogue, "", services, {}, violations=violations)
+    _check_services(history)
+    for history.number, turn in enumerate(dialogue.turns):
+      try:
+        _check_turn(history, turn)
+      except (KeyError, TypeError, AttributeError, IndexError) as e:
+        violations.append(Violation("form", history.number, malformed(e)))
+    return violations
+
+  return violations_of
+
+
 @dataclasses.dataclass(frozen=True)
 class _Facts:
   """Facts of a service, for fast look-up."""
@@ -115,6 +148,7 @@ class _History:
   states: dict[str, State] = dataclasses.field(default_factory=dict)  # service -> the newest
   results: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of all calls
   user_frames: Mapping[str, Frame] = dataclasses.field(default_factory=dict)  # of the last turn
+  violations: list[Violation] | None = None  # all of them, if they are collected
 
   @property
   def where(self) -> str:
@@ -122,7 +156,13 @@ class _History:
     return place if self.number < 0 else f"{place}, turn {self.number}"
 
   def report(self, rule: str, found: str, available: str = "") -> None:
-    """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`."""
+    """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`.
+
+    If violations are collected, neither.
+    """
+    if self.violations is not None:
+      self.violations.append(Violation(rule, self.number, found))
+      return
     if rule in WARNINGS:
       first = f"{self.dialogue.dialogue_id}, turn {self.number}"
       self.warnings.setdefault(rule, AnnotationWarning(0, first)).count += 1
@@ -203,7 +243,7 @@ def _check_spans(
     if turn.speaker == USER:
       values = frame.state.slot_values.get(slot)
       if values is None:
-        history.report("span-slot-state", "")
+        history.report("span-slot-state", f"a span of slot {slot!r} of {frame.service}")
       elif text not in values:
         history.report("span-state", f"slot {slot!r}: span text {text!r}", ", ".join(values))
     spans.append((start, end))
@@ -228,8 +268,8 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
   state = frame.state
   for action in frame.actions:
     act, slot, values = action["act"], action["slot"], action["values"]
-    forms = ACTS[turn.speaker].get(act)
-    if forms is None:
+    forms = ACTS[turn.speaker].get(act, frozenset())
+    if act not in ACTS[turn.speaker]:
       history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
     kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
     if (kind, min(len(values), 2)) not in forms:
@@ -249,7 +289,7 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
     elif kind == "slot":
       if slot in facts.categorical:
         if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
-          history.report("act-value", "")
+          history.report("act-value", f"{act}, slot {slot!r}: {', '.join(canonical)}")
         values = canonical  # as states have them
       if act in ("INFORM", "SELECT") and turn.speaker == USER:
         has = state.slot_values.get(slot, ())
@@ -323,7 +363,7 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
     if act in ("OFFER", "INFORM") and not is_older:
       result_values = {result.get(action["slot"]) for result in known}
       if not result_values.issuperset(action["canonical_values"]):
-        history.report("result-source", "")
+        history.report("result-source", f"{act}, slot {action['slot']!r}: {action['values']}")
     elif act == "INFORM_COUNT" and results is not None and action["values"] != [str(len(results))]:
       history.report("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
 
@@ -371,12 +411,12 @@ def _check_results(
       if not isinstance(value, str):
         raise TypeError(f"result {slot!r}: {value!r} is not a string")
       if slot in facts.categorical and value not in facts.categorical[slot]:
-        history.report("result-value", "")
+        history.report("result-value", f"slot {slot!r}: {value!r} in a result of {method}")
       if given.get(slot, value) != value:
         if slot in facts.categorical:
           found = f"slot {slot!r}: {value!r} in a result of {method}"
           history.report("result-match", found, given[slot])
-        history.report("result-free", "")
+        history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
 
 
 def _acts(frame: Frame) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from places import DOCS
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus.annotation import validate_annotation
+from sgdx_t5x.corpus.annotation import annotation_violations, validate_annotation
 from sgdx_t5x.corpus.annotation_rules import ERRORS, WARNINGS
 from sgdx_t5x.corpus.corpus import count
 from sgdx_t5x.corpus.dialogue import Dialogue
@@ -278,6 +278,16 @@ def test_errors(rule, change, words):
     check(data)
   for word in (words, "dialogues_001.json", f"{ERRORS[rule]} (rule {rule})", "fix:"):
     assert word in str(error.value)
+
+
+@pytest.mark.parametrize(("rule", "change"), [broken[:2] for broken in BROKEN])
+def test_violations_are_listed_where_they_are_not_refused(rule, change):
+  if rule in ("id", "ending"):
+    return  # no perturbation changes them
+  data = good()
+  change(data)
+  violations = annotation_violations(parse_schema(SCHEMA, "schema.json"))(Dialogue.from_json(data))
+  assert rule in {violation.rule for violation in violations}
 
 
 def test_an_id_can_be_encoded():
