@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sgdx_t5x.corpus.schema import DONTCARE
+from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import Slots
+from sgdx_t5x.papers.checkdst.texts import gaps, spans_of
 
 _WORD = re.compile(r"\w")
 
@@ -49,6 +50,119 @@ def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[Un
           known[service, slot] = values, lacking
         unsaid += [Unsaid(number, service, slot, value) for value in lacking]
   return total, unsaid
+
+
+class StateValue(NamedTuple):
+  """A value that a state accepts for a slot."""
+
+  turn: int
+  service: str
+  slot: str
+  value: str
+
+
+class Said(NamedTuple):
+  """How the utterances up to a state's turn say a value.
+
+  Attributes:
+    in_words: as whole words in any case, as trackers and the metric `factuality` see it.
+    literally: in the state's case, but maybe within a word: rule state-free of `sgdx data verify`.
+  """
+
+  in_words: bool
+  literally: bool
+
+
+SAID = Said(True, True)
+
+
+def said_state_values(
+  data: Mapping[str, Any], schema: Schema, first: int = 0
+) -> dict[StateValue, Said]:
+  """Returns how the values of all states are said, without "dontcare".
+
+  A categorical value ("2", "north") is said only outside of the spans of others ("2 North Road").
+
+  Args:
+    data: a decoded dialogue.
+    schema: with its services.
+    first: the turn with which to begin.
+  """
+  found: dict[StateValue, Said] = {}
+  newest: dict[tuple[str, str, str], Said] = {}
+  text = lower = outside = ""
+  for number, turn in enumerate(data["turns"]):
+    utterance = turn["utterance"]
+    text += f"\n{utterance}"
+    lower += f"\n{' '.join(utterance.lower().split())}"
+    pieces = gaps(utterance, ((start, end) for *_, start, end in spans_of(turn)))
+    outside += f"\n{' '.join(' | '.join(pieces).lower().split())}"
+    for frame in turn["frames"]:
+      if number < first or not (state := frame.get("state")):
+        continue
+      service = frame["service"]
+      free = schema[service].noncategorical_slots
+      for slot, values in state["slot_values"].items():
+        for value in values:
+          if value == DONTCARE:
+            continue
+          said = newest.get((service, slot, value))
+          if said != SAID:  # what was said remains said
+            if slot in free:
+              said = Said(is_said(value, lower), value in text)
+            else:
+              said = Said(*[is_said(value.replace("_", " "), outside)] * 2)
+            newest[service, slot, value] = said
+          found[StateValue(number, service, slot, value)] = said
+  return found
+
+
+def stated_values(data: Mapping[str, Any], schema: Schema) -> dict[str, int]:
+  """Returns the values of free slots in states, without "dontcare" -> the first turn with it."""
+  found: dict[str, int] = {}
+  for number, turn in enumerate(data["turns"]):
+    for frame in turn["frames"]:
+      if state := frame.get("state"):
+        free = schema[frame["service"]].noncategorical_slots
+        for slot in sorted(free & state["slot_values"].keys()):
+          for value in state["slot_values"][slot]:
+            if value != DONTCARE:
+              found.setdefault(value, number)
+  return found
+
+
+def lost_values(
+  stated: Mapping[str, int], data: Mapping[str, Any], number: int, new: str
+) -> list[str]:
+  """Returns the values that would be unsaid if a turn had other words.
+
+  Args:
+    stated: see `stated_values`.
+    data: the decoded dialogue; turns before this one have their final words.
+    number: of the turn.
+    new: its other words.
+  """
+  texts = [turn["utterance"] for turn in data["turns"]]
+  before, after = _both_cases(texts[number]), _both_cases(new)
+  lost = []
+  for value, needed in stated.items():
+    if _says_less(value, before, after):
+      # It may be said elsewhere, up to the first state that has it.
+      others = _both_cases("\n".join([*texts[:number], *texts[number + 1 : needed + 1]]))
+      if _says_less(value, before, (f"{others[0]}\n{new}", f"{others[1]}\n{after[1]}")):
+        lost.append(value)
+  return lost
+
+
+def _both_cases(text: str) -> tuple[str, str]:
+  return text, "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
+
+
+def _says_less(value: str, before: tuple[str, str], after: tuple[str, str]) -> bool:
+  """Whether a value is said before but not after: literally, or as words in lower case."""
+  return (value in before[0] and value not in after[0]) or (
+    is_said(value, before[1]) and not is_said(value, after[1])
+  )
 
 
 def is_said(value: str, text: str) -> bool:

@@ -1,11 +1,13 @@
 """One mapping of strings per dialogue, applied everywhere at once, and how to undo it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sgdx_t5x.papers.checkdst.answerable import gold_factuality
+from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.papers.checkdst.answerable import Said, StateValue, said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of, whole_words
+from sgdx_t5x.papers.checkdst.same_value import Groups
+from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of, whole_words, words
 from sgdx_t5x.papers.checkdst.values import replace_values, unsorted_states
 
 # Shorter strings ("Us", "Up") are ordinary words, too: outside spans they are kept.
@@ -76,27 +78,71 @@ def undo_mapping(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) ->
 
 
 def answerable_mapping(
-  data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
+  data: dict[str, Any],
+  schema: Schema,
+  slots: Slots,
+  replacements: Mapping[str, str],
+  groups: Groups,
 ) -> tuple[dict[str, Any], set[str]]:
-  """Applies the part of a mapping that removes no value of a state from the text.
+  """Applies the replacements after which every gold value is said that was said before.
 
-  Where spans are complete, as in SGD, that is all of it.
+  Where spans are complete, as in SGD, that is all of them.
+
+  Args:
+    data: a decoded dialogue, changed in place.
+    schema: of the dialogue.
+    slots: whose values are replaced.
+    replacements: old value -> new value.
+    groups: values that are replaced together or not at all.
 
   Returns:
-    What `apply_mapping` returned, and the strings that are kept: a state has them, and the text
-    has them only where they cannot be replaced (a short word, or part of another slot's span).
+    The changes made, as `apply_mapping` returns them, and the old values that had to stay.
   """
-  kept: set[str] = set()
+  said_before = said_state_values(data, schema)
+  rejected: set[str] = set()
   while True:
-    wanted = {old: new for old, new in strings.items() if old not in kept}
-    line = apply_mapping(data, slots, wanted)
-    _, unsaid = gold_factuality(data, slots)
-    back = {new: old for old, new in wanted.items()}
-    suspects = {(u.turn, u.service, u.slot, back[u.value]) for u in unsaid if u.value in back}
-    if not suspects:
-      return line, kept
-    undo_mapping(data, slots, line)
-    lost = {u[-1] for u in suspects - set(map(tuple, gold_factuality(data, slots)[1]))}
-    if not lost:
-      return apply_mapping(data, slots, wanted), kept
-    kept |= lost
+    accepted = {old: new for old, new in replacements.items() if old not in rejected}
+    changes = apply_mapping(data, slots, accepted)
+    said_after = said_state_values(data, schema)
+
+    def new_value(place: StateValue, accepted: Mapping[str, str] = accepted) -> str:
+      is_replaced = place.slot in slots.get(place.service, ())
+      return accepted.get(place.value, place.value) if is_replaced else place.value
+
+    unsaid = newly_unsaid(said_before, said_after, new_value)
+    if not unsaid:
+      return changes, rejected
+
+    # The text was left alone (a short word, part of another span, another case), or a longer
+    # value was replaced that the text says only as a whole.
+    undo_mapping(data, slots, changes)
+    for value in unsaid:
+      for old in [value] if value in accepted else blamed(value, accepted):
+        rejected.update(groups.get(old, (old,)))
+
+
+def newly_unsaid(
+  before: Mapping[StateValue, Said],
+  after: Mapping[StateValue, Said],
+  new_value: Callable[[StateValue], str],
+) -> list[str]:
+  """Returns the old values that were said before, and whose new value is not said after.
+
+  Args:
+    before, after: see `said_state_values`.
+    new_value: what becomes of a value.
+  """
+  unsaid: dict[str, None] = {}
+  for place, said in before.items():
+    now = after[place._replace(value=new_value(place))]
+    if said.in_words > now.in_words or said.literally > now.literally:
+      unsaid[place.value] = None
+  return list(unsaid)
+
+
+def blamed(unsaid: str, replaced: Collection[str]) -> list[str]:
+  """Returns which replaced values may have made another one unsaid: those that share a word."""
+  lost = {*words(unsaid.replace("_", " "))}
+  return [old for old in replaced if not lost.isdisjoint(words(old.replace("_", " ")))] or [
+    *replaced
+  ]

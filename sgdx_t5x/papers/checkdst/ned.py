@@ -18,13 +18,23 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import KINDS, Slots, chosen_slots
 from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
 from sgdx_t5x.papers.checkdst.new_names import NameSource, name_source
+from sgdx_t5x.papers.checkdst.same_value import (
+  Groups,
+  canonical_forms,
+  clock_time,
+  in_case_of,
+  leaders,
+  plain_text,
+  same_values,
+  whole_groups,
+)
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import gaps, overlapping_texts, span_texts, spans_of
 from sgdx_t5x.papers.checkdst.values import (
-  known_forms,
   possible_values,
   result_values,
   said_values,
+  state_values,
 )
 
 LETTERS, CHARACTERS = "letters", "characters"
@@ -63,6 +73,8 @@ class Entities:
   Attributes:
     places: string -> one of the (service, slot) that have it, the first by name.
     kept: string -> why it is not replaced.
+    groups: strings that mean the same, see `same_values`: all of them are replaced, or none.
+    leaders: string -> the one in another case whose permutation it shares, see `leaders`.
     taken: strings that are not available as new ones, in lower case: all of the dialogue's.
     said: its utterances, a line each.
   """
@@ -71,6 +83,8 @@ class Entities:
   kept: Mapping[str, str]
   taken: frozenset[str]
   said: str = ""
+  groups: Groups = dataclasses.field(default_factory=dict)
+  leaders: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entities:
@@ -85,11 +99,18 @@ def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entiti
       others.add(value)
   overlapping = set().union(*map(overlapping_texts, data["turns"]))
   kept = {value: "overlap" for value in places if value in overlapping}
-  kept |= {value: "other" for value in places if value in others}
+  others_plain = set(map(plain_text, others))
+  kept |= {value: "other" for value in places if plain_text(value) in others_plain}
   kept |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
+  groups = same_values(data)
+  for value in [*kept]:
+    kept |= {x: kept[value] for x in groups.get(value, ()) if x in places and x not in kept}
   taken = frozenset(v.lower() for v in (*others, *places, *result_values(data)))
   said = "\n".join(turn["utterance"] for turn in data["turns"])
-  return Entities({v: places[v] for v in sorted(places) if v not in kept}, kept, taken, said)
+  spanned = {text for turn in data["turns"] for *_, text in span_texts(turn)}
+  follows = leaders(groups, spanned, state_values(data))
+  replaced = {value: places[value] for value in sorted(places) if value not in kept}
+  return Entities(replaced, kept, taken, said, groups, follows)
 
 
 def _change(
@@ -105,10 +126,12 @@ def _change(
   if names is None:
     strings = permuted(found, prefix, make)
   else:
-    strings = names.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
+    forms = canonical_forms(data, found.groups)
+    strings = names.mapping(found.places, prefix, found.taken, forms, found.said)
+  strings = whole_groups(strings, found.groups)
   partial = partial_mentions(data, strings)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
-  line, unspanned = answerable_mapping(data, slots, strings)
+  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
   kept |= dict.fromkeys(unspanned, "unspanned")
   counts["strings"] += len(found.places) + len(found.kept)
   counts["strings_mapped"] += len(line["strings"])
@@ -128,13 +151,38 @@ def permuted(
   Each has its own random number generator, so that changing one entity affects no other.
   """
   strings, taken = {}, set(found.taken)
+  followers: dict[str, list[str]] = collections.defaultdict(list)
+  for text, leader in found.leaders.items():
+    followers[leader].append(text)
   for text in found.places:
+    is_time = any(map(clock_time, found.groups.get(text, ())))
+    if text in found.leaders or is_time:  # "20:00" and "8pm", permuted, would be two times
+      continue
     rng = random.Random(f"{prefix}/{text}")
-    tries = (make(text, rng) if i < _TRIES else same_shape(text, rng) for i in range(2 * _TRIES))
-    if new := next((new for new in tries if new.lower() not in taken), None):
-      strings[text] = new
-      taken.add(new.lower())
+    for number in range(2 * _TRIES):
+      how = make if number < _TRIES else same_shape
+      new = _permuted_alike([text, *followers[text]], how, rng)
+      if new and taken.isdisjoint(each.lower() for each in new.values()):
+        strings |= new
+        taken.update(each.lower() for each in new.values())
+        break
   return strings
+
+
+def _permuted_alike(
+  texts: list[str], make: Callable[[str, random.Random], str], rng: random.Random
+) -> dict[str, str]:
+  """Permutes texts that differ in case or white space in the same way; {} if two become one."""
+  if len(texts) == 1:
+    return {texts[0]: make(texts[0], rng)}
+  state, new = rng.getstate(), {}
+  for text in texts:
+    rng.setstate(state)
+    made = make(text, rng)
+    first = new.setdefault(texts[0], made)
+    # Texts of different lengths ("ß", "SS") are not permuted in the same way.
+    new[text] = made if plain_text(made) == plain_text(first) else in_case_of(text, first)
+  return new if len(set(new.values())) == len(texts) else {}
 
 
 def letters(text: str, rng: random.Random) -> str:

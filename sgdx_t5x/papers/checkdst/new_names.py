@@ -11,8 +11,15 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.answerable import is_said
 from sgdx_t5x.papers.checkdst.entities import Slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.lists import read_lists
+from sgdx_t5x.papers.checkdst.same_value import (
+  canonical_forms,
+  canonical_value,
+  in_case_of,
+  plain_text,
+  same_values,
+)
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.values import known_forms, said_values
+from sgdx_t5x.papers.checkdst.values import said_values
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool, parse_pool
 from sgdx_t5x.papers.simulator.variation import forms as ways_to_say
 from sgdx_t5x.papers.simulator.variation import is_moment
@@ -71,13 +78,12 @@ class NameSource:
       places: string -> its (service, slot).
       prefix: of the seeds.
       taken: strings that are not available as new ones, in lower case.
-      canonical: string -> canonical values, see `values.known_forms`.
+      canonical: string -> canonical values, see `same_value.canonical_forms`.
       said: text of the dialogue; what it says is not available either.
     """
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for text in places:
-      known = canonical.get(text, (text,))
-      groups[text if text in known else min(known)].append(text)
+      groups[canonical_value(text, canonical.get(text, ()))].append(text)
     in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
     used = _Taken(set(taken), " ".join(said.lower().split()))
@@ -140,20 +146,12 @@ def _assigned(
   first, *rest = sorted(texts, key=lambda text: (text != plain, text))
   found = {first: new[0]}
   for text in rest:  # "fresno" of "Fresno" becomes the new name in lower case
-    cased = _in_case_of(text, new[0]) if text.lower() == first.lower() else new[0]
+    cased = in_case_of(text, new[0]) if plain_text(text) == plain_text(first) else new[0]
     if cased not in found.values():
       found[text] = cased
   left = [text for text in rest if text not in found]
   found |= dict(zip(left, new[1:], strict=False))
   return found if len(found) == len(texts) else {}
-
-
-def _in_case_of(text: str, name: str) -> str:
-  """Returns a name in the case of a text, if that is lower, upper or a capital for each word."""
-  for case in (str.lower, str.upper, str.title):
-    if text == case(text):
-      return case(name)
-  return name
 
 
 def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
@@ -220,7 +218,7 @@ def values_of_corpus(
   """
   found: dict[str, dict[str, set[str]]] = {}
   for data in split.dialogues():
-    forms = known_forms(data)
+    forms = canonical_forms(data, same_values(data))
     for service, slot, value in said_values(data):
       if slot in slots.get(service, ()):
         for plain in forms.get(value, (value,)):

@@ -9,14 +9,14 @@ import collections
 import functools
 import pathlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
-from sgdx_t5x.corpus.schema import DONTCARE
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates, pi_translated
-from sgdx_t5x.papers.checkdst.entities import Slots, free_slots
+from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import overlap, same_text, span_texts
@@ -64,7 +64,7 @@ def perturber(
       options |= {"pivot": pivot or _PIVOT, **translator}
       translate = pi_translated.translator(provider, pivot or _PIVOT, translator)
     found = pi_translated.provider(split, translate)
-  change = functools.partial(_change, found, provider, seed, free_slots(split.schema))
+  change = functools.partial(_change, found, provider, seed, split.schema)
   return Perturber("pi", options, change, needs, means={"overlap": "turns"})
 
 
@@ -97,13 +97,13 @@ def _change(
   provider: Provider,
   name: str,
   seed: int,
-  free: Slots,
+  schema: Schema,
   data: dict[str, Any],
   counts: collections.Counter,
 ) -> list[Line]:
   lines, history = [], ""
   exchange = Exchange.of(data)
-  stated = _stated_values(data, free)
+  stated = stated_values(data, schema)
   for number, turn in enumerate(data["turns"]):
     if turn["speaker"] == USER:
       rng = random.Random(f"{seed}/{data['dialogue_id']}/{number}")
@@ -116,7 +116,7 @@ def _change(
         lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
         counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
         counts["turns"] += 1
-    history += f"{turn['utterance'].lower()}\n"
+    history += f"{turn['utterance']}\n"
   return lines
 
 
@@ -125,7 +125,7 @@ def _reworded(
   exchange: Exchange,
   number: int,
   rng: random.Random,
-  stated: Sequence[str],
+  stated: Mapping[str, int],
   history: str,
 ) -> NewWords | str:
   """Returns other words for a turn, or why it keeps its own."""
@@ -137,15 +137,18 @@ def _reworded(
   new = provider(exchange, number, rng)
   if isinstance(new, str):
     return new
-  before, after = turn["utterance"].lower(), new.text.lower()
+  before = turn["utterance"]
   if not new.text.strip():
     return "empty"
-  if same_text(before, after):
+  if same_text(before, new.text):
     return "same"
   if sorted(span_texts(turn)) != new.span_texts:
     return "lost"
-  if any(v in before and v not in after and v not in history for v in stated):
+  if lost_values(stated, exchange.data, number, new.text):
     return "lost"  # a value of a state, said outside spans
+  lower = before.lower(), new.text.lower(), history.lower()
+  if any(v in lower[0] and v not in lower[1] and v not in lower[2] for v in map(str.lower, stated)):
+    return "lost"  # one that was only part of a word
   return new
 
 
@@ -163,19 +166,3 @@ def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:
       span["start"], span["exclusive_end"] = place
   turn["utterance"] = new.text
   return {"utterance": text, "spans": before} if before else {"utterance": text}
-
-
-def _stated_values(data: Mapping[str, Any], free: Slots) -> list[str]:
-  """Values of free slots in any state, in lower case."""
-  return sorted(
-    {
-      value.lower()
-      for turn in data["turns"]
-      for frame in turn["frames"]
-      if frame.get("state")
-      for slot, values in frame["state"]["slot_values"].items()
-      if slot in free.get(frame["service"], ())
-      for value in values
-      if value != DONTCARE
-    }
-  )

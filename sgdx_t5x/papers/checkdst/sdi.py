@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
 from sgdx_t5x.papers.checkdst.sdi_terms import DEFAULT, Terms, read_terms
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
-from sgdx_t5x.papers.checkdst.texts import edit_turn, moved, span_texts, spans_of
+from sgdx_t5x.papers.checkdst.texts import edit_turn, edited, moved, span_texts, spans_of
 from sgdx_t5x.papers.checkdst.values import known_forms
 
 REPAIR, FILLER, REPEAT, RESTART = "repair", "filler", "repeat", "restart"
@@ -88,7 +90,9 @@ def perturber(
       fix="add restarts, or leave out the restart option",
     )
   pool = _pool(split)
-  change = functools.partial(_change, pool, seed, kinds, restart == ALWAYS, read_terms(terms))
+  change = functools.partial(
+    _change, split.schema, pool, seed, kinds, restart == ALWAYS, read_terms(terms)
+  )
   options = {"only": [name for name in ONLY if name in only], "restart": restart, "terms": terms}
   return Perturber("sdi", options, change, ("spans",))
 
@@ -111,6 +115,7 @@ def _pool(split: Split) -> Pool:
 
 
 def _change(
+  schema: Schema,
   pool: Pool,
   seed: int,
   kinds: frozenset[str],
@@ -121,6 +126,7 @@ def _change(
 ) -> list[Line]:
   lines, name = [], data["dialogue_id"]
   wrong = _wrong_values(pool, data)
+  stated = stated_values(data, schema)
   for number, turn in enumerate(data["turns"]):
     if turn["speaker"] != USER or not turn["utterance"].strip():
       continue
@@ -130,9 +136,11 @@ def _change(
     first = len(turn["utterance"]) - len(turn["utterance"].lstrip())
     if RESTART in kinds and (always or not insertions or rng.random() < terms.rates[RESTART]):
       insertions.insert(0, _Insertion(first, f"{terms.restarts.draw(rng)} ", RESTART))
+    insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
+    insertions = _around_values(insertions, stated, data, number)
     if insertions:
-      insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
-      lines.append({"dialogue_id": name, "turn": number, **_insert(turn, insertions, pool)})
+      row = _insert(insertions, pool, stated, data, number)
+      lines.append({"dialogue_id": name, "turn": number, **row})
       counts.update(f"{x.kind}s" for x in insertions)
   return lines
 
@@ -207,9 +215,34 @@ def _small_words(
   return insertions
 
 
-def _insert(turn: dict[str, Any], insertions: Sequence[_Insertion], pool: Pool) -> dict[str, Any]:
+def _around_values(
+  insertions: list[_Insertion], stated: Mapping[str, int], data: Mapping[str, Any], number: int
+) -> list[_Insertion]:
+  """Leaves out insertions that tear apart a value of a state that has no span."""
+  text = data["turns"][number]["utterance"]
+  new = edited(text, [(x.place, x.place, x.text) for x in insertions])
+  for value in lost_values(stated, data, number, new):
+    pattern = re.compile(r"\s+".join(map(re.escape, value.split())), re.IGNORECASE)
+    places = [match.span() for match in pattern.finditer(text)]
+    insertions = [x for x in insertions if not any(a < x.place < b for a, b in places)]
+  return insertions
+
+
+def _insert(
+  insertions: Sequence[_Insertion],
+  pool: Pool,
+  stated: Mapping[str, int],
+  data: dict[str, Any],
+  number: int,
+) -> dict[str, Any]:
   """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
+  turn = data["turns"][number]
+  text = turn["utterance"]
   lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
+  if lowered:
+    new, turn["utterance"] = turn["utterance"], text
+    lowered = not lost_values(stated, data, number, new)  # the first letter of one without a span
+    turn["utterance"] = new if lowered else text
   edits = [(x.place, x.place, x.text) for x in insertions]
   edit_turn(turn, edits)
   rows = []

@@ -34,6 +34,30 @@ def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield service, slot, value
 
 
+def state_values(data: Mapping[str, Any]) -> set[str]:
+  """Returns the values of all states."""
+  return {
+    value
+    for turn in data["turns"]
+    for frame in turn["frames"]
+    if frame.get("state")
+    for values in frame["state"]["slot_values"].values()
+    for value in values
+  }
+
+
+def accepted_values(data: Mapping[str, Any]) -> dict[Place, tuple[str, ...]]:
+  """Returns the values, without "dontcare", of slots for which a state accepts several."""
+  found = {}
+  for number, turn in enumerate(data["turns"]):
+    for frame in turn["frames"]:
+      if state := frame.get("state"):
+        for slot, values in state["slot_values"].items():
+          if len(values) > 1 and len(accepted := [v for v in values if v != DONTCARE]) > 1:
+            found[number, frame["service"], slot] = tuple(accepted)
+  return found
+
+
 def result_values(data: Mapping[str, Any]) -> Iterator[str]:
   """Yields the values of all service results."""
   for turn in data["turns"]:

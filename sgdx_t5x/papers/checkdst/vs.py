@@ -14,13 +14,15 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.answerable import StateValue, said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
-from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
+from sgdx_t5x.papers.checkdst.mapping import answerable_mapping, blamed, newly_unsaid
 from sgdx_t5x.papers.checkdst.ned import entities_of
 from sgdx_t5x.papers.checkdst.new_names import Draw, NameSource, invented, listed, values_of_corpus
+from sgdx_t5x.papers.checkdst.same_value import canonical_forms, whole_groups
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, known_forms, replace_values
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, replace_values
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS
 
@@ -103,10 +105,12 @@ def _change(
   prefix = f"{seed}/{data['dialogue_id']}"
   swaps = list(_swaps(data, schema, prefix))
   found = entities_of(data, schema, slots)
-  strings = source.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
+  canonical = canonical_forms(data, found.groups)
+  strings = source.mapping(found.places, prefix, found.taken, canonical, found.said)
+  strings = whole_groups(strings, found.groups)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
-  said = _exchange(data, swaps)
-  line, unspanned = answerable_mapping(data, slots, strings)
+  swaps, said = _answerable_exchange(data, schema, swaps)
+  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
   kept |= dict.fromkeys(unspanned, "unspanned")
   counts["strings"] += len(found.places) + len(found.kept)
   counts["strings_mapped"] += len(line["strings"])
@@ -189,6 +193,42 @@ def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
     start, end = match.span()
     if not any(a < end and start < b for _, _, a, b in spans_of(turn)):
       yield start, end
+
+
+def _answerable_exchange(
+  data: dict[str, Any], schema: Schema, swaps: list[_Swap]
+) -> tuple[list[_Swap], dict[str, list[list[Any]]]]:
+  """Exchanges the values after which all gold values are said that were said before.
+
+  Returns:
+    The exchanges that were made, and what `_exchange` returned.
+  """
+  before = said_state_values(data, schema) if swaps else {}
+  while True:
+    said = _exchange(data, swaps)
+    if not swaps:
+      return swaps, said
+    new = {(service, slot, value): other for service, slot, value, other in swaps}
+    new |= {(service, slot, other): value for service, slot, value, other in swaps}
+
+    def new_value(place: StateValue, new: Mapping[tuple[str, str, str], str] = new) -> str:
+      return new.get((place.service, place.slot, place.value), place.value)
+
+    unsaid = newly_unsaid(before, said_state_values(data, schema), new_value)
+    if not unsaid:
+      return swaps, said
+    _undo_exchange(data, swaps, said)
+    exchanged = [value for _, _, value, _ in swaps]
+    rejected = {old for value in unsaid for old in blamed(value, exchanged)}
+    swaps = [swap for swap in swaps if swap[2] not in rejected]
+
+
+def _undo_exchange(
+  data: dict[str, Any], swaps: list[_Swap], said: Mapping[str, list[list[Any]]]
+) -> None:
+  for number, places in said.items():
+    edit_turn(data["turns"][int(number)], [tuple(place) for place in places])
+  _exchange_annotation(data, swaps)
 
 
 def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:

@@ -1,21 +1,25 @@
 """Writes a perturbed corpus in the official layout, all of it or nothing."""
 
 import collections
+import functools
 import pathlib
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
+from sgdx_t5x.corpus.dialogue import decode_dialogues
 from sgdx_t5x.corpus.sources import is_schema
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
+from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.frames import count, snapshot
 from sgdx_t5x.papers.checkdst.json_text import encode_like
 from sgdx_t5x.papers.checkdst.manifest import Manifest, manifest_text, read_manifests
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
+from sgdx_t5x.papers.checkdst.values import accepted_values
 from sgdx_t5x.signature import package_version
 
 
@@ -39,22 +43,34 @@ def write_perturbed(
     The manifest.
 
   Raises:
-    SgdxError: the folder is not empty or cannot be written, or the corpus lacks what the kind
-      needs. Nothing is left on disk then.
+    SgdxError: the folder is not empty or cannot be written, the corpus lacks what the kind
+      needs, or a dialogue would break the `Contract`. Nothing is left on disk then.
   """
   corpus, earlier = split.corpus, read_manifests(split.corpus, split.name)
   with lock(out), atomic_folder(check_folder(out)) as folder:
     folder.mkdir()
     counts, files, lines = collections.Counter(), {}, []
+    contract = Contract(split.schema)
+    broken: SgdxError | None = None
     for name, raw, dialogues in split.files():
-      for data in dialogues:
-        before = snapshot(data)
-        lines += changed(perturber, data, counts)
+      originals = functools.cache(functools.partial(decode_dialogues, raw, name))
+      for number, data in enumerate(dialogues):
+        before, accepted = snapshot(data), accepted_values(data)
+        if changes := changed(perturber, data, counts):
+          where = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
+          try:
+            contract.check_accepted(accepted, accepted_values(data), where)
+            contract.check(data, lambda: originals()[number], where)  # noqa: B023  # called at once
+          except SgdxError as e:
+            broken = broken or e  # raised below: spans may be missing altogether
+          lines += changes
         count(counts, data, before, perturber.changes_states)
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
       write_file(folder / name, encode_like(raw, dialogues))
     _check_needs(perturber, split, counts)
+    if broken:
+      raise broken
     copy_schemas(corpus, folder)
     _write_changes(corpus, split.name, folder, len(earlier), lines)
     manifest = Manifest(

@@ -93,11 +93,15 @@ class UserTurn:
     return self.exchange.data["turns"][self.number - 1]["utterance"] if self.number else ""
 
   def says_state(self, turn: Mapping[str, Any], free: Mapping[str, frozenset[str]]) -> bool:
-    """Whether all values of free slots in the states of a new version of the turn were said."""
+    """Whether all values of free slots in the states of a new version of the turn were said.
+
+    Both literally and as whole words: "art" is not said in "party".
+    """
     turns = self.exchange.data["turns"][: self.number]
     text = "\n".join([*(each["utterance"] for each in turns), turn["utterance"]])
+    plain = "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
     return all(
-      value in text or value == DONTCARE
+      (value in text and is_said(value, plain)) or value == DONTCARE
       for frame in turn["frames"]
       for slot, values in frame["state"]["slot_values"].items()
       if slot in free.get(frame["service"], ())

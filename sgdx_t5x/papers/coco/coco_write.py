@@ -14,6 +14,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
+from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.json_text import encode_on_lines
 from sgdx_t5x.papers.checkdst.manifest import (
   CONTROL_KIND,
@@ -25,6 +26,7 @@ from sgdx_t5x.papers.checkdst.manifest import (
 from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
 from sgdx_t5x.papers.checkdst.write import check_has_dialogues, checksum, copy_schemas, write_file
 from sgdx_t5x.papers.coco.coco import Coco, Made, counterfactuals
+from sgdx_t5x.papers.coco.coco_turns import cut_dialogue
 from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
@@ -75,7 +77,7 @@ def write_coco(
 
   Raises:
     SgdxError: a folder is not empty or cannot be written, or no turn has a counterfactual.
-      Nothing is left on disk then.
+      Likewise if one of them would break the `Contract`. Nothing is left on disk then.
     UsageError: there are fewer turns than `sheet`; likewise.
   """
   corpus, counts, files = split.corpus, collections.Counter(), {}
@@ -83,11 +85,15 @@ def write_coco(
   with contextlib.ExitStack() as stack:
     kinds = {COUNTERFACTUAL_KIND: out, CONTROL_KIND: control_folder(out)}
     sets = [_opened(stack, kind, folder) for kind, folder in kinds.items()]
+    contract = Contract(split.schema, is_cut=True)
     for name, raw, dialogues in split.files():
       made: list[Made] = []
       for data in dialogues:
         with annotation_of(data):
-          made += counterfactuals(coco, data, counts)
+          new = [*counterfactuals(coco, data, counts)]
+          for each in new:
+            _check_contract(contract, each, f"{corpus.origin}: {name}")
+        made += new
         counts["read"] += 1
         on_dialogue(counts["read"])
       both = [each for each in made if each.control]
@@ -103,6 +109,16 @@ def write_coco(
     text = coco.combinations.text().encode()
     write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
   return manifests[0], kept
+
+
+def _check_contract(contract: Contract, made: Made, where: str) -> None:
+  """Raises SgdxError if a counterfactual or its control breaks the contract."""
+  for data in (made.dialogue, made.control):
+    if data:
+      name = made.turn.exchange.data["dialogue_id"]
+      contract.check(
+        data, lambda: cut_dialogue(made.turn, made.turn.data), f"{where}, dialogue {name}"
+      )
 
 
 def _opened(stack: contextlib.ExitStack, kind: str, out: str | pathlib.Path) -> _Set:
