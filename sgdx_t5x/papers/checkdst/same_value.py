@@ -1,17 +1,17 @@
 """Which strings of a dialogue mean the same value: a perturbation treats them alike."""
 
 import collections
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.papers.checkdst.values import accepted_values, known_forms, said_values
-from sgdx_t5x.papers.simulator.variation import is_moment
+from sgdx_t5x.papers.simulator.variation import forms, is_moment
 
 Groups = Mapping[str, tuple[str, ...]]  # string -> all strings of its value, if there are several
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(?:o'?clock)?([ap])\.?m\.?", re.IGNORECASE)
 _DAY_CLOCK = re.compile(r"(\d{1,2}):(\d\d)")
-_NAMED_TIMES = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
 
 
 def plain_text(text: str) -> str:
@@ -38,8 +38,15 @@ def clock_time(text: str) -> str | None:
       return None
     hour = hour % 12 + (12 if half == "p" else 0)
   else:
-    return _NAMED_TIMES.get(compact.lower())
+    return _spoken_times().get(plain_text(text))
   return f"{hour:02}:{minute}" if hour < 24 and minute < "60" else None
+
+
+@functools.cache
+def _spoken_times() -> dict[str, str]:
+  """Form in which a time of day may be said ("quarter past 8 in the morning") -> the time."""
+  times = [f"{hour:02}:{minute:02}" for hour in range(24) for minute in range(60)]
+  return {"midday": "12:00", **{plain_text(form): time for time in times for form in forms(time)}}
 
 
 def same_values(data: Mapping[str, Any]) -> Groups:
@@ -81,12 +88,25 @@ def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[st
   canonical = known_forms(data)
   for group in set(groups.values()):
     plains = {canonical_value(text, canonical.get(text, ())) for text in group}
-    # Two moments in one group are linked by something ambiguous, as "the 5th": acts know better.
     moments = {clock_time(text) or text for text in (*plains, *group) if _is_moment(text)}
-    if len(plains) > 1 and len(moments) < 2:
-      plain = min(plains, key=_plainness)
-      canonical |= {text: {plain} for text in group}
+    if len(plains) < 2:
+      continue
+    # Several moments in one group are linked by something ambiguous, as "the 5th", or by mistake:
+    # only what means the same by itself has one canonical value then.
+    for texts in [group] if len(moments) < 2 else _alike(group):
+      plain = min(
+        (canonical_value(text, canonical.get(text, ())) for text in texts), key=_plainness
+      )
+      canonical |= {text: {plain} for text in texts}
   return canonical
+
+
+def _alike(group: Iterable[str]) -> list[list[str]]:
+  """Returns the texts of a group that are one time or one text, where there are several."""
+  found: dict[str, list[str]] = collections.defaultdict(list)
+  for text in group:
+    found[clock_time(text) or plain_text(text)].append(text)
+  return [texts for texts in found.values() if len(texts) > 1]
 
 
 def canonical_value(text: str, canonical: Iterable[str]) -> str:

@@ -201,13 +201,14 @@ def test_what_was_never_said_may_stay_unsaid(tmp_path):
   )
   corpus = write_corpus(tmp_path / "corpus", [data])
   out = tmp_path / "out"
-  assert sgdx("perturb", "--corpus", corpus, "--kind", "ned", "--out", out) == 0
+  assert sgdx("checkdst", "perturb", "ned", "--corpus", corpus, "--out", out) == 0
 
 
 @pytest.mark.parametrize(
   ("text", "time"),
   [("8pm", "20:00"), ("12:05 a.m.", "00:05"), ("8 o'clock pm", "20:00"), ("9:30", "09:30"),
-   ("noon", "12:00"), ("13 pm", None), ("25:00", None), ("8", None), ("8 people", None)],
+   ("noon", "12:00"), ("Half past 6 in the evening", "18:30"),
+   ("13 pm", None), ("25:00", None), ("8", None), ("8 people", None)],
 )  # fmt: skip
 def test_times_of_day(text, time):
   assert clock_time(text) == time
