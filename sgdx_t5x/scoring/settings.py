@@ -40,7 +40,7 @@ class Settings:
     prompt_format: format of the prompts behind JSONL predictions, to parse the output text.
     bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
     seed: random seed of the bootstrap.
-    provenance: also score by the source of state values, see `data.provenance`.
+    provenance: also score by the source of state values, see `corpus.provenance`.
     schemas: variant -> folder of its schemas, for variants of one's own.
   """
 

@@ -143,7 +143,7 @@ def test_gold_in_every_form_is_right(form, corpus, tmp_path):
   assert scored.complete or all("published" in line for line in scored.warnings)
   for variant in VARIANTS:
     assert scored.frames[variant].metrics["joint_goal_accuracy"].tolist() == [1.0] * 6
-    assert scored.calls[variant]["all"]["intent_accuracy"] == {"value": 1.0, "of": 6}
+    assert scored.further["calls"][variant]["all"]["intent_accuracy"] == {"value": 1.0, "of": 6}
   assert "|format:tools|delivery:gold|jga:" in scored.signature
 
 
@@ -195,7 +195,7 @@ def test_rates_by_hand(corpus, tmp_path):
     {"name": "Homes_2__Do", "arguments": {"area": 3}},
   ]
   scored = score(corpus, write(tmp_path / "a.jsonl", bare(calls)))
-  found = scored.calls["original"]
+  found = scored.further["calls"]["original"]
   assert found["all"] == {
     "intent_accuracy": {"value": 4 / 6, "of": 6},  # all but the first and the third
     "wrong_tool": {"value": 1 / 6, "of": 6},
@@ -211,7 +211,7 @@ def test_rates_by_hand(corpus, tmp_path):
   assert found["seen"]["wrong_tool"] == {"value": 1 / 4, "of": 4}
   assert scored.frames["original"].metrics["joint_goal_accuracy"].tolist()[3] == 1.0
   report = score_report(scored)
-  assert report["calls"] == scored.calls
+  assert report["calls"] == scored.further["calls"]
   assert report["notes"][0] == "answers without a call: 1 of 6 (original)"
 
 
@@ -239,7 +239,7 @@ def test_every_score_says_how_many_answers_have_no_call(corpus, tmp_path):
 
 def test_a_model_that_calls_what_does_not_exist_is_scored(corpus, tmp_path):
   calls = {key: [{"name": "Do", "arguments": {}}] for key in calls_of(corpus, tiny.GOLD, ["v3"])}
-  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).calls["v3"]["all"]
+  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).further["calls"]["v3"]["all"]
   assert found["unknown_tool"] == {"value": 1.0, "of": 6}
   assert found["missed"] == {"value": 0.0, "of": 6}
 
@@ -248,7 +248,7 @@ def test_a_call_of_the_dialogues_other_service_says_nothing_of_this_one(corpus, 
   calls = calls_of(corpus, tiny.GOLD, ["original"])
   banks, homes = (k for k in calls if "1_00001" in k)
   calls[banks] = calls[homes]
-  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).calls["original"]["all"]
+  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).further["calls"]["original"]["all"]
   assert found["missed"] == {"value": 1 / 6, "of": 6}
   assert found["wrong_tool"] == {"value": 0.0, "of": 6}
 
@@ -259,8 +259,8 @@ def test_abstention_where_no_tool_was_shown(corpus, tmp_path):
   rows = [{"id": f"{key}@retrieved:1", "calls": found} for key, found in calls.items()]
   rows[2] = {"id": rows[2]["id"] + ",absent", "message": {"role": "assistant", "content": "No."}}
   scored = score(corpus, write(tmp_path / "a.jsonl", rows))
-  assert scored.calls["original"]["all"]["abstained"] == {"value": 1.0, "of": 1}
-  assert scored.calls["original"]["all"]["missed"] == {"value": 0.0, "of": 5}
+  assert scored.further["calls"]["original"]["all"]["abstained"] == {"value": 1.0, "of": 1}
+  assert scored.further["calls"]["original"]["all"]["missed"] == {"value": 0.0, "of": 5}
   assert "|format:tools|delivery:retrieved:1|" in scored.signature
 
 
@@ -321,7 +321,7 @@ def test_gzipped_answers_are_read(corpus, tmp_path):
   packed = tmp_path / "b.jsonl.gz"
   packed.write_bytes(gzip.compress(plain.read_bytes()))
   first, second = score(corpus, plain), score(corpus, packed)
-  assert first.calls == second.calls
+  assert first.further["calls"] == second.further["calls"]
   packed.write_bytes(packed.read_bytes()[:-20])
   with pytest.raises(SgdxError, match=r"b.jsonl.gz: not a complete gzip file"):
     score(corpus, packed)
@@ -377,7 +377,7 @@ def test_text_of_a_model_never_raises(text, corpus, tmp_path):
   for key in ("result", "prediction"):
     rows[0] = {"id": rows[0]["id"], key: text}
     scored = score(corpus, write(tmp_path / f"{key}.jsonl", rows))
-    assert scored.calls["original"]["all"]["invalid_json"]["value"] == 1 / 6
+    assert scored.further["calls"]["original"]["all"]["invalid_json"]["value"] == 1 / 6
 
 
 def test_integers_too_long_to_print(corpus, tmp_path):
@@ -387,7 +387,7 @@ def test_integers_too_long_to_print(corpus, tmp_path):
   text = f"[{call['name']}({next(iter(call['arguments']))}=0x{'f' * 4_000})]"
   rows[1] = {"id": rows[1]["id"], "result": text}
   scored = score(corpus, write(tmp_path / "a.jsonl", rows))
-  assert scored.calls["original"]["all"]["invalid_json"]["value"] == 0
+  assert scored.further["calls"]["original"]["all"]["invalid_json"]["value"] == 0
 
 
 KEYS = ["message", "choices", "content", "output", "result", "error", "type", "role", "tool_calls"]

@@ -17,7 +17,7 @@ def answers(tmp_path_factory):
   folder = tmp_path_factory.mktemp("answers")
   requests, out = folder / "requests.jsonl", folder / "answers.jsonl"
   args = ("--variant", *VARIANTS, "--delivery", "distractors:5", "--limit", "60", "--targets")
-  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", "--out", requests, *args)
+  assert not sgdx("tools", "requests", "--corpus", "sample", "--out", requests, *args)
   with out.open("w") as file:
     for row in map(json.loads, requests.read_text().splitlines()):
       calls = [] if row["metadata"]["variant"] == BAD else row["target"]
@@ -35,7 +35,7 @@ def answers(tmp_path_factory):
 
 def score(answers, *args):
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--bootstrap-samples", "0")
-  return sgdx("score", "--calls", *given, *args)
+  return sgdx("tools", "score", *given, *args)
 
 
 def cells(printed, title):
@@ -85,14 +85,14 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
   assert score(answers) == 1
   assert_four_parts(capsys.readouterr().err, "are missing", "--allow-missing")
   assert score(answers, "--prompt-style", "format=d3st") == 2
-  assert_four_parts(capsys.readouterr().err, "--calls with --prompt-style")
+  assert_four_parts(capsys.readouterr().err, "sgdx tools score with --prompt-style")
   cut = tmp_path / "cut.jsonl"
   cut.write_text(answers.read_text()[:-30])
   assert score(cut, "--allow-missing") == 1
   assert_four_parts(capsys.readouterr().err, "cut.jsonl, line", "cut short")
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--allow-missing")
-  assert sgdx("score", *given) == 1  # without --calls
-  assert_four_parts(capsys.readouterr().err, "line 1", "an API response or a tool call", "--calls")
+  assert sgdx("score", *given) == 1  # without tools
+  assert_four_parts(capsys.readouterr().err, "line 1", "an API response or a tool call", "sgdx tools score")
 
 
 def test_answers_to_prompts_may_have_further_keys(tmp_path):

@@ -34,10 +34,11 @@ def runs(tmp_path_factory):
   for name, end in (("calls", ""), ("many", "@distractors:2")):
     shown = [{**row, "id": row["id"] + end} for row in rows]
     file = tiny.write_rows(folder / f"{name}.jsonl", shown)
-    predictions[name] = [f"all={file}", "--calls"]
+    predictions[name] = [f"all={file}"]
   for name, given in predictions.items():
     kept = ("--json", folder / f"{name}.json", "--per-frame", folder / f"{name}.frames.jsonl")
-    assert not sgdx("score", "--corpus", corpus, "--predictions", *given, *kept)
+    command = ("score",) if name == "tracker" else ("tools", "score")
+    assert not sgdx(*command, "--corpus", corpus, "--predictions", *given, *kept)
   return folder
 
 

@@ -10,7 +10,7 @@ from sgdx_t5x.tools import ToolStyle
 
 
 def requests(out, *args):
-  return sgdx("prompts", "--as", "tools", "--corpus", "sample", "--out", out, *args)
+  return sgdx("tools", "requests", "--corpus", "sample", "--out", out, *args)
 
 
 def read(path):
@@ -38,7 +38,7 @@ def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, cap
 def test_the_help_lists_every_delivery(capsys):
   with pytest.raises(UsageError) as e:
     ToolStyle("none of them")
-  assert sgdx("prompts", "--help") == 0
+  assert sgdx("tools", "requests", "--help") == 0
   shown = capsys.readouterr().out
   assert [x for x in e.value.available.partition(";")[0].split(", ") if x not in shown] == []
 
@@ -46,7 +46,7 @@ def test_the_help_lists_every_delivery(capsys):
 def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
   assert requests(tmp_path / "r.jsonl", "--variant", "v1", "--limit", "30") == 0
   command = next_command(capsys.readouterr().err)
-  assert command[:5] == ["sgdx", "score", "--calls", "--corpus", "sample"]
+  assert command[:5] == ["sgdx", "tools", "score", "--corpus", "sample"]
   assert command[-1] == "--allow-missing"
   out, style = tmp_path / "d3st.jsonl", ("--prompt-style", "format=d3st")
   args = ("--corpus", "sample", "--variant", "v1", "--limit", "30", "--out", out)
@@ -57,24 +57,20 @@ def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
 @pytest.mark.parametrize(
   ("args", "words"),
   [
-    (("--delivery", "all"), "--delivery without --as tools"),
-    (("--shots", "2"), "--shots without --as tools"),
-    (("--as", "tools", "--shots", "2", "--split", "train"), "--shots 2 for split train"),
-    (("--price", "1", "2"), "--price without --as tools"),
-    (("--as", "tools", "--prompt-style", "format=d3st"), "--as tools with --prompt-style"),
-    (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets with --openai-batch"),
-    (("--as", "tools", "--delivery", "some"), "delivery 'some'"),
-    (("--as", "tools", "--dry-run", "--price", "-1", "2"), "--price -1.0"),
-    (("--as", "tools", "--dry-run", "--price", "1", "inf"), "--price 1.0 inf"),
+    (("--shots", "2", "--split", "train"), "--shots 2 for split train"),
+    (("--targets", "--openai-batch", "m"), "--targets with --openai-batch"),
+    (("--delivery", "some"), "delivery 'some'"),
+    (("--dry-run", "--price", "-1", "2"), "--price -1.0"),
+    (("--dry-run", "--price", "1", "inf"), "--price 1.0 inf"),
   ],
 )
 def test_options_that_do_not_fit(args, words, tmp_path, capsys):
   out = tmp_path / "r.jsonl"
-  assert sgdx("prompts", "--corpus", "sample", "--variant", "v1", "--out", out, *args) == 2
+  assert requests(out, "--variant", "v1", *args) == 2
   assert_four_parts(capsys.readouterr().err, words)
   assert not list(tmp_path.iterdir())
 
 
 def test_a_file_to_write_is_needed_unless_nothing_is_written(capsys):
-  assert sgdx("prompts", "--corpus", "sample", "--variant", "v1") == 2
+  assert sgdx("tools", "requests", "--corpus", "sample", "--variant", "v1") == 2
   assert_four_parts(capsys.readouterr().err, "no --out")

@@ -24,7 +24,7 @@ def requests(tmp_path_factory):
   """Requests of a few dialogues in six variants."""
   out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
   args = ("--variant", *VARIANTS, "--limit", "24", "--targets", "--out", out)
-  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args)
+  assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return out
 
 
@@ -35,7 +35,7 @@ def gold(requests):
 
 def command(requests, server, out, *args):
   given = ("--endpoint", server.url, "--model", "small-1", "--out", out, "--backoff", "0.01")
-  return ("run", requests, *given, *args)
+  return ("tools", "run", requests, *given, *args)
 
 
 def environment(**names):
@@ -51,7 +51,7 @@ def test_the_commands_of_the_readme(gold, tmp_path):
   """The assistant knows the gold, so each JGA is 100; the table is that of `sgdx tools score`."""
   text = (ROOT / "README.md").read_text().partition("# Language models with tools")[2]
   commands = text.partition("\n\n")[0].splitlines()[1:]
-  assert [x.split()[1] for x in commands] == ["prompts", "run", "score"]
+  assert [x.split()[1:3] for x in commands] == [["tools", x] for x in ("requests", "run", "score")]
   with AssistantServer(gold, latency=0.05) as server:
     for old, new in (
       ("sgdx ", f"{shlex.join(SGDX)} "),
@@ -104,8 +104,8 @@ def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
     assert KEY not in path.read_text()
   assert KEY not in found.stdout + found.stderr
   assert not sgdx(
+    "tools",
     "score",
-    "--calls",
     "--corpus",
     "sample",
     "--predictions",

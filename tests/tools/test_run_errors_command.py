@@ -29,7 +29,7 @@ writes_less_than_it_reads = pytest.mark.skipif(
 def requests(tmp_path_factory):
   out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
   args = ("--variant", "v1", "v2", "--limit", "24", "--targets", "--out", out)
-  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args)
+  assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return out
 
 
@@ -47,7 +47,7 @@ def ask(requests, tmp_path, monkeypatch):
 
   def ask(url, *args, file=requests, model="small-1"):
     given = ("--endpoint", url, "--out", out, "--backoff", "0.01", "--concurrency", "4")
-    return sgdx("run", file, *given, *(("--model", model) if model else ()), *args)
+    return sgdx("tools", "run", file, *given, *(("--model", model) if model else ()), *args)
 
   ask.out = out
   return ask
@@ -74,7 +74,7 @@ def test_answers_that_could_not_be_scored_are_not_asked_for(
   with AssistantServer(know_gold([])) as server:
     given = ("--endpoint", server.url, "--model", "m", "--out", tmp_path / out)
     scored = ("--corpus", corpus) if corpus else ()
-    assert sgdx("run", requests, *given, *scored) in (1, 2)
+    assert sgdx("tools", "run", requests, *given, *scored) in (1, 2)
     assert not server.asked
   assert_four_parts(capsys.readouterr().err, *words)
   assert not (tmp_path / out).exists()
@@ -291,7 +291,7 @@ def test_a_full_disk(rows, requests, tmp_path):
   """The shell limits the size of files to 8 KB."""
   out = tmp_path / "a.jsonl"
   with AssistantServer(know_gold(rows)) as server:
-    words = [sys.executable, "-m", "sgdx_t5x.cli", "run", requests, "--endpoint", server.url]
+    words = [sys.executable, "-m", "sgdx_t5x.cli", "tools", "run", requests, "--endpoint", server.url]
     words += ["--model", "small-1", "--out", out]
     command = " ".join(map(str, words))
     shell = {"capture_output": True, "text": True, "env": {**os.environ, "no_proxy": "*"}}

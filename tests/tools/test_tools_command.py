@@ -15,7 +15,7 @@ def test_files_of_every_variant_and_split(tmp_path, capsys):
   for out in ("a", "b"):
     variants = ("original", "v3", f"mine={corpus / 'sgd_x/data/v1'}")
     assert not sgdx(
-      *("tools", "--corpus", corpus, "--variant", *variants, "--split", "all"),
+      *("tools", "export", "--corpus", corpus, "--variant", *variants, "--split", "all"),
       *("--format", "mcp", "--out", tmp_path / out),
     )
   found = files_of(tmp_path / "a")
@@ -37,7 +37,7 @@ def test_files_of_every_variant_and_split(tmp_path, capsys):
 
 def test_bfcl_is_a_function_per_line(tmp_path):
   assert not sgdx(
-    *("tools", "--corpus", "sample", "--variant", "v1", "--format", "bfcl", "--out", tmp_path / "o")
+    *("tools", "export", "--corpus", "sample", "--variant", "v1", "--format", "bfcl", "--out", tmp_path / "o")
   )
   lines = (tmp_path / "o/v1/test/tools.jsonl").read_text().splitlines()
   names = json.loads((tmp_path / "o/v1/test/names.json").read_text())
@@ -52,13 +52,13 @@ def test_an_error_leaves_nothing(tmp_path, capsys):
     service["service_name"] = name
   schema.write_text(json.dumps(data))
   out = tmp_path / "out"
-  assert sgdx("tools", "--corpus", corpus, "--variant", "original", "--out", out) == 1
+  assert sgdx("tools", "export", "--corpus", corpus, "--variant", "original", "--out", out) == 1
   assert_four_parts(capsys.readouterr().err, "both names become 'A_b__Do'", "rename one of the two")
   assert not out.exists()
   out.mkdir()
   (out / "mine.txt").write_text("mine")
-  assert sgdx("tools", "--corpus", "sample", "--variant", "v1", "--out", out) == 1
+  assert sgdx("tools", "export", "--corpus", "sample", "--variant", "v1", "--out", out) == 1
   assert_four_parts(capsys.readouterr().err, "already exists and is not empty")
   assert [p.name for p in out.iterdir()] == ["mine.txt"]
   args = ("--variant", "v1", "--split", "all", "dev", "--out", tmp_path / "x")
-  assert sgdx("tools", "--corpus", "sample", *args) == 2
+  assert sgdx("tools", "export", "--corpus", "sample", *args) == 2

@@ -28,7 +28,7 @@ VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 def requests(tmp_path_factory):
   file = tmp_path_factory.mktemp("requests") / "requests.jsonl"
   args = ("--variant", *VARIANTS, "--limit", "12", "--targets", "--out", file)
-  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args)
+  assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return file
 
 
@@ -88,7 +88,7 @@ def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, 
   assert found["invalid_json"] == pytest.approx(1 / len(rows))
   assert found["missed"] == pytest.approx(1 / len(VARIANTS))
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--bootstrap-samples", "0")
-  assert sgdx("score", "--calls", "--allow-missing", *given, "--json", out) == 0
+  assert sgdx("tools", "score", "--allow-missing", *given, "--json", out) == 0
   scores = json.loads(out.read_text())["sgdx"]
   for name in ("jga_orig_all", "jga_v3_all", "ss_jga_all", "retained_all", "jga_v1_5_seen"):
     metric, _, group = name.rpartition("_")
@@ -121,7 +121,7 @@ def test_variants_need_not_show_the_right_tools_of_the_same_frames(tmp_path):
   """The ids of requests say which do not."""
   file, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
   args = ("--variant", "original", "v5", "--limit", "12", "--delivery", "retrieved:2")
-  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args, "--out", file)
+  assert not sgdx("tools", "requests", "--corpus", "sample", *args, "--out", file)
   numbers = inspect_task.state_scores("sample", "test", str(answers))
   rows = list(map(json.loads, file.read_text().splitlines()))
   pairs = zip(rows[::2], rows[1::2], strict=True)
