@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import tomllib
 
 import pytest
 from places import ROOT
@@ -80,8 +81,8 @@ def test_the_version_is_that_of_the_package_and_of_the_citation():
 
   assert sgdx_t5x.__version__ == package_version()
   assert "__version__" in dir(sgdx_t5x)
-  setup, citation = ((ROOT / name).read_text("utf-8") for name in ("setup.py", "CITATION.cff"))
-  version = setup.split('version="')[1].split('"')[0]
+  project, citation = ((ROOT / name).read_text("utf-8") for name in ("pyproject.toml", "CITATION.cff"))
+  version = tomllib.loads(project)["project"]["version"]
   assert f"\nversion: {version}\n" in citation
 
 

@@ -13,7 +13,7 @@ WHOLE = {"tests", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"
 
 def named_folders():
   text = (ROOT / "CONTRIBUTING.md").read_text()
-  tree = re.search(r"## Where things are.*?```\n(.*?)```", text, re.DOTALL)[1]
+  tree = re.search(r"compares this tree.*?```\n(.*?)```", text, re.DOTALL)[1]
   folders, path = set(), []
   for line in tree.splitlines():
     indent, name = re.match(r"( *)(\S+)/ ", line).groups()

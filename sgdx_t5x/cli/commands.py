@@ -26,6 +26,7 @@ examples:
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx stats --corpus sgd.zip
   sgdx compose --corpus sgd.zip --init texts.jsonl
   sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base

@@ -79,6 +79,7 @@ class OtherTexts:
   corpus=(Corpus, *PATH),
   force=bool,
   on_progress=Callable,
+  others=OtherTexts,
   schemas=Mapping,
 )
 def make(
@@ -95,7 +96,7 @@ def make(
   Args:
     title: title of the page.
     scored: the runs, at least one.
-    corpus: the corpus they were scored with or an argument of `corpora.open_corpus`, for dialogues
+    corpus: the corpus they were scored with or an argument of `open_corpus`, for dialogues
       and slot descriptions, if available.
     force: show runs side by side even if they were scored on different data or by different rules.
     on_progress: called with (task, done, total, unit).

@@ -8,8 +8,8 @@ from sgdx_t5x.tools import definitions_command, requests_command, run_command, s
 _EPILOG = """\
 examples:
   sgdx tools export --corpus sgd.zip --variant original v3 --out tools
-  sgdx tools requests --corpus sgd.zip --variant original v3 --out requests.jsonl
-  sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+  sgdx tools requests --corpus sgd.zip --variant original v3 --out r.jsonl
+  sgdx tools run r.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
     --out answers.jsonl
   sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl
 

@@ -9,4 +9,4 @@ SUMMARIES = {
 }
 SCORE_TABLES = {"calls": "sgdx_t5x.tools.call_shares"}
 REPORT_SECTIONS = {"calls": "sgdx_t5x.tools.report_section"}
-FORMATS = {"tools": "sgdx_t5x.tools:ToolCalls"}
+FORMATS = {"tools": "sgdx_t5x.tools.format:ToolCalls"}

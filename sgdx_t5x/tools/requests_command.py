@@ -68,7 +68,7 @@ def add_parser(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes or counts the requests. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.prompts.protocol import service_pairs
-  from sgdx_t5x.tools import ToolCalls
+  from sgdx_t5x.tools.format import ToolCalls
 
   form = _parse(args)
   corpus, reworded = prompts.open_all(args)

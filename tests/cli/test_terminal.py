@@ -1,7 +1,6 @@
 """Names that command a terminal: shown as escapes, exact in files and pipes."""
 
 import io
-import json
 import os
 import pty
 import sys
@@ -9,6 +8,7 @@ import sys
 import pytest
 import tiny_corpus
 from commands import sgdx
+from hostile import HOSTILE, write_hostile_corpus
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.progress import progress
@@ -16,23 +16,13 @@ from sgdx_t5x.cli.terminal import escaped_streams
 from sgdx_t5x.errors import escaped
 from sgdx_t5x.tables import Table
 
-# A window's title (OSC), a colour (CSI, with ESC and with C1), back to the start of the line, a
-# right-to-left override, and a line of its own.
-HOSTILE = "B\x1b]0;owned\x07\x1b[31m\x9b31m\rx\u202ey\u2066z\nsgdx: fine_1"
 SHOWN = r"B\x1b]0;owned\x07\x1b[31m\x9b31m\rx\u202ey\u2066z"
 RAW = "\x1b\x07\x9b\r\u202e\u2066"
 
 
 @pytest.fixture
 def corpus(tmp_path):
-  """A corpus with a service and a slot of hostile names."""
-  folder = tiny_corpus.write_corpus(tmp_path / "tiny")
-  for file in folder.rglob("*.json"):
-    text = file.read_text()
-    for name in ("Banks_1", "kind"):
-      text = text.replace(f'"{name}"', json.dumps(HOSTILE + name[:1]))
-    file.write_text(text)
-  return folder
+  return write_hostile_corpus(tmp_path / "tiny")
 
 
 class Terminal(io.StringIO):
@@ -71,11 +61,10 @@ def test_names_in_the_errors_of_commands(corpus, tmp_path, capsys):
 
 def test_what_programs_read_is_exact(corpus, tmp_path, capsys):
   command = ("prompts", "--corpus", corpus, "--variant", "original")
-  for extra in ((), ("--as", "tools")):
-    assert sgdx(*command, *extra, "--out", "-") == 0
-    out = capsys.readouterr().out
-    assert sgdx(*command, *extra, "--out", tmp_path / "prompts.jsonl") == 0
-    assert out == (tmp_path / "prompts.jsonl").read_text()
+  assert sgdx(*command, "--out", "-") == 0
+  out = capsys.readouterr().out
+  assert sgdx(*command, "--out", tmp_path / "prompts.jsonl") == 0
+  assert out == (tmp_path / "prompts.jsonl").read_text()
   output.show("csv", TABLES, {})
   assert HOSTILE in capsys.readouterr().out
 

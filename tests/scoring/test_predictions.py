@@ -10,6 +10,7 @@ import tiny_corpus as tiny
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sgdx_t5x.corpus import variants
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
@@ -408,8 +409,9 @@ def test_a_folder_of_two_files_with_the_same_examples(tmp_path, selection):
   refused(tmp_path, "v1", selection, "occurs twice", "a single task and step instead of the folder")
 
 
-def test_two_predictions_of_a_variant_are_refused(corpus, tmp_path):
+def test_two_predictions_of_a_variant_are_refused(corpus, tmp_path, monkeypatch):
   """Regression: without their perturbations the names were equal, and the first was not read."""
+  monkeypatch.setattr(variants, "PERTURBATIONS", ("ned",))
   folder = tiny.write_dialogues(tmp_path / "v1", tiny.GOLD, "v1")
   with pytest.raises(SgdxError, match="two predictions of variant v1") as error:
     score_predictions(corpus, "test", {"v1": folder, "ned+v1": tmp_path / "other"})

@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 
 import pytest
+from places import SUPPORT
 
 from sgdx_t5x.corpus import sample
 from sgdx_t5x.corpus.corpus import Corpus
@@ -18,6 +19,7 @@ FEW_IN_TRAIN = 400
 # Code that runs `sgdx` in a child process on a sample of fewer dialogues.
 SGDX_WITH_FEW = f"""
 import sys
+sys.path.append({str(SUPPORT)!r})
 from sample_folder import shorten_train
 from sgdx_t5x.cli import main
 shorten_train({FEW_IN_TRAIN})

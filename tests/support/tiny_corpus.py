@@ -7,6 +7,8 @@ six user frames. v3 renames Banks_1's `kind` to a name that another slot has in 
 import json
 import pathlib
 
+from sgdx_t5x.corpus import variants
+
 VARIANTS = ("v1", "v2", "v3", "v4", "v5")
 # service -> (slot, categorical, possible values); `balance` is only a result, not tracked.
 SLOTS = {
@@ -149,3 +151,24 @@ def write_rows(path: pathlib.Path, rows: list[dict]) -> pathlib.Path:
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_text("".join(json.dumps(row) + "\n" for row in rows))
   return path
+
+
+def mark_perturbed(root: pathlib.Path, monkeypatch, kind: str, split: str = "test", **more):
+  """Gives a split the manifest of a perturbed corpus, of a kind that need not be any annex's.
+
+  Args:
+    root: folder of the corpus.
+    monkeypatch: pytest's fixture.
+    kind: of the perturbation.
+    split: the split.
+    more: further keys of the manifest.
+
+  Returns:
+    The corpus' folder.
+  """
+  monkeypatch.setattr(variants, "PERTURBATIONS", (*variants.PERTURBATIONS, kind))
+  files = sorted((root / split).glob("dialogues_*.json"))
+  number = sum(len(json.loads(file.read_text())) for file in files)
+  manifest = {"kind": kind, "of": {"corpus": root.name}, "counts": {"dialogues": number}}
+  write_json(root / split / "perturbation.json", {**manifest, "complete": True, **more})
+  return root

@@ -14,7 +14,8 @@ from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.metrics.goals import JOINT_GOAL, goal_scores
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
-from sgdx_t5x.tools import ToolCalls, ToolStyle
+from sgdx_t5x.tools.delivery import ToolStyle
+from sgdx_t5x.tools.format import ToolCalls
 from sgdx_t5x.tools.calls import calls_text, read_calls, state_calls
 
 EATS = Service(
@@ -201,5 +202,5 @@ def test_text_prompts_show_the_tools_of_the_frame_only():
   assert text.endswith("[user] Hi. [assistant] Yes? [user] Eat. [calls]")
   assert text.count('"parameters"') == 2
   for style in (ToolStyle("all"), ToolStyle(shots=2), ToolStyle(seed=1)):
-    with pytest.raises(UsageError, match="--as tools"):
+    with pytest.raises(UsageError, match="sgdx tools requests"):
       ToolCalls(style).prompts(example, PAIR, history)

@@ -11,7 +11,7 @@ from places import ROOT
 
 from sgdx_t5x.tools.conformance import cases, judge
 
-FOLDER = ROOT / "sgdx_t5x/scoring/conformance"
+FOLDER = ROOT / "sgdx_t5x/tools/conformance"
 CASES = {case["id"]: case for case in cases()}
 
 

@@ -12,7 +12,7 @@ from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.tools import ToolStyle
+from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.calls import calls_text, state_calls
 from sgdx_t5x.tools.delivery import words
 from sgdx_t5x.tools.endpoints.request_file import RequestFile

@@ -4,9 +4,10 @@ import json
 
 import pytest
 from commands import assert_four_parts, next_command, sgdx
+from hostile import write_hostile_corpus
 
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.tools import ToolStyle
+from sgdx_t5x.tools.delivery import ToolStyle
 
 
 def requests(out, *args):
@@ -74,3 +75,13 @@ def test_options_that_do_not_fit(args, words, tmp_path, capsys):
 def test_a_file_to_write_is_needed_unless_nothing_is_written(capsys):
   assert sgdx("tools", "requests", "--corpus", "sample", "--variant", "v1") == 2
   assert_four_parts(capsys.readouterr().err, "no --out")
+
+
+def test_what_programs_read_is_exact(tmp_path, capsys):
+  """Names that command a terminal are escaped in what a person reads only."""
+  corpus = write_hostile_corpus(tmp_path / "tiny")
+  command = ("tools", "requests", "--corpus", corpus, "--variant", "original", "--out")
+  assert sgdx(*command, "-") == 0
+  out = capsys.readouterr().out
+  assert sgdx(*command, tmp_path / "requests.jsonl") == 0
+  assert out == (tmp_path / "requests.jsonl").read_text()

@@ -11,10 +11,11 @@ import sys
 import threading
 
 import pytest
+import tiny_corpus
 from aiohttp import web
 from assistant_server import AssistantServer, completion, error, know_gold
 from commands import assert_four_parts, sgdx
-from perturbed import write_sample
+from locked import locked
 
 from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed
 
@@ -63,10 +64,11 @@ def ask(requests, tmp_path, monkeypatch):
   ],
 )
 def test_answers_that_could_not_be_scored_are_not_asked_for(
-  requests, tmp_path, capsys, out, corpus, words
+  requests, tmp_path, capsys, monkeypatch, out, corpus, words
 ):
   if corpus == "ned":
-    corpus = write_sample(tmp_path / "ned", "ned")
+    corpus = tiny_corpus.write_corpus(tmp_path / "ned")
+    tiny_corpus.mark_perturbed(corpus, monkeypatch, "ned")
   if corpus == "mine":
     text, corpus = requests.read_text().replace('"id": "v2/', '"id": "mine/'), "sample"
     requests = tmp_path / "mine.jsonl"
@@ -470,3 +472,11 @@ def test_files_that_hold_no_requests(text, words, ask, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, words)
   assert ask("http://127.0.0.1:9/v1", file=tmp_path / "none.jsonl") == 1
   assert_four_parts(capsys.readouterr().err, "no file at")
+
+
+def test_a_second_run_into_one_file_is_refused(ask, tmp_path, capsys):
+  with locked(ask.out) as pid:
+    before = sorted(tmp_path.iterdir())
+    assert ask("http://127.0.0.1:9") == 1
+    assert_four_parts(capsys.readouterr().err, f"is being written by process {pid} on ")
+    assert sorted(tmp_path.iterdir()) == before

@@ -5,6 +5,8 @@ import json
 import tiny_corpus as tiny
 from commands import assert_four_parts, sgdx
 
+from sgdx_t5x.corpus import variants
+
 
 def files_of(folder):
   return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.json*")}
@@ -62,3 +64,22 @@ def test_an_error_leaves_nothing(tmp_path, capsys):
   assert [p.name for p in out.iterdir()] == ["mine.txt"]
   args = ("--variant", "v1", "--split", "all", "dev", "--out", tmp_path / "x")
   assert sgdx("tools", "export", "--corpus", "sample", *args) == 2
+
+
+def test_a_variant_named_like_a_path_is_refused(tmp_path, capsys):
+  """Regression: files were written outside --out."""
+  corpus = tiny.write_corpus(tmp_path / "tiny")
+  given = ("--corpus", corpus, "--out", tmp_path / "out/deep", "--variant", f"../escaped={corpus}")
+  assert sgdx("tools", "export", *given) == 2
+  assert "--variant ../escaped=" in capsys.readouterr().err
+  assert not (tmp_path / "out").exists()
+
+
+def test_variants_of_dialogues_that_are_not_perturbed_so(tmp_path, capsys, monkeypatch):
+  """Regression: the name was taken for the variant alone."""
+  monkeypatch.setattr(variants, "PERTURBATIONS", ("ned",))
+  out = tmp_path / "out"
+  given = ("--corpus", "sample", "--variant", "ned+v1", "--out", out)
+  assert sgdx("tools", "export", *given) == 1
+  assert_four_parts(capsys.readouterr().err, "whose test is not perturbed so")
+  assert not out.exists()

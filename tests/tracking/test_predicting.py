@@ -15,6 +15,7 @@ from commands import assert_four_parts, sgdx
 from places import SUPPORT
 from rule_tracker import RuleTracker
 from sample_folder import write_sample
+from tiny_corpus import mark_perturbed
 
 from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.corpus.dialogue import frame_id, write_dialogues
@@ -86,10 +87,9 @@ class _OnlyScored(RuleTracker):
 
 
 @pytest.mark.parametrize("kind", [RuleTracker, _OnlyScored])
-def test_of_counterfactuals_only_the_last_turn_counts(corpus, kind, tmp_path):
-  command = ("perturb", "--corpus", corpus.origin, "--split", "dev", "--kind", "coco")
-  assert sgdx(*command, "--slots", "neutral", "--out", tmp_path / "coco") == 0
-  coco, seen = open_corpus(tmp_path / "coco"), []
+def test_of_counterfactuals_only_the_last_turn_counts(corpus, kind, tmp_path, monkeypatch):
+  folder = shutil.copytree(corpus.origin, tmp_path / "coco")
+  coco, seen = open_corpus(mark_perturbed(folder, monkeypatch, "coco", "dev", scored="last")), []
   [one] = track(coco, tmp_path / "out", kind(), "original", on_progress=lambda *x: seen.append(x))
   assert one.frames == sum(1 for x in coco.dialogues("dev") for _ in x.user_frames())
   assert seen == sorted(seen)

@@ -2,7 +2,7 @@
 
 COMMANDS = {"checkdst": "sgdx_t5x.papers.checkdst.commands"}
 SUMMARIES = {
-  "checkdst perturb": "perturb what users say: names, paraphrases, disfluency, values",
+  "checkdst perturb": "perturb what users say: names, words, values",
   "checkdst verify": "compare a perturbed corpus with its original",
   "checkdst check": "check a tracker on perturbed dialogues",
   "checkdst diff": "compare two checks: differences, intervals",

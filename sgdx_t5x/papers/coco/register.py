@@ -2,7 +2,7 @@
 
 COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
 SUMMARIES = {
-  "coco perturb": "give users other goals in one turn: counterfactual dialogues",
+  "coco perturb": "counterfactual dialogues: another goal in a turn",
 }
 PERTURBATIONS = {
   "coco": "users have another goal in the last turn",

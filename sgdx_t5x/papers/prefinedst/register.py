@@ -1,1 +1,10 @@
-"""What the annex adds to the core, see `sgdx_t5x/annexes.py`."""
+"""What the annex of PrefineDST adds to the core, see `sgdx_t5x/annexes.py`."""
+
+RECORDS = {
+  "sim": (
+    "sgdx simulate --schema schema.json --split train --out FOLDER",
+    "papers/prefinedst",
+    "prefine",
+    "",
+  )
+}
