@@ -81,7 +81,9 @@ def test_the_version_is_that_of_the_package_and_of_the_citation():
 
   assert sgdx_t5x.__version__ == package_version()
   assert "__version__" in dir(sgdx_t5x)
-  project, citation = ((ROOT / name).read_text("utf-8") for name in ("pyproject.toml", "CITATION.cff"))
+  project, citation = (
+    (ROOT / name).read_text("utf-8") for name in ("pyproject.toml", "CITATION.cff")
+  )
   version = tomllib.loads(project)["project"]["version"]
   assert f"\nversion: {version}\n" in citation
 

@@ -7,8 +7,9 @@ from places import ROOT
 
 # Private folders, and those that are not tracked.
 IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
-# Not searched further: their folders mirror the library (tests), or they hold only files.
-WHOLE = {"tests", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
+# Not searched further: their folders mirror the library (tests, experiments of annexes), or they
+# hold only files.
+WHOLE = {"tests", "gin/papers", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
 
 
 def named_folders():

@@ -21,6 +21,7 @@ _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data verify --corpus sgd.zip
+  sgdx data stats --corpus sgd.zip
   sgdx ls tasks
   sgdx score --corpus sample --predictions all=eval/inference_eval
   sgdx diff scores_a.json scores_b.json

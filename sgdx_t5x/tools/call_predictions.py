@@ -29,9 +29,9 @@ from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
+from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.format import ToolCalls
-from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.requests import parse_request_id
 
 _EXPECTED = "one answer per line to a request of `sgdx tools requests`"

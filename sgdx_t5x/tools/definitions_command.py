@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 _FORMATS = ("openai", "mcp", "bfcl", "anthropic")
 _EPILOG = """\
 examples:
-  sgdx tools export --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --out tools
-  sgdx tools export --corpus sgd.zip --variant v3 --split all --format mcp --out mcp
-  sgdx tools export --corpus sample --variant original mine=my_schemas --out tools
+  sgdx tools export --corpus sgd.zip --variant original v1 v2 v3 --out tools
+  sgdx tools export --corpus sgd.zip --variant v3 --split all --format mcp \\
+    --out mcp
+  sgdx tools export --corpus sample --variant original mine=DIR --out tools
 
 One tool per intent; its arguments are the slots that the intent requires or
 accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and

@@ -37,8 +37,8 @@ examples:
   From an endpoint to the table of six variants:
     sgdx tools requests --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
       --out requests.jsonl
-    sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
-      --out answers.jsonl --corpus sgd.zip
+    sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 \\
+      --model NAME --out answers.jsonl --corpus sgd.zip
 
   100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
     sgdx tools run requests.jsonl --endpoint https://HOST/v1 --model NAME \\

@@ -19,10 +19,10 @@ from sgdx_t5x.scoring import score_predictions, score_report
 from sgdx_t5x.scoring.compare import compare
 from sgdx_t5x.scoring.score_files import read_frames, save
 from sgdx_t5x.signature import Signature, differences
-from sgdx_t5x.tools.format import ToolCalls
 from sgdx_t5x.tools.call_predictions import call_rows, calls_format
 from sgdx_t5x.tools.calls import calls_text, state_calls
 from sgdx_t5x.tools.delivery import ToolStyle
+from sgdx_t5x.tools.format import ToolCalls
 
 VARIANTS = ("original", "v3")
 
@@ -248,7 +248,9 @@ def test_a_call_of_the_dialogues_other_service_says_nothing_of_this_one(corpus, 
   calls = calls_of(corpus, tiny.GOLD, ["original"])
   banks, homes = (k for k in calls if "1_00001" in k)
   calls[banks] = calls[homes]
-  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).further["calls"]["original"]["all"]
+  found = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).further["calls"]["original"][
+    "all"
+  ]
   assert found["missed"] == {"value": 1 / 6, "of": 6}
   assert found["wrong_tool"] == {"value": 0.0, "of": 6}
 

@@ -14,9 +14,9 @@ from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.metrics.goals import JOINT_GOAL, goal_scores
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
+from sgdx_t5x.tools.calls import calls_text, read_calls, state_calls
 from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.format import ToolCalls
-from sgdx_t5x.tools.calls import calls_text, read_calls, state_calls
 
 EATS = Service(
   "Eats",

@@ -92,7 +92,9 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "cut.jsonl, line", "cut short")
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--allow-missing")
   assert sgdx("score", *given) == 1  # without tools
-  assert_four_parts(capsys.readouterr().err, "line 1", "an API response or a tool call", "sgdx tools score")
+  assert_four_parts(
+    capsys.readouterr().err, "line 1", "an API response or a tool call", "sgdx tools score"
+  )
 
 
 def test_answers_to_prompts_may_have_further_keys(tmp_path):

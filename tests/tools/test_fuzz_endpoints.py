@@ -7,8 +7,8 @@ from assistant_server import completion
 from fuzzing import Document, run
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.call_predictions import call_rows
+from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.endpoint import Failed, _completion, _message
 from sgdx_t5x.tools.endpoints.request_file import RequestFile, choose

@@ -7,14 +7,14 @@ import json
 
 import pytest
 import tiny_corpus as tiny
+from places import DOCS
 
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.calls import calls_text, state_calls
-from sgdx_t5x.tools.delivery import words
+from sgdx_t5x.tools.delivery import ToolStyle, words
 from sgdx_t5x.tools.endpoints.request_file import RequestFile
 from sgdx_t5x.tools.examples import examples_text
 from sgdx_t5x.tools.requests import RequestForm, Requests, parse_request_id, request_id
@@ -206,3 +206,10 @@ def test_ids_say_which_tools_are_shown():
 def test_an_unknown_delivery_is_refused(delivery):
   with pytest.raises(UsageError, match="gold, all, retrieved:K, distractors:N"):
     ToolStyle(delivery)
+
+
+def test_the_format_and_its_fields_are_documented():
+  """Errors of `--prompt-style` refer to this page."""
+  page = (DOCS / "tools/README.md").read_text("utf-8")
+  for name in ("tools", *(field.name for field in dataclasses.fields(ToolStyle))):
+    assert any(form in page for form in (f"`{name}", f"`--{name}", f"format={name}`")), name

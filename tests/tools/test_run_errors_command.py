@@ -293,7 +293,16 @@ def test_a_full_disk(rows, requests, tmp_path):
   """The shell limits the size of files to 8 KB."""
   out = tmp_path / "a.jsonl"
   with AssistantServer(know_gold(rows)) as server:
-    words = [sys.executable, "-m", "sgdx_t5x.cli", "tools", "run", requests, "--endpoint", server.url]
+    words = [
+      sys.executable,
+      "-m",
+      "sgdx_t5x.cli",
+      "tools",
+      "run",
+      requests,
+      "--endpoint",
+      server.url,
+    ]
     words += ["--model", "small-1", "--out", out]
     command = " ".join(map(str, words))
     shell = {"capture_output": True, "text": True, "env": {**os.environ, "no_proxy": "*"}}

@@ -39,7 +39,18 @@ def test_files_of_every_variant_and_split(tmp_path, capsys):
 
 def test_bfcl_is_a_function_per_line(tmp_path):
   assert not sgdx(
-    *("tools", "export", "--corpus", "sample", "--variant", "v1", "--format", "bfcl", "--out", tmp_path / "o")
+    *(
+      "tools",
+      "export",
+      "--corpus",
+      "sample",
+      "--variant",
+      "v1",
+      "--format",
+      "bfcl",
+      "--out",
+      tmp_path / "o",
+    )
   )
   lines = (tmp_path / "o/v1/test/tools.jsonl").read_text().splitlines()
   names = json.loads((tmp_path / "o/v1/test/names.json").read_text())

@@ -45,7 +45,8 @@ examples:
     sgdx checkdst diff check_a.json check_b.json
 
   CheckDST's own prediction files, with its numbers and ours:
-    sgdx checkdst check --checkdst-rows orig=orig.jsonl NED=NED.jsonl --gold gold.json
+    sgdx checkdst check --checkdst-rows orig=orig.jsonl NED=NED.jsonl \\
+      --gold gold.json
 
 The frames that a perturbation changed are compared with the same frames of the
 original dialogues. A set without perturbation.json must be named after its kind:

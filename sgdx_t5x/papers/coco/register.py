@@ -9,7 +9,7 @@ PERTURBATIONS = {
   "coco_ori": "its control: the same generator, the original goal",
 }
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
-_EVAL = ("papers/checkdst", "checkdst_eval")
+_EVAL = ("papers/coco", "coco_eval")
 RECORDS = {
   **{
     f"coco_{x}": (_MAKE.format(x), *_EVAL, f"t5dst_coco_{x}") for x in ("freq", "neutral", "rare")
