@@ -364,7 +364,7 @@ def test_every_rule_is_tested_and_written_down():
 @pytest.mark.parametrize(
   ("change", "place"),
   [
-    (lambda d: frame(d, 0)["slots"][0].pop("start"), "turn 0: missing key 'start'"),
+    (lambda d: frame(d, 0)["slots"][0].pop("start"), "has no start and exclusive_end"),
     (put_span(0, start="19"), "turn 0: wrong type"),
     (lambda d: frame(d, 1)["actions"][0].pop("slot"), "turn 1: missing key 'slot'"),
     (put(3, service_results=["Tern"]), "turn 3: wrong type"),
