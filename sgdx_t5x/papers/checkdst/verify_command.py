@@ -26,8 +26,8 @@ perturbed one with its original: see docs/papers/checkdst.md.
 """
 
 _COMPARED = (
-  "undone: dialogues that undoing the changes restores; files by bytes: restored files. not said: "
-  "entity values that no utterance has. leaks: replaced strings that their dialogue still has."
+  "not said: entity values that no utterance has. "
+  "leaks: replaced strings that their dialogue still has."
 )
 
 
@@ -91,7 +91,7 @@ def _show(update: Update, task: str, total: int | None, done: int) -> None:
 
 
 def _compared_json(found: "Comparison") -> dict[str, Any]:
-  fields = ("dialogues", "files", "equal_files", "values", "leaks")
+  fields = ("dialogues", "files", "values", "leaks")
   return {
     "kind": found.manifest.kind,
     **{name: getattr(found, name) for name in fields},
@@ -104,20 +104,11 @@ def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
     (
       split,
       number(found.dialogues),
-      "-" if found.equal_files is None else f"{found.equal_files} of {found.files}",
       number(found.values),
       number(found.unsaid[1]),
       number(found.leaks),
     )
     for split, found in compared.items()
   )
-  is_undone = any(found.equal_files is not None for found in compared.values())
-  columns = (
-    "split",
-    "undone" if is_undone else "turns",
-    "identical files",
-    "entity values",
-    "not said",
-    "leaks",
-  )
+  columns = ("split", "dialogues", "entity values", "not said", "leaks")
   return Table("compared with the original", columns, tuple(rows))
