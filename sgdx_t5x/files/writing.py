@@ -80,7 +80,8 @@ def check_regular(path: str | pathlib.Path, option: str) -> None:
   Raises:
     SgdxError: it is such a file.
   """
-  is_stream = os.path.abspath(path).startswith(("/dev/", "/proc/"))
+  folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+  is_stream = folder == "/dev" or folder.startswith("/proc/")  # /dev/shm holds regular files
   if is_stream or (os.path.exists(path) and not os.path.isfile(path)):
     raise SgdxError(
       f"{option} {path}: not a regular file",

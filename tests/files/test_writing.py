@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import tempfile
 
 import pytest
 
@@ -16,6 +17,7 @@ from sgdx_t5x.files import (
   list_files,
   not_found,
 )
+from sgdx_t5x.files.writing import check_regular
 
 
 def is_ours(path):
@@ -145,3 +147,12 @@ def test_content_is_on_the_disk_before_it_has_its_name(name, tmp_path, monkeypat
   (_, content, before), (folder, _, after) = synced
   assert content == (tmp_path / name).read_bytes()
   assert (folder, before, after) == (tmp_path, False, True)
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="needs /dev/shm")
+def test_a_disk_in_memory_holds_regular_files():
+  """Regression: everything below /dev was refused like a device."""
+  with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    check_regular(f"{folder}/scores.json", "--json")
+  with pytest.raises(SgdxError, match="not a regular file"):
+    check_regular("/dev/stdout", "--json")
