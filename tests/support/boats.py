@@ -4,6 +4,8 @@ import json
 import pathlib
 from typing import Any
 
+from boat_schema import BOAT_SLOTS, SCHEMA
+
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.papers.simulator.backend import ServiceTable
@@ -13,54 +15,6 @@ from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
 from sgdx_t5x.papers.simulator.templates import read_words
 from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
-
-def slot(name: str, *values: str) -> dict[str, Any]:
-  return {
-    "name": name,
-    "description": f"The {name.replace('_', ' ')}",
-    "is_categorical": bool(values),
-    "possible_values": list(values),
-  }
-
-
-def intent(name, is_transactional, required, optional, results) -> dict[str, Any]:
-  return {
-    "name": name,
-    "description": name,
-    "is_transactional": is_transactional,
-    "required_slots": required,
-    "optional_slots": optional,
-    "result_slots": results,
-  }
-
-
-BOAT_SLOTS = ["boat_name", "town", "boat_type", "has_cabin", "rental_date", "guests", "price"]
-SCHEMA = [
-  {
-    "service_name": "Boats_1",
-    "description": "Find and rent boats",
-    "slots": [
-      slot("boat_name"), slot("town"), slot("boat_type", "rowing", "sailing"),
-      slot("has_cabin", "True", "False"), slot("rental_date"), slot("guests", "1", "2", "3"),
-      slot("price"),
-    ],
-    "intents": [
-      intent("FindBoat", False, ["town", "boat_type"], {"has_cabin": "dontcare"},
-             ["boat_name", "town", "boat_type", "has_cabin", "price"]),
-      intent("RentBoat", True, ["boat_name", "rental_date"], {"guests": "2"},
-             ["boat_name", "rental_date", "guests", "price"]),
-    ],
-  },
-  {
-    "service_name": "Trams_1",
-    "description": "Tickets for trams",
-    "slots": [slot("destination"), slot("departure_time"), slot("fare")],
-    "intents": [
-      intent("BuyTicket", True, ["destination", "departure_time"], {},
-             ["destination", "departure_time", "fare"]),
-    ],
-  },
-]  # fmt: skip
 BOATS = ServiceTable(
   tuple(BOAT_SLOTS),
   frozenset({"rental_date", "guests"}),

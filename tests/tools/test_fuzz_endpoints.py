@@ -4,6 +4,7 @@ import json
 
 import pytest
 from assistant_server import completion
+from fuzz_folders import current_folder_stays_empty, folder_in_memory  # noqa: F401
 from fuzzing import Document, run
 
 from sgdx_t5x.errors import SgdxError

@@ -1,9 +1,10 @@
-"""Readers of perturbed sets, checks and CheckDST rows: see test_corpora.py."""
+"""Readers of perturbed sets, checks and CheckDST rows: see tests/fuzz/test_corpora.py."""
 
 import itertools
 import json
 
 import pytest
+from fuzz_folders import current_folder_stays_empty, folder_in_memory  # noqa: F401
 from fuzzing import Document, run
 from perturbed import on_split, sample_dialogues, sample_split
 from planted import write_planted

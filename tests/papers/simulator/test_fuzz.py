@@ -1,4 +1,4 @@
-"""Readers of the simulator's files: see test_corpora.py."""
+"""Readers of the simulator's files: see tests/fuzz/test_corpora.py."""
 
 import importlib.resources
 import itertools
@@ -6,15 +6,17 @@ import json
 
 import boats
 import pytest
+from fuzz_folders import current_folder_stays_empty, folder_in_memory  # noqa: F401
 from fuzzing import Document, Table, run
 
-from sgdx_t5x.corpus.schema import parse_schema
+from sgdx_t5x.corpus.schema import load_schema, parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.papers.simulator.backend import read_table
 from sgdx_t5x.papers.simulator.generate import simulate
 from sgdx_t5x.papers.simulator.load import load_simulation
 from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
+from sgdx_t5x.papers.simulator.starting_point import starting_point
 from sgdx_t5x.papers.simulator.templates import read_words
 from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
@@ -68,6 +70,18 @@ def fuzz_simulation(folder, name, make, read_one):
       raise SgdxError("\n".join(problems), expected="none", fix="correct them")
 
   run(name.rpartition("/")[2].partition(".")[0], make, read, folder)
+
+
+def test_starting_points():
+  """A schema that is read gives files to start from; one in 40, since each takes 10 ms."""
+  number = itertools.count()
+
+  def read(data):
+    schema = load_schema(data, "schema.json")
+    if next(number) % 40 == 0:
+      "".join(starting_point(schema).values()).encode()
+
+  run("starting_points", Document(boats.SCHEMA), read)
 
 
 def test_tables(folder):
