@@ -3,12 +3,12 @@
 import dataclasses
 import functools
 import json
-import re
 import shutil
 import time
 
 import pytest
 from commands import sgdx, sgdx_process
+from event_names import not_written
 from places import ROOT
 
 from sgdx_t5x import weights
@@ -57,22 +57,6 @@ def test_unset_macros_are_all_named(start):
   assert code == 1
   for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
     assert name in err
-
-
-def not_written(folder, pattern):
-  """Names in docs/tensorboard.md that match `pattern` but are in no event file of `folder`."""
-  from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
-  text = (ROOT / "docs/tensorboard.md").read_text()
-  names = re.findall(rf"^({pattern}\S+)(?: |$)", text, re.MULTILINE)
-  assert names
-  written = {
-    f"{file.parent.relative_to(folder)}/{value.tag}"
-    for file in folder.rglob("events.*")
-    for event in EventFileLoader(str(file)).Load()
-    for value in event.summary.value
-  }
-  return {name.replace("/t5dst", "/sample_t5dst") for name in names} - written
 
 
 @pytest.fixture(scope="module")
@@ -144,45 +128,6 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
     seqio_jga = json.loads(text.splitlines()[-1])["jga"]
     official = scores["variants"][variant]["#ALL_SERVICES"]["joint_goal_accuracy"]
     assert seqio_jga == pytest.approx(official, abs=1e-9)
-
-
-@pytest.mark.long
-def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
-  model, start, small_sample, tmp_path, capsys
-):
-  """As in docs/papers/checkdst.md: t5x.eval runs on the mixture, the check on its one folder."""
-  from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.records.prepare import prepare
-
-  corpus, data = small_sample / "sample", tmp_path / "data"
-  shutil.copytree(small_sample / "data", data)
-  sets = {kind: tmp_path / kind for kind in ("ned", "pi", "sdi")}
-  for kind, place in sets.items():
-    options = ("--split", "dev", "--kind", kind, "--out", place)
-    assert sgdx("perturb", "--corpus", corpus, *options) == 0
-    prepare(open_corpus(place), data)
-  run_to_the_end(
-    start,
-    "eval",
-    "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_checkdst'",
-    f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
-    f"--gin.EVAL_OUTPUT_DIR='{tmp_path / 'eval'}'",
-    "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",
-    f"--tfds_data_dir={data}",
-  )
-  assert not not_written(tmp_path / "eval", r"inference_eval/t5dst_checkdst_ned/")
-  code = sgdx(
-    *("check", "--corpus", corpus, "--split", "dev", "--bootstrap-samples", 100, "--perturbed"),
-    *(f"{kind}={place}" for kind, place in sets.items()),
-    *("--predictions", f"all={tmp_path / 'eval'}", "--json", tmp_path / "check.json"),
-  )
-  assert code == 0, capsys.readouterr().err
-  found = json.loads((tmp_path / "check.json").read_text())["sets"]
-  assert list(found) == ["original", *sets]
-  for label, task in (("original", "sgd"), *((kind, f"checkdst_{kind}") for kind in sets)):
-    file = tmp_path / "eval/inference_eval" / f"sample_t5dst_{task}-metrics.jsonl"
-    seqio_jga = json.loads(file.read_text().splitlines()[-1])["jga"]
-    assert seqio_jga == pytest.approx(found[label]["rows"]["all"]["jga"], abs=1e-9)
 
 
 @pytest.fixture(scope="module")

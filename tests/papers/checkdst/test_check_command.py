@@ -27,8 +27,8 @@ def command(tmp_path_factory):
     f"{name}={write_planted(folder / name, 'frozen', corpus, found)}"
     for name, found in sets.items()
   ]
-  options = ["check", "--corpus", corpus.origin, "--perturbed", f"names={folder / 'ned'}"]
-  return [*options, "--bootstrap-samples", 100, "--predictions", *predictions]
+  corpora = ("--corpus", corpus.origin, "--perturbed", f"names={folder / 'ned'}")
+  return ["checkdst", "check", *corpora, "--bootstrap-samples", 100, "--predictions", *predictions]
 
 
 def test_text(command, capsys):
@@ -75,16 +75,16 @@ def test_compressed_files_are_compared_and_others_named(command, tmp_path, capsy
   assert sgdx(*command, "--json", b, "--per-frame", paths[3]) == 0
   assert b.read_bytes()[:2] == b"\x1f\x8b"
   capsys.readouterr()
-  assert sgdx("diff", a, b, "--bootstrap-samples", "100") == 0
+  assert sgdx("checkdst", "diff", a, b, "--bootstrap-samples", "100") == 0
   assert "names" in capsys.readouterr().out
-  assert sgdx("diff", frames, b) == 1
+  assert sgdx("checkdst", "diff", frames, b) == 1
   assert_four_parts(
     capsys.readouterr().err, "a.jsonl: per-frame counts of `sgdx checkdst check`", "--json"
   )
   scores = tmp_path / "scores.json"
   scores.write_text('{"format": "sgdx-score/1"}')
-  assert sgdx("diff", a, scores) == 2
-  assert_four_parts(capsys.readouterr().err, f"only {a} was written by `sgdx checkdst check`")
+  assert sgdx("checkdst", "diff", a, scores) == 1
+  assert_four_parts(capsys.readouterr().err, f"{scores}: not a report of `sgdx checkdst check`")
 
 
 def test_slots_that_hold_names(command, tmp_path, capsys):
@@ -130,7 +130,7 @@ def test_checkdst_rows(tmp_path, capsys):
   needs = {"a-0": False, "a-1": True, "b-0": False}
   gold.write_text(json.dumps({key: {"need_coref": x} for key, x in needs.items()}))
   files = ("--checkdst-rows", f"orig={orig}", f"NED={perturbed}")
-  assert sgdx("check", *files, "--gold", gold, "--json", tmp_path / "out.json") == 0
+  assert sgdx("checkdst", "check", *files, "--gold", gold, "--json", tmp_path / "out.json") == 0
   out = capsys.readouterr().out
   assert "NED: rows whose gold entities do not all occur in the text: 1 of 2" in out
   assert "orig: 1 rows have no prediction" in out
@@ -162,7 +162,7 @@ def test_checkdst_rows(tmp_path, capsys):
 def test_rows_that_are_none(text, words, tmp_path, capsys):
   path = tmp_path / "rows.jsonl"
   path.write_text(text)
-  assert sgdx("check", "--checkdst-rows", f"orig={path}") == 1
+  assert sgdx("checkdst", "check", "--checkdst-rows", f"orig={path}") == 1
   assert_four_parts(capsys.readouterr().err, words)
 
 
@@ -185,5 +185,5 @@ def test_rows_that_are_none(text, words, tmp_path, capsys):
   ],
 )
 def test_options_that_do_not_fit(options, words, capsys):
-  assert sgdx("check", *options) == 2
+  assert sgdx("checkdst", "check", *options) == 2
   assert_four_parts(capsys.readouterr().err, words)

@@ -9,23 +9,21 @@ from undo import undo_dialogue
 
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.dialogue import Dialogue
-from sgdx_t5x.corpus.variants import PERTURBATIONS
+from sgdx_t5x.papers.checkdst import register
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.frames import changed_frames, snapshot
-from sgdx_t5x.papers.checkdst.kinds import KINDS, OPTIONS, open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS, open_perturber
 from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.split import changed
-from sgdx_t5x.records.builder import PERTURBED
 
 
 def test_every_kind_is_known_where_kinds_are_told_apart():
-  """CONTRIBUTING.md names these places: else a check would count no changes, or nothing opens."""
-  assert {kind for kind, _ in WAYS} == set(KINDS)
-  assert set(OPTIONS) <= set(PERTURBATIONS) == {*sets.OF_WORDS, *sets.OF_VALUES, *sets.OF_GOALS}
+  """Else a check would count no changes, or nothing opens."""
+  assert {kind for kind, _ in WAYS} == set(KINDS) == set(register.PERTURBATIONS)
   assert set(KINDS) == {*sets.OF_WORDS, *sets.OF_VALUES} == set(sets.KINDS)
-  assert {name for name in PERTURBED if "_" not in name} == set(KINDS)
+  assert {name for name in register.RECORDS if "_" not in name} == set(KINDS)
 
 
 @pytest.fixture(scope="module", params=WAYS, ids=WAY_NAMES)

@@ -10,9 +10,9 @@ from once import made_once
 from records import records_of
 from sample_folder import write_sample
 
-from sgdx_t5x import tasks  # noqa: F401  # registers them
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst import tasks  # noqa: F401  # registers them
 from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 400, "targets": 20}
@@ -25,11 +25,11 @@ def folder(tmp_path_factory) -> pathlib.Path:
   def make(folder: pathlib.Path) -> None:
     sample = write_sample(folder / "sample", {"train": 30, "dev": 4, "test": 25})
     prepare(open_corpus(sample), folder / "data")
-    sets = {kind: ("--kind", kind) for kind in ("ned", "pi", "sdi")}
+    sets = {kind: (kind,) for kind in ("ned", "pi", "sdi")}
     train = ("--split", "train", "--seed", "1")
-    sets["ned_aug"] = ("--kind", "ned", "--entities", "names", *train)
+    sets["ned_aug"] = ("ned", "--entities", "names", *train)
     for name, options in sets.items():
-      assert sgdx("perturb", "--corpus", sample, *options, "--out", folder / name) == 0
+      assert sgdx("checkdst", "perturb", *options, "--corpus", sample, "--out", folder / name) == 0
       prepare(open_corpus(folder / name), folder / "data")
 
   return made_once(tmp_path_factory, "perturbed-records", make)
@@ -119,7 +119,7 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
 
   def check(*predictions, perturbed=("ned", "pi")):
     sets = [f"{name}={folder / name.removesuffix('2')}" for name in perturbed]
-    command = ("check", "--corpus", folder / "sample", "--bootstrap-samples", 0)
+    command = ("checkdst", "check", "--corpus", folder / "sample", "--bootstrap-samples", 0)
     files = ("--perturbed", *sets, "--predictions", *predictions)
     capsys.readouterr()
     return sgdx(*command, *files, "--json", tmp_path / "check.json")
@@ -176,7 +176,8 @@ def test_records_that_are_not_there_say_how_to_make_them(folder):
   assert "sgdx checkdst perturb vs --corpus sample" in error.value.text
   with records_of(folder / "data"), pytest.raises(SgdxError) as error:
     _examples("t5dst_sgd_ned_aug", "train")
-  assert "--split train --seed 1 --kind ned --entities names" in error.value.text
+  options = "--entities names --corpus FILE --split train --seed 1"
+  assert f"sgdx checkdst perturb ned {options}" in error.value.text
 
 
 def test_other_names_of_records(folder, tmp_path, capsys):

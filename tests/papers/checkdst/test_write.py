@@ -15,13 +15,15 @@ from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.manifest import read_manifests
 
 KINDS = ("ned", "pi", "sdi", "vs")
+PERTURB = ("checkdst", "perturb")
+VERIFY = ("checkdst", "verify")
 
 
 @pytest.fixture(scope="module")
 def perturbed(tmp_path_factory):
   def make(folder):
     for kind in KINDS:
-      assert sgdx("perturb", "--corpus", "sample", "--kind", kind, "--out", folder / kind) == 0
+      assert sgdx(*PERTURB, kind, "--corpus", "sample", "--out", folder / kind) == 0
 
   return made_once(tmp_path_factory, "perturbed-sample", make)
 
@@ -57,7 +59,7 @@ def test_it_is_a_corpus_of_the_official_layout(perturbed, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_gives_the_same_bytes(perturbed, kind, tmp_path):
-  assert sgdx("perturb", "--corpus", "sample", "--kind", kind, "--out", tmp_path / kind) == 0
+  assert sgdx(*PERTURB, kind, "--corpus", "sample", "--out", tmp_path / kind) == 0
   assert _files(tmp_path / kind) == _files(perturbed / kind)
 
 
@@ -70,10 +72,7 @@ def test_undoing_the_changes_gives_every_byte_back(perturbed, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_verify_against_the_original(perturbed, kind, capsys):
-  assert (
-    sgdx("data", "verify", "--corpus", perturbed / kind, "--against", "sample", "--format", "json")
-    == 0
-  )
+  assert sgdx(*VERIFY, "--corpus", perturbed / kind, "--against", "sample", "--format", "json") == 0
   found = json.loads(capsys.readouterr().out)["against"]["test"]
   assert found["dialogues"] == 160
   assert (found["files"], found["leaks"]) == (1, 0)
@@ -83,7 +82,7 @@ def test_verify_against_the_original(perturbed, kind, capsys):
 
 def test_what_the_command_says_next_works(tmp_path, capsys):
   out = tmp_path / "sdi"
-  assert sgdx("perturb", "--corpus", "sample", "--kind", "sdi", "--out", out) == 0
+  assert sgdx(*PERTURB, "sdi", "--corpus", "sample", "--out", out) == 0
   printed = capsys.readouterr().out
   assert "frames changed" in printed
   assert sgdx(*next_command(printed)[1:]) == 0
@@ -108,19 +107,19 @@ _SYSTEM = sample_dialogues()[0]["turns"][1]["utterance"]
 )
 def test_a_changed_corpus_is_found_by_against(perturbed, tmp_path, capsys, old, new):
   folder = _tamper(tmp_path / "sdi", perturbed / "sdi", old, new)
-  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
   assert_four_parts(capsys.readouterr().err, "dialogue")
 
 
 def test_another_original_is_refused(perturbed, capsys):
-  assert sgdx("data", "verify", "--corpus", perturbed / "ned", "--against", perturbed / "pi") == 1
+  assert sgdx(*VERIFY, "--corpus", perturbed / "ned", "--against", perturbed / "pi") == 1
   assert_four_parts(capsys.readouterr().err, "checksum", "the corpus that was perturbed")
-  assert sgdx("data", "verify", "--corpus", "sample", "--against", perturbed / "pi") == 1
+  assert sgdx(*VERIFY, "--corpus", "sample", "--against", perturbed / "pi") == 1
   assert_four_parts(capsys.readouterr().err, "was not perturbed")
 
 
 def test_a_perturbed_corpus_is_perturbed_only_if_asked(perturbed, tmp_path, capsys):
-  command = ("perturb", "--corpus", perturbed / "ned", "--kind", "sdi", "--out", tmp_path / "both")
+  command = (*PERTURB, "sdi", "--corpus", perturbed / "ned", "--out", tmp_path / "both")
   assert sgdx(*command) == 2
   assert_four_parts(capsys.readouterr().err, "already perturbed (ned)", "--again")
   assert not (tmp_path / "both").exists()
@@ -130,7 +129,7 @@ def test_a_perturbed_corpus_is_perturbed_only_if_asked(perturbed, tmp_path, caps
   assert [m.kind for m in read_manifests(both, "test")] == ["ned", "sdi"]
   capsys.readouterr()
   against = ("--against", perturbed / "ned")
-  assert sgdx("data", "verify", "--corpus", tmp_path / "both", *against) == 0
+  assert sgdx(*VERIFY, "--corpus", tmp_path / "both", *against) == 0
   [(name, content)] = undone_files(both, "test")
   assert content == (perturbed / "ned" / name).read_bytes()
 
@@ -140,7 +139,7 @@ def test_a_set_within_the_corpus_has_its_schemas_alone(tmp_path):
   corpus = write_sample(tmp_path / "corpus", {"train": 0, "dev": 0, "test": 3})
   for name in ("one", "two"):
     out = corpus / "perturbed" / name
-    assert sgdx("perturb", "--corpus", corpus, "--kind", "sdi", "--out", out) == 0
+    assert sgdx(*PERTURB, "sdi", "--corpus", corpus, "--out", out) == 0
   assert _files(corpus / "perturbed/two") == _files(corpus / "perturbed/one")
 
 
@@ -148,26 +147,38 @@ def test_a_set_within_the_corpus_has_its_schemas_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ("options", "code", "words"),
+  ("kind", "options", "code", "words"),
   [
-    (("--kind", "nerd"), 2, ("kind 'nerd'", "ned")),
-    (("--kind", "sdi", "--entities", "names"), 2, ("--entities with --kind sdi", "--kind ned")),
-    (("--kind", "ned", "--provider", "exchange"), 2, ("--provider with --kind ned",)),
-    (("--kind", "ned", "--entities", "nowhere.json"), 1, ("nowhere.json", "letters")),
-    (("--kind", "ned", "--split", "valid"), 1, ("valid", "train, dev, test")),
-    (("--kind", "pi", "--provider", "oracle"), 2, ("--provider oracle", "exchange")),
+    ("ned", ("--entities", "nowhere.json"), 1, ("nowhere.json", "letters")),
+    ("ned", ("--split", "valid"), 1, ("valid", "train, dev, test")),
+    ("pi", ("--provider", "oracle"), 2, ("--provider oracle", "exchange")),
   ],
 )
-def test_wrong_options_write_nothing(options, code, words, tmp_path, capsys):
+def test_wrong_options_write_nothing(kind, options, code, words, tmp_path, capsys):
   out = tmp_path / "out"
-  assert sgdx("perturb", "--corpus", "sample", *options, "--out", out) == code
+  assert sgdx(*PERTURB, kind, "--corpus", "sample", *options, "--out", out) == code
   assert_four_parts(capsys.readouterr().err, *words)
+  assert not out.exists()
+
+
+@pytest.mark.parametrize(
+  ("words", "refused"),
+  [
+    (("nerd",), "invalid choice: 'nerd'"),
+    (("sdi", "--entities", "names"), "unrecognized arguments: --entities names"),
+    (("ned", "--provider", "exchange"), "unrecognized arguments: --provider exchange"),
+  ],
+)
+def test_each_kind_takes_its_own_options(words, refused, tmp_path, capsys):
+  out = tmp_path / "out"
+  assert sgdx(*PERTURB, *words, "--corpus", "sample", "--out", out) == 2
+  assert refused in capsys.readouterr().err
   assert not out.exists()
 
 
 def test_a_folder_with_something_in_it_is_kept(tmp_path, capsys):
   (tmp_path / "note.txt").write_text("mine")
-  assert sgdx("perturb", "--corpus", "sample", "--kind", "ned", "--out", tmp_path) == 1
+  assert sgdx(*PERTURB, "ned", "--corpus", "sample", "--out", tmp_path) == 1
   assert_four_parts(capsys.readouterr().err, "not empty")
   assert _files(tmp_path) == {"note.txt": b"mine"}
 
@@ -187,7 +198,7 @@ def _without(key: str) -> list[dict]:
 def test_a_corpus_without_spans_is_refused_with_what_is_needed(kind, tmp_path, capsys):
   split = on_split(_without("slots"), sample_split(), tmp_path / "corpus")
   out = tmp_path / "out"
-  assert sgdx("perturb", "--corpus", split.corpus.origin, "--kind", kind, "--out", out) == 1
+  assert sgdx(*PERTURB, kind, "--corpus", split.corpus.origin, "--out", out) == 1
   assert_four_parts(capsys.readouterr().err, "has no spans", "kinds that work without spans")
   assert not out.exists()
 
@@ -199,7 +210,7 @@ def test_without_acts_the_kinds_that_need_none_work(kind, code, tmp_path, capsys
   split = on_split(_without("actions"), sample_split(), tmp_path / "corpus")
   kind, _, provider = kind.partition("-")
   options = ("--provider", provider) if provider else ()
-  command = ("perturb", "--corpus", split.corpus.origin, "--kind", kind, *options)
+  command = (*PERTURB, kind, "--corpus", split.corpus.origin, *options)
   assert sgdx(*command, "--out", tmp_path / "out") == code
   if code:
     assert_four_parts(capsys.readouterr().err, "has no user acts", "ned, vs, sdi")
@@ -207,7 +218,7 @@ def test_without_acts_the_kinds_that_need_none_work(kind, code, tmp_path, capsys
 
 def test_a_split_without_dialogues_is_refused(tmp_path, capsys):
   split = on_split([], sample_split(), tmp_path / "corpus")
-  command = ("perturb", "--corpus", split.corpus.origin, "--kind", "ned")
+  command = (*PERTURB, "ned", "--corpus", split.corpus.origin)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, "has no dialogues")
 
@@ -216,14 +227,14 @@ def test_dialogues_with_the_same_id_are_refused(tmp_path, capsys):
   """Their changes could not be told apart."""
   first, second, *_ = sample_dialogues()
   split = on_split([first, second, first], sample_split(), tmp_path / "corpus")
-  command = ("perturb", "--corpus", split.corpus.origin, "--kind", "ned")
+  command = (*PERTURB, "ned", "--corpus", split.corpus.origin)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, f"{first['dialogue_id']} occurs twice")
 
 
 def test_broken_manifests_and_changes_are_said(perturbed, tmp_path, capsys):
   folder = _tamper(tmp_path / "ned", perturbed / "ned", "Thank", "Thank")
-  verify = ("data", "verify", "--corpus", folder, "--against", "sample")
+  verify = (*VERIFY, "--corpus", folder, "--against", "sample")
   lines = (folder / "test/changes.jsonl").read_text().splitlines(keepends=True)
   for text in ("nothing\n", '{"turn": 3}\n', "".join(lines) + lines[0].replace('"1_', '"99_', 1)):
     (folder / "test/changes.jsonl").write_text(text)
@@ -250,5 +261,5 @@ def test_manifests_of_the_wrong_shape_are_said(perturbed, change, words, tmp_pat
   folder = _tamper(tmp_path / "ned", perturbed / "ned", "Thank", "Thank")
   manifest = folder / "test/perturbation.json"
   manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
-  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
   assert_four_parts(capsys.readouterr().err, words)

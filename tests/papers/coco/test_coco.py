@@ -19,7 +19,8 @@ from sgdx_t5x.papers.coco.coco_combinations import count_combinations
 from sgdx_t5x.papers.coco.coco_values import value_source
 from sgdx_t5x.papers.coco.coco_words import Candidates, read_candidates
 
-COCO = ("perturb", "--corpus", "sample", "--kind", "coco")
+COCO = ("coco", "perturb", "--corpus", "sample")
+VERIFY = ("checkdst", "verify")
 WAYS = (
   ("templates", ("--slots", "neutral")),
   ("exchange", ("--generator", "exchange", "--plus")),
@@ -54,7 +55,7 @@ def _dialogues(folder: pathlib.Path) -> dict[str, dict]:
 @pytest.mark.parametrize("name", [name for name, _ in WAYS])
 def test_a_set_and_its_control_keep_every_rule_but_one(sets, name, capsys):
   for folder, kind in ((sets / name, "coco"), (sets / f"{name}_ori", "coco_ori")):
-    assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 0
+    assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 0
     found = open_corpus(folder)
     assert found.name == f"sample+{kind}"
     assert found.scores_last_turns("test")
@@ -286,7 +287,6 @@ def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
     (("--max-add", "-1"), 2, ("--max-add -1",)),
     (("--generator", "file"), 2, ("without --candidates", "--goals-out")),
     (("--candidates", "FILE"), 2, ("with --candidates",)),
-    (("--provider", "templates"), 2, ("--provider with --kind coco", "--kind pi")),
     (("--generator", "file", "--candidates", "none.jsonl"), 1, ("none.jsonl",)),
     (("--generator", "file", "--candidates", "FILE"), 1, ("line 1", "candidates")),
     (("--combinations", "FILE"), 1, ("sgdx-combinations/1",)),
@@ -344,7 +344,7 @@ def test_a_broken_dialogue_of_train_is_named(options, spoil, words, tmp_path, ca
   broken = sample_dialogues()[3]
   spoil(broken)
   (tmp_path / "corpus/train/dialogues_001.json").write_text(json.dumps([broken]))
-  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco", *options)
+  command = ("coco", "perturb", "--corpus", tmp_path / "corpus", *options)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, broken["dialogue_id"], words)
 
@@ -361,25 +361,26 @@ def _inform(dialogues):
   )
 
 
-@pytest.mark.parametrize("kind", [("coco", "--slots", "neutral"), ("pi",)])
+@pytest.mark.parametrize(
+  "command", [("coco", "perturb", "--slots", "neutral"), ("checkdst", "perturb", "pi")]
+)
 @pytest.mark.parametrize(
   "spoil",
   [lambda act: act.update(slot="nope"), lambda act: act.pop("slot"), lambda act: act.pop("values")],
   ids=["slot", "no-slot", "no-values"],
 )
-def test_broken_acts_are_said(kind, spoil, tmp_path, capsys):
+def test_broken_acts_are_said(command, spoil, tmp_path, capsys):
   """Regression: tracebacks, each of a kind that read the acts outside of the other kinds' check."""
   dialogues = sample_dialogues()[:8]
   spoil(_inform(dialogues))
   on_split(dialogues, sample_split(), tmp_path / "corpus")
-  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", *kind, "--out", tmp_path / "out")
-  if sgdx(*command):
+  if sgdx(*command, "--corpus", tmp_path / "corpus", "--out", tmp_path / "out"):
     assert_four_parts(capsys.readouterr().err, "dialogue", "sgdx data verify")
 
 
 def test_the_original_is_needed(sets, tmp_path, capsys):
   corpus = write_sample(tmp_path / "ned", "ned")
-  command = ("perturb", "--corpus", corpus, "--kind", "coco", "--again", "--out", tmp_path / "out")
+  command = ("coco", "perturb", "--corpus", corpus, "--again", "--out", tmp_path / "out")
   assert sgdx(*command) == 2
   assert_four_parts(capsys.readouterr().err, "already perturbed (ned)", "cannot be applied again")
 
@@ -394,7 +395,7 @@ def test_values_of_train_are_refused(tmp_path, capsys):
   names = {kinds[s, slot] for s, slots in free_slots(corpus.schema).items() for slot in slots}
   values = tmp_path / "values.json"
   values.write_text(json.dumps({kind: [known, f"Zzz {kind}"] for kind in names}))
-  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco", "--values", values)
+  command = ("coco", "perturb", "--corpus", tmp_path / "corpus", "--values", values)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, f"occur in train states: {known}")
 
@@ -406,16 +407,13 @@ def test_a_corpus_without_acts_of_users_is_refused(tmp_path, capsys):
       for frame in turn["frames"]:
         del frame["actions"]
   on_split(data, sample_split(), tmp_path / "corpus")
-  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco")
+  command = ("coco", "perturb", "--corpus", tmp_path / "corpus")
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, "has no user acts")
 
 
-def test_outputs_are_of_coco(tmp_path, capsys):
-  kind = ("perturb", "--corpus", "sample", "--kind", "ned", "--out", tmp_path / "out")
-  assert sgdx(*kind, "--sheet", 3) == 2
-  assert_four_parts(capsys.readouterr().err, "--sheet without --kind coco")
-  assert sgdx("perturb", "--corpus", "sample", "--kind", "coco") == 2
+def test_a_command_that_writes_nothing_is_refused(capsys):
+  assert sgdx(*COCO) == 2
   assert_four_parts(capsys.readouterr().err, "no --out")
 
 
@@ -425,7 +423,7 @@ def test_a_change_without_a_key_is_found_by_against(key, sets, tmp_path, capsys)
   path = folder / "test/changes.jsonl"
   lines = [json.loads(line) for line in path.read_text().splitlines()]
   path.write_text("".join(f"{json.dumps({k: x[k] for k in x if k != key})}\n" for x in lines))
-  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
   assert_four_parts(capsys.readouterr().err, f"missing key '{key}'", "changes.jsonl")
 
 
@@ -436,5 +434,5 @@ def test_another_turn_before_the_last_is_found_by_against(sets, tmp_path, capsys
   long = next(each for each in data if len(each["turns"]) > 1)
   long["turns"][0]["utterance"] += " Hello."
   path.write_text(json.dumps(data))
-  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
   assert_four_parts(capsys.readouterr().err, "the turns before the last one differ")

@@ -22,7 +22,7 @@ ANSWERS = "sample_sgd_user_turn_goals-predict{}.jsonl-00000-of-00001"
 @pytest.fixture(scope="module")
 def run(fork_server):
   def run(script, gin, *arguments, **settings):
-    gin = f"gin/sample/{gin}.gin"
+    gin = f"gin/papers/coco/sample/{gin}.gin"
     fork_server.run(script, gin, *arguments, cwd=ROOT, timeout=300, **settings)
 
   return run
@@ -38,7 +38,7 @@ def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, 
   """One model after one step plays both and says no values: CoCo+ substitutes nearly all."""
   model = tmp_path / "model"
   run("train", "coco_classifier", f"--gin.MODEL_DIR='{model}'", *STEPS)
-  command = ("perturb", "--corpus", small_sample / "sample", "--kind", "coco")
+  command = ("coco", "perturb", "--corpus", small_sample / "sample")
   goals, asked = tmp_path / "goals.jsonl", tmp_path / "utterances.jsonl"
   assert sgdx(*command, "--goals-out", goals) == 0
   lines = [json.loads(line) for line in goals.read_text().splitlines()]

@@ -7,12 +7,14 @@ import seqio
 from commands import sgdx
 from sample_folder import write_sample
 
+import sgdx_t5x.papers.coco.tasks  # noqa: F401  # registers them
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import untagged
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.coco import turn_examples
+from sgdx_t5x.papers.checkdst.checks import sets
+from sgdx_t5x.papers.coco import register, turn_examples
 from sgdx_t5x.papers.coco.text_tasks import TurnSource
 from sgdx_t5x.records.builder import config_name, frame_records
 
@@ -55,7 +57,7 @@ def test_the_classifier_learns_what_turns_tell():
 def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
   write_sample(tmp_path / "sample", {"train": 40, "dev": 0, "test": 10})
   goals = tmp_path / "goals.jsonl"
-  command = ("perturb", "--corpus", tmp_path / "sample", "--kind", "coco", "--goals-out", goals)
+  command = ("coco", "perturb", "--corpus", tmp_path / "sample", "--goals-out", goals)
   assert sgdx(*command) == 0
   monkeypatch.setenv("SGDX_GOALS", str(goals))
   lines = [json.loads(line) for line in goals.read_text().splitlines()]
@@ -72,6 +74,11 @@ def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
     assert sorted(parts[0][2].split(" ; ")) == sorted(parts[1][2].split(" ; "))
 
 
+def test_its_kinds_are_known_where_kinds_are_told_apart():
+  """Else a check would count no changed goals."""
+  assert set(register.PERTURBATIONS) == set(sets.OF_GOALS)
+
+
 def test_files_that_are_not_there_are_named(tmp_path, monkeypatch):
   monkeypatch.delenv("SGDX_GOALS", raising=False)
   with pytest.raises(SgdxError, match="SGDX_GOALS is not set"):
@@ -84,7 +91,7 @@ def test_files_that_are_not_there_are_named(tmp_path, monkeypatch):
 def test_records_of_counterfactuals_are_of_the_last_turn(tmp_path):
   write_sample(tmp_path / "sample", {"train": 40, "dev": 0, "test": 10})
   out = tmp_path / "coco"
-  command = ("perturb", "--corpus", tmp_path / "sample", "--kind", "coco", "--slots", "neutral")
+  command = ("coco", "perturb", "--corpus", tmp_path / "sample", "--slots", "neutral")
   assert sgdx(*command, "--out", out) == 0
   corpus = open_corpus(out)
   schema, seen = corpus.schema("test"), corpus.seen_services("test")

@@ -10,6 +10,7 @@ from places import ROOT
 from records import records_of
 from sample_folder import few_in_train, write_sample
 
+import sgdx_t5x.papers.prefinedst.tasks  # noqa: F401  # registers them
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
@@ -271,8 +272,9 @@ def test_both_stages_train(fork_server, data, tmp_path):
   start = f"--gin.INITIAL_CHECKPOINT_PATH='{tmp_path}/prefine/checkpoint_3'"
   for name, steps, more in (("prefine", 3, ()), ("t5dst_prefine", 5, (start,))):
     ends = (f"--gin.TRAIN_STEPS={steps}", f"--gin.EVAL_PERIOD={steps}")
+    gin_file = f"gin/papers/prefinedst/sample/{name}.gin"
     run = fork_server.start(
-      *("train", f"gin/sample/{name}.gin", f"--gin.MODEL_DIR='{tmp_path / name}'"),
+      *("train", gin_file, f"--gin.MODEL_DIR='{tmp_path / name}'"),
       *(*common, *ends, *more),
       cwd=ROOT,
     )
@@ -283,7 +285,7 @@ def test_both_stages_train(fork_server, data, tmp_path):
 
 
 def test_they_are_listed(capsys):
-  assert sgdx("ls", "tasks") == 0
+  assert sgdx("ls", "tasks", "--module", "sgdx_t5x.papers.prefinedst.tasks") == 0
   out = capsys.readouterr().out
   for name in itertools.chain(NAMES, ["user_turn_goals"]):
     assert f"sample_sgd_{name} " in out

@@ -202,7 +202,8 @@ def test_two_checks(checked, tmp_path):
   }
   assert numbers["reverted"]["difference"] == 1
   assert found["sets"]["sdi"]["seen"]["differences"]["jga"]["p"] == 1
-  assert sgdx("diff", *paths, "--bootstrap-samples", 100, "--json", tmp_path / "diff.json") == 0
+  options = ("--bootstrap-samples", 100, "--json", tmp_path / "diff.json")
+  assert sgdx("checkdst", "diff", *paths, *options) == 0
   assert json.loads((tmp_path / "diff.json").read_text())["format"] == "sgdx-check-diff/1"
 
 
@@ -320,7 +321,8 @@ def test_the_mini_corpus(tmp_path):
     (tmp_path / name).mkdir()
     (tmp_path / name / "dialogues_001.json").write_text(json.dumps(dialogues))
   kinds = ("ned", "pi", "sdi")
-  command = ["check", "--corpus", golden / "original", "--fuzzy", "exact", "--per-service"]
+  command = ["checkdst", "check", "--corpus", golden / "original"]
+  command += ["--fuzzy", "exact", "--per-service"]
   command += ["--perturbed", *(f"{kind}={golden / kind}" for kind in kinds)]
   command += ["--predictions", *(f"{x}={tmp_path / x}" for x in ("original", *kinds))]
   assert sgdx(*command, "--json", tmp_path / "check.json") == 0

@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp("counterfactual")
   write_sample(folder / "sample", {"train": 40, "dev": 0, "test": 60})
   corpus = ("--corpus", folder / "sample")
-  made = sgdx("perturb", *corpus, "--kind", "coco", "--slots", "neutral", "--out", folder / "coco")
+  made = sgdx("coco", "perturb", *corpus, "--slots", "neutral", "--out", folder / "coco")
   assert made == 0
   original = open_corpus(folder / "sample")
   for tracker in ("gold", "frozen"):
@@ -37,7 +37,7 @@ def _check(folder, tracker, tmp_path, sets=SETS, **more):
   out = tmp_path / f"{tracker}.json"
   predictions = {name: folder / tracker / name for name in ("original", *sets)} | more
   code = sgdx(
-    "check", "--corpus", folder / "sample",
+    "checkdst", "check", "--corpus", folder / "sample",
     "--perturbed", *(f"{name}={folder / name}" for name in sets),
     "--predictions", *(f"{name}={path}" for name, path in predictions.items()),
     "--json", out, "--per-frame", tmp_path / f"{tracker}.jsonl", "--bootstrap-samples", 100,
@@ -125,5 +125,5 @@ def test_two_checks_of_counterfactuals_are_compared(folder, tmp_path, capsys):
   for tracker in ("gold", "frozen"):
     _check(folder, tracker, tmp_path)
   capsys.readouterr()
-  assert sgdx("diff", tmp_path / "gold.json", tmp_path / "frozen.json") == 0
+  assert sgdx("checkdst", "diff", tmp_path / "gold.json", tmp_path / "frozen.json") == 0
   assert "coco" in capsys.readouterr().out
