@@ -114,7 +114,7 @@ with_included() {
 # training commands of trackers. Those that name a gin/scale file, the sample, the study's trainings,
 # pre-finetuning and CoCo's models have batches and lengths of their own.
 choose_scale() {
-  local wanted="$1" machine="$2" files
+  local wanted="$1" machine="$2" files all
   shift 2
   scale=()
   case "$wanted" in
@@ -122,13 +122,15 @@ choose_scale() {
     "") is_t5x "$@" && [[ " $* " == *" t5x.train "* ]] || return 0 ;;
     *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
   esac
-  files=" $(all_gin_files "$@" | tr '\n' ' ')"
-  files="${files// gin\/study\/model.gin/}"
-  case "$files" in
-    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/papers/prefinedst/prefine.gin "*) return ;;
-    *" gin/encoders/"*) machine="gin/scale/encoders/$(basename "$machine")" ;;
+  mapfile -t files < <(all_gin_files "$@")
+  all=" ${files[*]} "
+  all="${all// gin\/study\/model.gin/}"
+  case "$all" in
+    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/papers/"*/sample/* \
+      | *" gin/papers/prefinedst/prefine.gin "*) return ;;
     *" gin/t5dst.gin "*) ;;
-    *) return ;;
+    *) grep -qs '^encoder\.BertConfig' "${files[@]}" || return 0
+      machine="gin/scale/encoders/$(basename "$machine")" ;;
   esac
   scale=("--gin_file=$machine")
   note "adding ${scale[0]} (--scale none omits it, --scale FILE replaces it)"

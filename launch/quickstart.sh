@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The whole pipeline on the sample corpus: installs, prepares the data, trains
-# T5DST with back-translated schemas, evaluates on the original and v1-v5 schemas
-# and on perturbed dialogues (other names, other words, disfluent speech), prints
-# the SGD-X table and writes an HTML report. About 8 minutes on two cores.
+# T5DST with back-translated schemas, evaluates on the original and v1-v5
+# schemas, prints the SGD-X table and writes an HTML report. About 8 minutes on
+# two cores.
 # Rerun it to continue where it stopped. It has no options:
 #
 #   launch/quickstart.sh
@@ -22,18 +22,8 @@ mkdir -p "$run"
 
 source launch/environment.sh
 
-say "1/5 Data: TFDS records of the sample corpus and of its perturbed test sets"
-sets=()
-for kind in ned pi sdi; do sets+=("$kind=$run/perturbed/$kind"); done
-prepare_sets() {
-  for set in "${sets[@]}"; do
-    [ -e "${set#*=}" ] || sgdx checkdst perturb "${set%%=*}" --corpus sample --out "${set#*=}"
-    sgdx data prepare --corpus "${set#*=}" --data-dir data
-  done
-}
-prepare_sets >"$run/perturbed.log" 2>&1 & # on the other core
+say "1/5 Data: TFDS records of the sample corpus"
 sgdx data prepare --corpus sample --data-dir data
-wait $! || { cat "$run/perturbed.log" >&2; exit 1; }
 
 say "2/5 Training: gin/sample/t5dst_backtrans.gin (TensorBoard: tensorboard --logdir $run)"
 if [ -e "$run/trained" ]; then
@@ -44,34 +34,27 @@ else
   touch "$run/trained"
 fi
 
-say "3/5 Evaluation: test split with the original schemas and v1-v5, and perturbed"
+say "3/5 Evaluation: test split with the original schemas and v1-v5"
 if [ -e "$run/evaluated" ]; then
   echo "already done: $run/eval" >&2
 else
   rm -rf "$run/eval/inference_eval" # its journal, which stays, has what an interrupted run answered
   python -m t5x.eval --gin_file=gin/sample/eval.gin --gin.CHECKPOINT_PATH="'$run/model'" \
-    --gin.MIXTURE_OR_TASK_NAME="'sample_t5dst_all_variants_checkdst'" \
     --gin.utils.RestoreCheckpointConfig.mode="'latest'" \
     --gin.EVAL_OUTPUT_DIR="'$run/eval'" --tfds_data_dir=data
   touch "$run/evaluated"
 fi
 
 say "4/5 Scores"
-sgdx checkdst check --corpus sample --perturbed "${sets[@]}" --predictions "all=$run/eval" \
-  --json "$run/check.json" --per-frame "$run/check.frames.jsonl" >"$run/check.txt" 2>&1 &
 sgdx score --corpus sample --split test --predictions "all=$run/eval/inference_eval" \
   --json "$run/scores.json" --per-frame "$run/scores.frames.jsonl"
-say "Perturbed dialogues (full output in $run/check.txt)"
-wait $! || { cat "$run/check.txt" >&2; exit 1; }
-sed '/^$/q' "$run/check.txt"
 
 say "5/5 Report"
 sgdx report "backtrans=$run/scores.json" --training "$run/model" \
-  --check "$run/check.json" --perturbed "${sets[@]}" \
   --out "$run/report" --title "T5DST on the sample" >/dev/null
 cat <<END
 report       $run/report/report.html (tables, plots and errors; open it in a browser)
-scores       $run/scores.json, $run/check.json
+scores       $run/scores.json
 predictions  $run/eval/inference_eval/*.jsonl
 model        $run/model
 start over   rm -r $run

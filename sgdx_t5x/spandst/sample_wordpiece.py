@@ -7,7 +7,7 @@ import argparse
 import pathlib
 
 from sgdx_t5x.spandst.train_wordpiece import train_wordpiece
-from sgdx_t5x.weights.sample_vocabulary import sample_lines
+from sgdx_t5x.t5.sample_vocabulary import sample_lines
 
 VOCABULARY = pathlib.Path(__file__).with_name("vocab.txt")
 NUM_PIECES = 1024

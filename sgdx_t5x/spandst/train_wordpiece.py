@@ -1,6 +1,6 @@
 """A small uncased WordPiece vocabulary, trained on lines of text.
 
-For an encoder without pretraining, as `from_scratch.vocabulary` is for T5. Pieces are those of
+For an encoder without pretraining, as `t5.train_vocabulary` is for T5. Pieces are those of
 byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909): the most frequent pair of adjacent
 pieces is merged into one, repeatedly.
 """

@@ -77,12 +77,9 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
   (installed.repo / "mine.gin").write_text("include 'gin/t5dst_oracle.gin'\n")
   scales = {
     "gin/spandst.gin": "gin/scale/encoders/cpu.gin",
-    "gin/papers/sgpdst/copy.gin": "gin/scale/encoders/cpu.gin",
     "gin/d3st.gin": "gin/scale/cpu.gin",
     "mine.gin": "gin/scale/cpu.gin",
-    # These have their own batches and lengths, which T5DST's would replace.
-    "gin/papers/coco/coco_generator.gin": "gin/papers/coco/coco_generator.gin",
-    "gin/papers/prefinedst/prefine.gin": "gin/papers/prefinedst/prefine.gin",
+    # It has its own batch and lengths, which T5DST's would replace.
     "gin/study/spandst.gin": "gin/study/spandst.gin",
     "gin/study/model.gin --gin_file=gin/t5dst.gin": "gin/scale/cpu.gin",  # only a model
   }

@@ -2,10 +2,10 @@
 
 import importlib.metadata
 import os
-import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from cloud import FAKES
@@ -78,10 +78,10 @@ def test_modules_are_compiled_once_though_not_beside_the_sources(installed, tmp_
   assert compiled.is_relative_to(f"{installed.repo}/.venv/pycache{tmp_path}")
 
 
-def test_pinned_versions_run_on_the_oldest_python_of_setup_py():
+def test_pinned_versions_run_on_the_oldest_python_of_pyproject():
   """Debian 12 has 3.11.2; soupsieve 4.1.2, once pinned, wants 3.11.5."""
-  setup = (ROOT / "setup.py").read_text("utf-8")
-  oldest = re.search(r'python_requires=">=([\d.]+)"', setup)[1] + ".0"
+  project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+  oldest = project["requires-python"].removeprefix(">=") + ".0"
   pins = dict(
     line.split("==")
     for line in (ROOT / "constraints.txt").read_text().splitlines()

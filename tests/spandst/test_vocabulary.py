@@ -182,7 +182,7 @@ def test_rules_that_are_not_berts_are_refused(write, settings, words):
 @pytest.mark.long
 def test_the_samples_vocabulary_is_what_its_script_makes():
   from sgdx_t5x.spandst.sample_wordpiece import NUM_PIECES, VOCABULARY
-  from sgdx_t5x.weights.sample_vocabulary import sample_lines
+  from sgdx_t5x.t5.sample_vocabulary import sample_lines
 
   lines = list(sample_lines())
   pieces = train_wordpiece(lines, NUM_PIECES)

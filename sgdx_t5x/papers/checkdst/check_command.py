@@ -115,7 +115,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_input(rows, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")
   add_scoring(parser, zero_mean=False)
-  add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx diff`")
+  add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx checkdst diff`")
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser

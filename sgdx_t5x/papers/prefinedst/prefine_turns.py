@@ -27,7 +27,7 @@ Examples = Iterator[tuple[str, Text]]  # with their ids
 def same_meaning(corpus: Corpus, split: str) -> Examples:
   """Yields two user turns -> yes or no.
 
-  Yes: another user's wording of the same acts, with this turn's values (`perturb --kind pi`). No:
+  Yes: another user's wording of the same acts, with this turn's values, as in the kind `pi`. No:
   another user's wording of all acts but one. Turns without a donor of such a wording are left out.
   """
   read = Split(corpus, split)

@@ -149,7 +149,7 @@ class SgpModel(EncoderModel):
         f"sgpdst_model.SgpTracker.part = {module.part!r}",
         expected="a sub-model of SGP-DST",
         available=", ".join(_CONTEXTS),
-        fix="include one of gin/sgpdst/{intent,combine,copy,cross}.gin",
+        fix="include one of gin/papers/sgpdst/{intent,combine,copy,cross}.gin",
       )
     super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def)
 

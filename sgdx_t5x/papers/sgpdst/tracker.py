@@ -39,7 +39,9 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
       f"SGP-DST without {' and '.join(missing)}",
       expected=f"a checkpoint for each of its sub-models: {', '.join(PARTS)}",
       available="; ".join(f"{part}: {one.path}" for part, one in found.items()),
-      fix="; ".join(f"python -m t5x.train --gin_file=gin/sgpdst/{part}.gin ..." for part in missing)
+      fix="; ".join(
+        f"python -m t5x.train --gin_file=gin/papers/sgpdst/{part}.gin ..." for part in missing
+      )
       + ", then pass all four folders",
     )
   models = {part: LoadedModel(found[part], lengths) for part in PARTS}

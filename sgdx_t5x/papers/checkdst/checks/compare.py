@@ -1,4 +1,4 @@
-"""Compares two checks on the same sets: `sgdx diff` for two reports of `sgdx checkdst check`."""
+"""Compares two checks on the same sets: `sgdx checkdst diff`."""
 
 import math
 from collections.abc import Mapping

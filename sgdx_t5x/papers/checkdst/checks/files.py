@@ -1,4 +1,4 @@
-"""Reads and writes checks: the report, and the per-frame counts that `sgdx diff` compares.
+"""Reads and writes checks: the report, and the per-frame counts that `sgdx checkdst diff` compares.
 
 Per-frame counts are JSON lines, described in docs/score-json.md: a header, then a line per frame of
 each set.
