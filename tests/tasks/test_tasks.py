@@ -7,6 +7,7 @@ import pytest
 import seqio
 from records import records_of
 from sample_folder import write_sample
+from task_names import FAMILIES, PARAPHRASED, SUFFIXES, unregistered
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.opening import open_corpus
@@ -15,18 +16,6 @@ from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle, slot_text
 from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 224, "targets": 20}
-SUFFIXES = [
-  "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx", "sgd_sgdx",
-  "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",
-  "backtrans", "oracle", "corrupt", "all_variants", "all_variants_checkdst",
-  *(f"checkdst_{kind}{variant}" for kind in ("ned", "pi", "sdi", "vs")
-    for variant in ("", *(f"_v{k}" for k in range(1, 6)), "_all_variants")),
-  "checkdst", "sgd_ned_aug", "sgd_sdi_aug", "ned_aug", "sdi_aug",
-  *(f"coco_{slots}{more}" for slots in ("freq", "neutral", "rare")
-    for more in ("", *(f"_v{k}" for k in range(1, 6)), "_check")),
-  "coco_ori_freq", "coco_ori_neutral", "coco_ori_rare", "sgd_coco_aug", "coco_aug",
-  "all_tests_freq", "all_tests_neutral", "all_tests_rare",
-]  # fmt: skip
 FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 
 
@@ -51,7 +40,7 @@ def test_names_are_registered(prefix, name, suffix):
   assert task.output_features["inputs"].vocabulary == vocabulary
 
 
-@pytest.mark.parametrize("name", [*FORMATS_WITH_TASKS, "spandst", "baseline"])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_paraphrases_are_tasks_of_sgd_alone(name):
   paraphrases = tuple(f"para_{k}" for k in range(1, 6))
   assert tasks.REGISTERED[f"{name}_paraphrase"].variants == ("original", *paraphrases)
@@ -219,13 +208,24 @@ def test_a_mixture_may_be_a_part_of_another():
 def test_sets_without_train_are_mixed_by_their_size(tmp_path, monkeypatch):
   fresh(monkeypatch)
   corpus = write_sample(tmp_path / "corpus", {"train": 0, "dev": 0, "test": 5})
-  builder = prepare(open_corpus(corpus), tmp_path / "records", name="sample_ned")
-  mixture = seqio.MixtureRegistry.get("sample_t5dst_checkdst_ned_all_variants")
-  with records_of(tmp_path / "records"):
-    rates = [mixture.get_rate(task) for task in mixture.tasks]
-    assert min(rates) == builder.info.splits["test"].num_examples
-    with pytest.raises(SgdxError, match=r"(?s)no split 'tets'.*available: test"):
-      mixture.tasks[0].get_dataset(LENGTHS, "tets")
+  builder = prepare(open_corpus(corpus), tmp_path / "records", name="sample_test_only")
+  names = [
+    register_m(f"m_{variant}", data="sample_test_only", variants=[variant]).name
+    for variant in ("original", "v1")
+  ]
+  mixture = tasks.register_mixture("m_both", names)
+  try:
+    with records_of(tmp_path / "records"):
+      rates = [mixture.get_rate(task) for task in mixture.tasks]
+      assert min(rates) == builder.info.splits["test"].num_examples
+      with pytest.raises(SgdxError, match=r"(?s)no split 'tets'.*available: test"):
+        mixture.tasks[0].get_dataset(LENGTHS, "tets")
+  finally:
+    seqio.MixtureRegistry.remove(mixture.name)
+    for name in names:
+      seqio.TaskRegistry.remove(name)
+    for name in (mixture.name, *names):
+      del tasks.REGISTERED[name]
 
 
 def test_rates_count_variants():
@@ -257,7 +257,6 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   assert "sample_d3st_sgdx_v3 task d3st sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
   assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
-  assert "sample_baseline_sgdx_v3 task baseline sample v3" in lines
   counts = {}  # by the beginning of names, in the second table
   for line in lines[lines.index("pattern tasks mixtures") + 1 :]:
     if line:
@@ -280,11 +279,9 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
 
 def test_every_family_has_all_tasks_and_mixtures():
   """Others may be added: no test counts them."""
-  full = [*FORMATS_WITH_TASKS, "spandst", "baseline"]
-  families = [*full, *(f"sample_{name}" for name in full), "tiny_d3st", "tiny_sdt"]
-  names = {f"{family}_{suffix}" for family in families for suffix in SUFFIXES}
-  paraphrased = (*(f"sgd_para_{k}" for k in range(1, 6)), "paraphrase", "reworded")
-  names |= {f"{family}_{suffix}" for family in full for suffix in paraphrased}  # SGD only
+  assert unregistered(FAMILIES, SUFFIXES) == set()
+  names = {f"{family}_{suffix}" for family in ("tiny_d3st", "tiny_sdt") for suffix in SUFFIXES}
+  names |= {f"{family}_{suffix}" for family in FAMILIES for suffix in PARAPHRASED}
   assert names <= set(tasks.REGISTERED)
 
 

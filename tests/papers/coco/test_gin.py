@@ -8,15 +8,15 @@ FLAGS = {
   "coco_generator": TRAIN,
   "coco_classifier": TRAIN,
   "t5dst_coco_aug": TRAIN,
+  "coco_eval": EVAL,
+  # Last: gin cannot register the sample's model after a method of its base class is configured.
   "coco_infer": INFER,
   "coco_classify": INFER,
-  "coco_eval": EVAL,
 }
 CASES = {
   f"{where}/{name}": ([f"{where}/{name}.gin"], flags)
-  # gin, in one process, cannot register the sample's model after methods of its base class.
-  for where in (f"{FOLDER}/sample", FOLDER)
   for name, flags in FLAGS.items()
+  for where in (FOLDER, f"{FOLDER}/sample")
 }
 
 

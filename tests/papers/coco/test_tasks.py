@@ -6,9 +6,9 @@ import pytest
 import seqio
 from commands import sgdx
 from sample_folder import write_sample
+from task_names import FAMILIES, VARIANTS, unregistered
 
 import sgdx_t5x.papers.coco.tasks  # noqa: F401  # registers them
-from sgdx_t5x import tasks
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import untagged
@@ -19,11 +19,21 @@ from sgdx_t5x.papers.coco.text_tasks import TurnSource
 from sgdx_t5x.records.builder import config_name, frame_records
 
 LENGTHS = {"inputs": 400, "targets": 100}
+SUFFIXES = [
+  *(f"coco_{slots}{more}" for slots in ("freq", "neutral", "rare")
+    for more in ("", *(f"_{v}" for v in VARIANTS), "_check")),
+  "coco_ori_freq", "coco_ori_neutral", "coco_ori_rare", "sgd_coco_aug", "coco_aug",
+  "all_tests_freq", "all_tests_neutral", "all_tests_rare",
+]  # fmt: skip
 
 
 def _examples(task: str, split: str = "validation") -> list[dict]:
   dataset = seqio.get_mixture_or_task(task).get_dataset(LENGTHS, split, shuffle=False)
   return list(dataset.as_numpy_iterator())
+
+
+def test_every_family_has_counterfactuals():
+  assert unregistered(FAMILIES, SUFFIXES) == set()
 
 
 def test_the_generator_learns_utterances_of_acts():
@@ -102,9 +112,6 @@ def test_records_of_counterfactuals_are_of_the_last_turn(tmp_path):
     assert len(records[0]["utterances"]) == len(dialogue.turns)
   assert config_name(corpus) == "sample_coco_neutral"
   assert config_name(open_corpus(f"{out}_ori")) == "sample_coco_ori_neutral"
-  assert {f"{x}t5dst_coco_{y}" for x in ("", "sample_") for y in ("freq", "aug")} <= set(
-    tasks.REGISTERED
-  )
   assert untagged("coco_ori+v3") == (("coco_ori",), "v3")
   prompts = tmp_path / "prompts.jsonl"
   assert sgdx("prompts", "--corpus", out, "--variant", "original", "--out", prompts) == 0

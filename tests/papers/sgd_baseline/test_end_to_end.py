@@ -8,15 +8,16 @@ import pytest
 from commands import sgdx
 from places import ROOT
 
-from sgdx_t5x import tasks
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.sgd_baseline import tasks
 from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import walk
+from sgdx_t5x.tasks.vocabularies import sample_encoder_vocabulary
 from sgdx_t5x.tracking.protocol import tracked
 
 pytestmark = pytest.mark.long
-GIN = "gin/sample/{}.gin"
+GIN = "gin/papers/sgd_baseline/sample/{}.gin"
 STEPS = 20
 
 
@@ -68,7 +69,7 @@ def test_answers_of_infer_give_the_states_of_track(trained, start, small_sample,
   answers = {row["inputs"]["example_id_pretokenized"]: row["prediction"] for row in rows}
   corpus = open_corpus(small_sample / "sample")
   dialogues, original = list(corpus.dialogues("test")), corpus.schema("test")
-  table, vocabulary = tasks.sample_schema_embeddings(), tasks.sample_encoder_vocabulary()
+  table, vocabulary = tasks.sample_schema_embeddings(), sample_encoder_vocabulary()
   reader = BaselineReader(corpus.schema("test", "v3"), vocabulary, table.row)
 
   def predict(questions):

@@ -7,12 +7,12 @@ import pytest
 import seqio
 from records import records_of
 from span_answers import right_answer
+from task_names import PARAPHRASED, SUFFIXES, unregistered
 from tiny_corpus import write_corpus
 
-from sgdx_t5x import tasks
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.sgd_baseline import baseline_model, schema_table
+from sgdx_t5x.papers.sgd_baseline import baseline_model, schema_table, tasks
 from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   FEATURES,
@@ -23,6 +23,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
 from sgdx_t5x.records.prepare import prepare
 from sgdx_t5x.records.source import RecordSource
 from sgdx_t5x.spandst import answers
+from sgdx_t5x.tasks import REGISTERED
 from sgdx_t5x.tasks.spandst import turn_accuracies
 
 ID = "example_id_pretokenized"
@@ -39,8 +40,13 @@ def found(small_sample):
 
 def test_the_model_reads_what_the_tasks_give():
   assert set(baseline_model.BaselineFeatureConverter.TASK_FEATURES) == set(FEATURES)
-  assert tasks.REGISTERED["sample_baseline_backtrans"].format == "baseline"
-  assert tasks.REGISTERED["baseline_oracle"].how == BaselineStyle()
+  assert REGISTERED["sample_baseline_backtrans"].format == "baseline"
+  assert REGISTERED["baseline_oracle"].how == BaselineStyle()
+
+
+def test_all_tasks_and_mixtures_are_there():
+  assert unregistered(["baseline"], SUFFIXES) == set()
+  assert {f"baseline_{suffix}" for suffix in PARAPHRASED} <= set(REGISTERED)
 
 
 def test_examples_name_elements_of_their_variant(found):

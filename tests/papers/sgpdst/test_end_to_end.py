@@ -23,7 +23,7 @@ def start(fork_server):
   """Runs t5x.SCRIPT with a gin file and further arguments to its end; returns what it printed."""
 
   def run(script, gin, *arguments):
-    gin = f"gin/sample/sgpdst/{gin}.gin"
+    gin = f"gin/papers/sgpdst/sample/{gin}.gin"
     return fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT, timeout=300)
 
   return functools.cache(run)

@@ -40,7 +40,7 @@ def dev(small_sample):
 
 def test_names_formats_and_features():
   for part in PARTS:
-    for name in (f"sgpdst_{part}_oracle", f"sample_sgpdst_{part}_checkdst_ned_v3"):
+    for name in (f"sgpdst_{part}_oracle", f"sample_sgpdst_{part}_sgdx_v3"):
       assert tasks.REGISTERED[name].format == f"sgpdst_{part}"
     assert tasks.REGISTERED[f"sgpdst_official_{part}_sgdx_v5"].how == OFFICIAL
   assert tasks.REGISTERED["sgpdst_copy_backtrans"].mixture

@@ -344,8 +344,8 @@ def test_the_sample_has_dialogues_of_one_and_of_several_services(sample_test):
 def test_the_vocabulary_is_what_its_script_makes(tmp_path):
   import sentencepiece
 
-  from sgdx_t5x.t5.train_vocabulary import train_vocabulary
   from sgdx_t5x.t5.sample_vocabulary import NUM_PIECES, VOCABULARY, sample_lines
+  from sgdx_t5x.t5.train_vocabulary import train_vocabulary
 
   (tmp_path / "again.model").write_bytes(train_vocabulary(sample_lines(), NUM_PIECES))
   again, kept = (

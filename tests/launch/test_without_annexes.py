@@ -1,0 +1,97 @@
+"""The core works in a copy of the tree from which every annex is deleted."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from commands import SGDX
+from places import ROOT
+from sample_folder import write_sample
+
+pytestmark = pytest.mark.long
+
+ANNEXES = (
+  *("sgdx_t5x/papers/", "gin/papers/", "docs/papers/", "tests/papers/"),
+  *("sgdx_t5x/tools/", "docs/tools/", "tests/tools/"),
+)
+# Of their tests, the quick ones; together they take a minute.
+FOLDERS = ("tests/corpus", "tests/prompts", "tests/scoring", "tests/variants")
+QUICK = "not real and not slow and not long and not shared"
+# In place of launch/environment.sh: this Python, two steps, and one layer of the two.
+ENVIRONMENT = f"""
+say() {{ :; }}
+sgdx() {{ "{sys.executable}" -m sgdx_t5x.cli "$@"; }}
+layers="--gin.network.T5Config.num_encoder_layers=1 --gin.network.T5Config.num_decoder_layers=1"
+steps="--gin.TRAIN_STEPS=2 --gin.EVAL_PERIOD=1 --gin.EVAL_STEPS=1 --gin.EVALUATOR_NUM_EXAMPLES=12"
+python() {{
+  case "$2" in
+    t5x.train) "{sys.executable}" "$@" $layers $steps ;;
+    t5x.eval) "{sys.executable}" "$@" $layers ;;
+  esac
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+  """A copy of what git tracks, without the annexes."""
+  listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+  if listed.returncode:
+    pytest.skip("not a git checkout")
+  copy = tmp_path_factory.mktemp("core") / "clone"
+  for name in listed.stdout.split("\0")[:-1]:
+    if not name.startswith(ANNEXES) and (ROOT / name).is_file():
+      (copy / name).parent.mkdir(parents=True, exist_ok=True)
+      shutil.copy(ROOT / name, copy / name)
+  return copy
+
+
+def run(core, *command):
+  """Runs a command in the copy, whose modules come before those of ROOT. Returns its output."""
+  environment = {**os.environ, "PYTHONPATH": f"{core}:{core / 't5x_lite'}"}
+  environment.pop("CI", None)  # which has ../shared
+  done = subprocess.run(command, cwd=core, env=environment, capture_output=True, text=True)
+  assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+  return done.stdout
+
+
+def test_its_commands_are_listed_and_no_others(core):
+  listed = run(core, *SGDX, "--help")
+  for command in ("score", "report", "prompts", "track", "data prepare"):
+    assert re.search(rf"^ +{command} ", listed, re.MULTILINE), command
+  assert not re.search("checkdst|coco|simulate|tools|backtranslate", listed)
+
+
+def test_its_tasks_are_registered(core):
+  """3 formats and SpanDST on two corpora, and two formats in styles of the sample's network."""
+  code = "import sgdx_t5x.tasks as t; print(t.__file__, len(t.REGISTERED))"
+  file, number = run(core, sys.executable, "-c", code).split()
+  assert file == f"{core}/tasks/__init__.py"
+  assert number == "208"
+
+
+def test_the_quick_start_runs_to_its_end(core):
+  """With few dialogues, steps and layers."""
+  write_sample(core / "few/sample", {"train": 60, "dev": 12, "test": 12})
+  script = core / "launch/quickstart.sh"
+  text = script.read_text("utf-8")
+  for old, new in (
+    ("source launch/environment.sh", ENVIRONMENT),
+    ("--corpus sample", "--corpus few/sample"),
+  ):
+    assert old in text
+    text = text.replace(old, new)
+  script.write_text(text)
+  printed = run(core, "bash", script)
+  assert re.search(r"^ *JGA_orig +v1 ", printed, re.MULTILINE)
+  assert re.search(r"^all +\d", printed, re.MULTILINE)
+  page = (core / "runs/quickstart/report/report.html").read_text("utf-8")
+  assert "T5DST on the sample" in page
+
+
+def test_its_quick_tests_pass(core):
+  command = [sys.executable, "-m", "pytest", "-q", "-m", QUICK, "-p", "no:cacheprovider", *FOLDERS]
+  assert " passed" in run(core, *command)
