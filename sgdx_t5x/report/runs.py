@@ -38,8 +38,13 @@ class OtherDialogues(Protocol):
     lacks: what is missing to show the errors, and how to get it, a line each.
   """
 
-  sets: Mapping[str, Any]
-  lacks: tuple[str, ...]
+  @property
+  def sets(self) -> Mapping[str, Any]:
+    """See the class."""
+
+  @property
+  def lacks(self) -> Sequence[str]:
+    """See the class."""
 
   @property
   def scores(self) -> Mapping[str, Mapping[str, float]]:

@@ -31,7 +31,6 @@ from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.delivery import ToolStyle
-from sgdx_t5x.tools.format import ToolCalls
 from sgdx_t5x.tools.requests import parse_request_id
 
 _EXPECTED = "one answer per line to a request of `sgdx tools requests`"
@@ -43,8 +42,8 @@ class _Failed(Exception):
   """A request that the service did not answer."""
 
 
-def calls_format(sources: Mapping[str, PredictionSource], split: str) -> ToolCalls:
-  """Returns the format of the answered requests, which is part of an answer's id.
+def answered_style(sources: Mapping[str, PredictionSource], split: str) -> ToolStyle:
+  """Returns the style of the answered requests, which is part of an answer's id.
 
   Args:
     sources: variant -> file or folder of answers; only the first row is read here.
@@ -57,14 +56,14 @@ def calls_format(sources: Mapping[str, PredictionSource], split: str) -> ToolCal
     for file in find_files(source, split):
       if not is_rows(file):
         raise SgdxError(
-          f"--calls: {file} is not named *.jsonl",
+          f"{file} is not named *.jsonl",
           expected="answers in JSON Lines format",
-          fix="rename the file if that is its format; omit --calls for DSTC8 dialogues",
+          fix="rename the file if that is its format; `sgdx score` reads DSTC8 dialogues",
         )
       for where, line in numbered_lines(file):
         row = decode_json(line, where, _EXPECTED, "write one row per line")
-        return ToolCalls(parse_request_id(_request_id(row, where), where)[1])
-  return ToolCalls()
+        return parse_request_id(_request_id(row, where), where)[1]
+  return ToolStyle()
 
 
 def call_rows(

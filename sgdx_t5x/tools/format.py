@@ -17,6 +17,7 @@ from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.without_graph import TextExamples
+from sgdx_t5x.tools.call_predictions import answered_style, call_rows
 from sgdx_t5x.tools.calls import CalledFrame, calls_text, read_calls, state_calls
 from sgdx_t5x.tools.definitions import openai_tool, service_tools
 from sgdx_t5x.tools.delivery import ToolStyle
@@ -24,7 +25,7 @@ from sgdx_t5x.tools.delivery import ToolStyle
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-  from sgdx_t5x.scoring.predictions.files import Selection
+  from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection
   from sgdx_t5x.scoring.predictions.rows import PredictionRow
 
 
@@ -73,8 +74,6 @@ class ToolCalls(TextExamples):
 
   def read_rows(self, file: pathlib.Path, *, selection: "Selection") -> "Iterator[PredictionRow]":
     """The answers in a file, in any of the forms of `call_predictions`."""
-    from sgdx_t5x.tools.call_predictions import call_rows
-
     return call_rows(file, self.style, selection.allow_missing, selection.on_read)
 
   def count_answers(
@@ -92,6 +91,11 @@ class ToolCalls(TextExamples):
   def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
     """The delivery, in every signature: scores of two deliveries are not comparable."""
     return Provenance({"delivery": str(self.style)})
+
+
+def calls_format(sources: "Mapping[str, PredictionSource]", split: str) -> ToolCalls:
+  """Returns the format of answered requests. Args and errors: `call_predictions.answered_style`."""
+  return ToolCalls(answered_style(sources, split))
 
 
 @functools.lru_cache(maxsize=1024)

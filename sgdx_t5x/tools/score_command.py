@@ -30,7 +30,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.tools.call_predictions import calls_format
+  from sgdx_t5x.tools.format import calls_format
 
   if args.prompt_style:
     raise UsageError(

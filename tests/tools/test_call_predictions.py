@@ -19,10 +19,10 @@ from sgdx_t5x.scoring import score_predictions, score_report
 from sgdx_t5x.scoring.compare import compare
 from sgdx_t5x.scoring.score_files import read_frames, save
 from sgdx_t5x.signature import Signature, differences
-from sgdx_t5x.tools.call_predictions import call_rows, calls_format
+from sgdx_t5x.tools.call_predictions import call_rows
 from sgdx_t5x.tools.calls import calls_text, state_calls
 from sgdx_t5x.tools.delivery import ToolStyle
-from sgdx_t5x.tools.format import ToolCalls
+from sgdx_t5x.tools.format import ToolCalls, calls_format
 
 VARIANTS = ("original", "v3")
 

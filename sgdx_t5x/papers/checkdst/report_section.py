@@ -193,19 +193,20 @@ def read_said(
 
 def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
   """The effect of perturbed dialogues on runs that were checked, see `sgdx checkdst check`."""
-  for number, run in enumerate((run for run in scored if isinstance(run.others, Check)), start=1):
-    check, stem = run.others, f"perturbed-{number}"
+  checks = {run.name: run.others for run in scored if isinstance(run.others, Check)}
+  for number, (name, check) in enumerate(checks.items(), start=1):
+    stem = f"perturbed-{number}"
     compared = {label: check.rows[label] for label in check.compared}
-    title = f"Frames that a perturbation changed, before and after: {run.name}"
+    title = f"Frames that a perturbation changed, before and after: {name}"
     changed = {f"{stem}-changed": (title, report_plots.before_and_after(compared))}
-    title = f"All frames of each set: {run.name}"
+    title = f"All frames of each set: {name}"
     every = {f"{stem}-all": (title, report_plots.alone(check.rows))}
     plots_of = (
       *place_plots(changed, report_plots.caption(compared, "num_changed"), figures),
       *place_plots(every, report_plots.caption(check.rows), figures),
     )
-    shown = tuple(section_tables(run.name, check))
-    title = f"Perturbed dialogues: {run.name}"
+    shown = tuple(section_tables(name, check))
+    title = f"Perturbed dialogues: {name}"
     yield Section(stem, title, section_lines(check), shown, plots_of, signed=False)
 
 

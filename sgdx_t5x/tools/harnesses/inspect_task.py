@@ -36,9 +36,9 @@ from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
 from sgdx_t5x.scoring.predictions.rows import numbered_lines, row_id
 from sgdx_t5x.scoring.rows import GROUPS
-from sgdx_t5x.tools.call_predictions import calls_format
 from sgdx_t5x.tools.call_shares import NO_CALL, RATES
 from sgdx_t5x.tools.calls import read_calls
+from sgdx_t5x.tools.format import calls_format
 from sgdx_t5x.tools.requests import parse_request_id
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
