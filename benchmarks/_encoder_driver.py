@@ -2,8 +2,8 @@
 
   python _encoder_driver.py OPERANDS ROWS LENGTH
 
-OPERANDS is what `utils.cpu_matmul` takes. Rows are packed. Communicates with its
-parent like _step_driver.py: READY, a number of steps, SECONDS.
+OPERANDS is what `utils.cpu_matmul` takes. Rows are packed. Communicates with its parent like
+_step_driver.py: READY, a number of steps, SECONDS.
 """
 
 from __future__ import annotations

@@ -99,12 +99,11 @@ def time_attention(length: int, repeats: int) -> None:
 
 
 def main() -> None:
-  """Prints the instructions of this CPU, then both."""
+  """Prints both."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--repeats", type=int, default=15, help="rounds (default 15)")
   args = parser.parse_args()
-  matmul.cpu_matmul()
-  print(f"{_common.machine()}; {matmul.describe()}\n\nproducts, GFLOP/s, medians")
+  print(f"{_common.machine()}\n\nproducts, GFLOP/s, medians")
   time_products(args.repeats)
   print("\nattention, [rows, tokens, heads, size], ms, medians")
   for length in (256, 512):

@@ -21,7 +21,7 @@ import subprocess
 
 import _common
 
-PACKED, UNPACKED, FLOAT32 = "ours, packed", "ours", "ours, products of float32"
+PACKED, UNPACKED, BFLOAT16 = "ours, packed", "ours", "ours, products of bfloat16"
 BEFORE = "before"
 TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("float32", "bfloat16")}
 ROWS, INPUTS, TARGETS = 16, 512, 256
@@ -91,7 +91,7 @@ def main() -> None:
   engines = _common.find_engines(args.google)
   settings = {
     UNPACKED: [],
-    FLOAT32: ["utils.cpu_matmul.operands = 'float32'"],
+    BFLOAT16: ["utils.cpu_matmul.operands = 'bfloat16'"],
     PACKED: ["train/utils.DatasetConfig.pack = True"],
   }
   if _common.GOOGLE in engines:

@@ -1,8 +1,8 @@
-"""Products of bfloat16 operands on a CPU: what is rounded, what is not, and when they are used."""
+"""Products of bfloat16 operands on a CPU: what is rounded, what is not, and how they are chosen."""
 
 import functools
-import re
 
+import gin
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +15,6 @@ from t5x.examples.t5 import network, products
 
 pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 
-# There may be no implementation of such products for CPUs without these instructions.
-fast = pytest.mark.skipif(
-  not matmul._instructions()[0], reason="this CPU has no instructions that multiply bfloat16"
-)
 SIZES = {"m": 192, "n": 136, "k": 160, "b": 3}
 FORMS = ["mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn", "mk,kn->nm", "bmk,bnk->bmn"]
 
@@ -34,7 +30,6 @@ def _rounded(x):
   return np.asarray(jnp.asarray(x).astype(jnp.bfloat16)).astype(np.float64)
 
 
-@fast
 @pytest.mark.parametrize("form", FORMS)
 def test_only_the_operands_are_rounded(form):
   """Against NumPy in float64 on rounded operands: the result, and both gradients."""
@@ -92,7 +87,6 @@ def test_narrow_products_are_not_cast(shape):
 
 
 @pytest.mark.long
-@fast
 @pytest.mark.parametrize(("tied", "length"), [(False, 64), (True, 320)])  # 320: in blocks
 def test_network(tied, length):
   """Loss and gradients stay near float32's, and the gradients are float32."""
@@ -155,57 +149,28 @@ def chosen(monkeypatch):
   return matmul.cpu_matmul
 
 
-@fast
-def test_a_user_decides(chosen, monkeypatch):
-  monkeypatch.delenv("XLA_FLAGS", raising=False)
-  assert chosen("bfloat16") == matmul.operands() == "bfloat16"
-  assert re.fullmatch(r".*: bfloat16 operands \((amx|avx512)_bf16\)", matmul.describe())
-  assert chosen("float32") == matmul.operands() == "float32"
-  assert matmul.describe() == "float32 matrix products: float32 operands"
+def test_float32_is_the_default(chosen):
+  assert chosen() == chosen("float32") == matmul.operands() == "float32"
+  assert matmul.describe() == ""
 
 
-@pytest.mark.parametrize(
-  ("vendor", "flags", "faster"),
-  [
-    ("AuthenticAMD", "avx512f avx512_bf16", "bfloat16"),
-    ("GenuineIntel", "avx512f avx512_bf16 amx_bf16 amx_int8", "bfloat16"),
-    # A virtual machine may hide the tile unit; products of bfloat16 are slower there than float32.
-    ("GenuineIntel", "avx512f avx512_bf16 avx512_fp16", "float32"),
-    ("GenuineIntel", "avx2 avx512f", "float32"),
-    ("AuthenticAMD", "avx2", "float32"),
-  ],
-)
-def test_the_cpu_decides(chosen, monkeypatch, tmp_path, vendor, flags, faster):
-  monkeypatch.delenv("XLA_FLAGS", raising=False)
-  monkeypatch.setattr(matmul, "_CPUINFO", tmp_path / "cpuinfo")
-  core = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n\n"
-  (tmp_path / "cpuinfo").write_text(core * 2)
-  assert chosen() == chosen("auto") == matmul.operands() == faster
-  assert chosen("float32") == "float32"
-  if "bf16" in flags:
-    assert chosen("bfloat16") == "bfloat16"
-
-
-def test_a_system_that_does_not_tell(chosen, monkeypatch, tmp_path):
-  monkeypatch.setattr(matmul, "_CPUINFO", tmp_path / "missing")
+def test_bfloat16_by_choice(chosen):
+  """Gin binds it; the log says so."""
+  with gin.unlock_config():
+    gin.bind_parameter("t5x.utils.cpu_matmul.operands", "bfloat16")
+  try:
+    assert chosen() == matmul.operands() == "bfloat16"
+  finally:
+    gin.clear_config()
+  assert matmul.describe() == "float32 matrix products: bfloat16 operands"
   assert chosen() == "float32"
 
 
-@pytest.mark.parametrize("isa", ["AVX2", "avx512_vnni"])
-def test_a_cpu_without(chosen, monkeypatch, isa):
-  """XLA_FLAGS can hide a CPU's instructions from XLA, and hence from `cpu_matmul`."""
-  monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_hlo_as_text --xla_cpu_max_isa={isa}")
-  assert chosen() == chosen("float32") == "float32"
-  with pytest.raises(T5XError, match="no instructions") as e:
-    chosen("bfloat16")
-  assert f"--xla_cpu_max_isa={isa}" in e.value.found
-  assert "'auto'" in e.value.fix
-
-
-@pytest.mark.parametrize("wrong", ["int8", "bf16", None, 16])
+@pytest.mark.parametrize("wrong", ["auto", "int8", "bf16", "", None, 16])
 def test_unknown(chosen, wrong):
   with pytest.raises(T5XError, match="is not an operand type") as e:
     chosen(wrong)
   assert e.value.found == repr(wrong)
-  assert e.value.available == "auto, float32, bfloat16"
+  assert e.value.available == "float32 (the default), bfloat16"
+  assert e.value.fix.startswith("utils.cpu_matmul.operands = ")
   assert matmul.operands() == "float32"

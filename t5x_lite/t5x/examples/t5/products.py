@@ -1,9 +1,8 @@
-"""All matrix products of a network: of bfloat16 operands on a CPU with instructions for them.
+"""All matrix products of a network: of bfloat16 operands on a CPU, if chosen.
 
-`t5x._process.matmul` says which these are. They multiply bfloat16 and sum in float32 at nearly
-twice the rate of float32, or more (benchmarks/README.md). All else stays float32: sums, norms,
-softmax, parameters, optimizer. Where the operands are not float32, or the device is not a CPU, a
-product is that of `jax.numpy`.
+The choice is `utils.cpu_matmul.operands`. Such products are summed in float32, and all else stays
+float32 too: norms, softmax, parameters, optimizer. By default, where the operands are not float32,
+or where the device is not a CPU, a product is that of `jax.numpy`.
 """
 
 from __future__ import annotations
