@@ -12,6 +12,7 @@ ROOT_FOLDERS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin",
 setuptools.setup(
   packages=[*setuptools.find_packages(include=["sgdx_t5x", "sgdx_t5x.*"]), *ROOT_FOLDERS],
   package_dir=ROOT_FOLDERS,
+  include_package_data=False,  # what package_data names, and no warning for each folder of it
   package_data={
     "": ["README.md", "py.typed", "*.json", "*.jsonl", "*.gz", "*.xz", "*.tsv", "*.model", "*.txt"],
     "sgdx_t5x.corpus.sample": ["services/*.json"],

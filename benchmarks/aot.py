@@ -3,10 +3,10 @@
   SGDX_VOCAB=sentencepiece.model SGDX_ENCODER=bert-base-cased python benchmarks/aot.py
 
 Compiles gin/t5dst.gin and gin/spandst.gin with every model for every slice, without a TPU
-(docs/tpu-aot.md). If a model does not fit, the first setting that the compiler's report advises is
-tried next; four attempts at most. Only vocab.txt of SGDX_ENCODER is read, which must not have more
-tokens than the models have embedding rows. Reports are kept in the work directory: rerun the same
-command to resume.
+(t5x_lite/docs/tpu-aot.md). If a model does not fit, the first setting that the compiler's report
+advises is tried next; four attempts at most. Only vocab.txt of SGDX_ENCODER is read, which must not
+have more tokens than the models have embedding rows. Reports are kept in the work directory: rerun
+the same command to resume.
 """
 
 from __future__ import annotations

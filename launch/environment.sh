@@ -25,7 +25,7 @@ if [ -z "$python" ]; then
 fi
 
 # Reinstall only if the requirements have changed.
-wanted="$(cat pyproject.toml setup.py t5x_lite/setup.py constraints.txt | cksum)"
+wanted="$(cat pyproject.toml setup.py t5x_lite/pyproject.toml constraints.txt | cksum)"
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   say "Installing into .venv (once; 1 to 3 minutes, 2 GB)"
   if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv; then

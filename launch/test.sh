@@ -13,9 +13,12 @@ esac
 source launch/environment.sh
 # Else each test process would compile the modules of TensorFlow and JAX; the linters use one core.
 python -c "import t5x.train, t5x.infer, sgdx_t5x.tasks" 2>/dev/null &
+# Each project by its own pyproject.toml, the nearest to a file.
 ruff check .
 ruff format --check .
-# Checks imports (the contracts in pyproject.toml) and types in the tree as it would be installed.
+# Imports (the contracts in pyproject.toml) and types: of t5x_lite where it is, of sgdx_t5x in the tree
+# as it would be installed, beside T5X.
+(cd t5x_lite && lint-imports --no-logo && mypy --cache-dir ../.mypy_cache/t5x_lite)
 rm -rf build/lint
 python setup.py --quiet build_py --build-lib build/lint
 cp -r t5x_lite/t5x build/lint

@@ -4,4 +4,4 @@ Importing this package costs nothing: submodules are imported by name (`from t5x
 and the scripts (`python -m t5x.train`) read their flags before they import JAX or TensorFlow.
 """
 
-__version__ = "0.0.0+lite"
+__version__ = "0.2.0+lite"

@@ -66,7 +66,7 @@ class AxisNames(tuple):
 
 # By kind of device. Of a v5e's 128 MiB of VMEM, XLA gives an operation 16 by default; with 32,
 # attention of T5 Base takes a fifth less time by XLA's own estimate, but a decoded token takes a
-# quarter more (docs/tpu-aot.md).
+# quarter more (t5x_lite/docs/tpu-aot.md).
 _V5E = {"xla_tpu_scoped_vmem_limit_kib": "32768"}
 _TRAINING_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
 

@@ -74,7 +74,7 @@ def test_only_packages_of_these_names(site):
 
 def test_metadata(about):
   assert about.metadata["Author"] == "The sgdx_t5x authors"
-  assert about.metadata["License"] == "Apache-2.0"
+  assert about.metadata["License-Expression"] == "Apache-2.0"
   assert about.metadata["Description-Content-Type"] == "text/markdown"
   assert about.metadata.get_payload().strip() == (ROOT / "README.md").read_text("utf-8").strip()
   urls = [url.split(", ")[0] for url in about.metadata.get_all("Project-URL")]
@@ -119,7 +119,7 @@ def test_errors_name_files_that_are_there(site, tmp_path):
     "print(SgdxError('a', expected='b', fix='see docs/papers/simulator.md or (tasks/README.md)'))"
   )
   text = python(site, "-c", code, cwd=tmp_path).stdout
-  assert f"{site}/sgdx_t5x/docs/simulate.md or ({site}/sgdx_t5x/tasks/README.md)" in text
+  assert f"{site}/sgdx_t5x/docs/papers/simulator.md or ({site}/sgdx_t5x/tasks/README.md)" in text
   assert (
     "see docs/papers/simulator.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
   )

@@ -26,7 +26,7 @@ CAPACITY = 'ERROR: (gcloud) {"code": 8, "message": "There is no more capacity in
 
 
 # What launch/environment.sh installs from; .venv/installed has their checksum.
-_INSTALLED_FROM = ("pyproject.toml", "setup.py", "t5x_lite/setup.py", "constraints.txt")
+_INSTALLED_FROM = ("pyproject.toml", "setup.py", "t5x_lite/pyproject.toml", "constraints.txt")
 
 
 def copy_parts(repo):

@@ -5,10 +5,10 @@ out decides whether the backend's matrix units can be used for that:
 
 - On a CPU or GPU, `[B, H, L, D]`: each head is a matrix, contiguous in memory.
 - On a TPU, `[B, L, G, H/G*D]`: all heads side by side. A product with one row per head would go to
-  the vector unit, which takes ten times as long as the memory does (docs/tpu-aot.md). Instead the
-  queries of all heads are put on the diagonal of one matrix `[H/G, H/G*D]`, whose product with the
-  keys is that of every head with its own. Multiplying with the zeros costs the matrix unit less
-  than waiting. G is the number of model partitions, of which each holds H/G heads.
+  the vector unit, which takes ten times as long as the memory does (t5x_lite/docs/tpu-aot.md).
+  Instead the queries of all heads are put on the diagonal of one matrix `[H/G, H/G*D]`, whose
+  product with the keys is that of every head with its own. Multiplying with the zeros costs the
+  matrix unit less than waiting. G is the number of model partitions, of which each holds H/G heads.
 
 Shape letters: B batch, N queries per row, L length of the cache, H heads, D head size.
 """
