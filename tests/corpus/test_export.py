@@ -286,12 +286,15 @@ def test_partial_data_are_called_so(real_archive, tmp_path, capsys):
     (["--variant", "v1", "--processes", "0"], 2, ("--processes 0",)),
     (["--variant", "all", "nonsense"], 1, ("no schema of variant 'nonsense'",)),
     (["--variant", "v1", "--split", "all", "bogus"], 1, ("no split 'bogus'",)),
-    (["--variant", "v1", "--out", "{tiny}/test/schema.json"], 1, ("Not a directory",)),
+    (["--variant", "v1", "--out", "{tiny}/test/schema.json"], 2, ("is also an input",)),
+    (["--variant", "v1", "--out", "{file}"], 1, ("Not a directory",)),
   ],
 )
 def test_what_is_not_there_is_refused(tiny, tmp_path, capsys, arguments, code, words):
   out = tmp_path / "out"
-  arguments = [a.format(tiny=tiny) for a in ["--out", str(out), *arguments]]
+  file = tmp_path / "file"
+  file.touch()
+  arguments = [a.format(tiny=tiny, file=file) for a in ["--out", str(out), *arguments]]
   assert main(["data", "export", "--corpus", str(tiny), *arguments]) == code
   error = capsys.readouterr().err
   for word in (*words, "expected:", "fix:"):

@@ -14,7 +14,7 @@ import pytest
 import tiny_corpus
 from aiohttp import web
 from assistant_server import AssistantServer, completion, error, know_gold
-from commands import assert_four_parts, sgdx
+from commands import SGDX, assert_four_parts, sgdx
 from locked import locked
 
 from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed
@@ -293,16 +293,7 @@ def test_a_full_disk(rows, requests, tmp_path):
   """The shell limits the size of files to 8 KB."""
   out = tmp_path / "a.jsonl"
   with AssistantServer(know_gold(rows)) as server:
-    words = [
-      sys.executable,
-      "-m",
-      "sgdx_t5x.cli",
-      "tools",
-      "run",
-      requests,
-      "--endpoint",
-      server.url,
-    ]
+    words = [*SGDX, "tools", "run", requests, "--endpoint", server.url]
     words += ["--model", "small-1", "--out", out]
     command = " ".join(map(str, words))
     shell = {"capture_output": True, "text": True, "env": {**os.environ, "no_proxy": "*"}}

@@ -38,20 +38,8 @@ def test_files_of_every_variant_and_split(tmp_path, capsys):
 
 
 def test_bfcl_is_a_function_per_line(tmp_path):
-  assert not sgdx(
-    *(
-      "tools",
-      "export",
-      "--corpus",
-      "sample",
-      "--variant",
-      "v1",
-      "--format",
-      "bfcl",
-      "--out",
-      tmp_path / "o",
-    )
-  )
+  given = ("--corpus", "sample", "--variant", "v1", "--format", "bfcl", "--out", tmp_path / "o")
+  assert not sgdx("tools", "export", *given)
   lines = (tmp_path / "o/v1/test/tools.jsonl").read_text().splitlines()
   names = json.loads((tmp_path / "o/v1/test/names.json").read_text())
   assert [json.loads(line)["name"] for line in lines] == list(names)

@@ -89,6 +89,11 @@ class _OnlyScored(RuleTracker):
 @pytest.mark.parametrize("kind", [RuleTracker, _OnlyScored])
 def test_of_counterfactuals_only_the_last_turn_counts(corpus, kind, tmp_path, monkeypatch):
   folder = shutil.copytree(corpus.origin, tmp_path / "coco")
+  file = folder / "dev/dialogues_001.json"
+  dialogues = json.loads(file.read_text())
+  for dialogue in dialogues:
+    del dialogue["turns"][-1]  # a counterfactual ends with what the user says
+  file.write_text(json.dumps(dialogues))
   coco, seen = open_corpus(mark_perturbed(folder, monkeypatch, "coco", "dev", scored="last")), []
   [one] = track(coco, tmp_path / "out", kind(), "original", on_progress=lambda *x: seen.append(x))
   assert one.frames == sum(1 for x in coco.dialogues("dev") for _ in x.user_frames())
