@@ -36,6 +36,7 @@ def right(tmp_path_factory):
     "open_corpus": (str(corpus),),
     "read_frames": (str(folder / "a.json"),),
     "read_run": ("a", str(folder / "a.json")),
+    "score": (str(corpus), "test", gold),
     "score_predictions": (str(corpus), "test", gold),
     "score_report": (scored,),
     "write_frames": frames,
@@ -75,7 +76,7 @@ def test_other_arguments_are_refused_with_the_nearest(name, right):
   last = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][-1]
   with pytest.raises(UsageError, match=f"no argument '{last}x'") as error:
     function(*arguments, **{f"{last}x": 1})
-  if name != "score_predictions":  # its other arguments are settings, see below
+  if name not in ("score", "score_predictions"):  # their other arguments are settings, see below
     assert last in error.value.available
   if name != "load_tracker":
     with pytest.raises(UsageError, match="missing a required argument"):

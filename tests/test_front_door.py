@@ -62,9 +62,10 @@ def test_the_example_of_the_documentation(tmp_path, monkeypatch, capsys):
   capsys.readouterr()
   names = {}
   exec(compile(code, "example", "exec"), names)
-  printed = float(capsys.readouterr().out)
-  report = sgdx_t5x.score_report(names["scored"])
-  assert printed == report["predict_nothing"]["all"]["jga_v1_5"] > 0
+  jga, signature = capsys.readouterr().out.split()
+  report = names["scores"].report
+  assert float(jga) == report["predict_nothing"]["all"]["jga_v1_5"] > 0
+  assert signature == report["signature"]
 
 
 def test_shorter_paths():

@@ -5,6 +5,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from sgdx_t5x.arguments import PATH, checked_arguments
+from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.scoring import score_tables
 from sgdx_t5x.scoring.columns import JGA
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -86,6 +88,7 @@ class Scores:
     return self.rows.groups["all"]
 
 
+@checked_arguments(corpus=(Corpus, *PATH), split=str, predictions=Mapping)
 def score(corpus: Any, split: str, predictions: Mapping[str, Any], **settings: Any) -> Scores:
   """Reads and scores predictions.
 
