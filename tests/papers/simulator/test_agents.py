@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from boats import BOATS, FIND, RENT, SCHEMA, TRAM, TRAMS, intent, lines, simulation
+from boat_schema import intent
+from boats import BOATS, FIND, RENT, SCHEMA, TRAM, TRAMS, lines, simulation
 
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.dialogue import USER

@@ -4,20 +4,8 @@ import copy
 import random
 
 import pytest
-from boats import (
-  BOATS,
-  FIND,
-  LINKS,
-  RENT,
-  SCHEMA,
-  TRAM,
-  csv_text,
-  files,
-  intent,
-  simulation,
-  slot,
-  write_files,
-)
+from boat_schema import intent, slot
+from boats import BOATS, FIND, LINKS, RENT, SCHEMA, TRAM, csv_text, files, simulation, write_files
 
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.errors import SgdxError

@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from boats import BOATS, FIND, RENT, SCENARIOS, SCHEMA, TRAM, intent, simulation, slot
+from boat_schema import intent, slot
+from boats import BOATS, FIND, RENT, SCENARIOS, SCHEMA, TRAM, simulation
 
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.dialogue import USER
