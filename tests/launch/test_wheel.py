@@ -1,6 +1,7 @@
 """What `pip install` installs: files, metadata, and that it works outside the repository."""
 
 import importlib.metadata
+import json
 import os
 import pathlib
 import re
@@ -10,7 +11,10 @@ import sys
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
 from places import ROOT
+
+from sgdx_t5x import annexes
 
 PARTS = ("sgdx_t5x", "tasks", "metrics", "gin", "docs", "t5x_lite")
 
@@ -29,6 +33,8 @@ def site(tmp_path_factory):
   subprocess.run(command, cwd=tree, check=True)
   wheels = sorted((tree / "wheels").iterdir())
   assert [wheel.name.split("-")[0] for wheel in wheels] == ["sgdx_t5x", "t5x"]
+  files = [name for wheel in wheels for name in zipfile.ZipFile(wheel).namelist()]
+  assert len(files) == len(set(files))  # else one would overwrite the other's
   for wheel in wheels:
     zipfile.ZipFile(wheel).extractall(site)
   return site
@@ -58,7 +64,7 @@ def tracked(*patterns):
 
 def test_nothing_is_left_out(site):
   installed = {p.relative_to(site).as_posix() for p in (site / "sgdx_t5x").rglob("*")}
-  rooms = tracked("tasks", "metrics", "gin", ":(glob)docs/*.md", "docs/metrics")
+  rooms = tracked("tasks", "metrics", "gin", ":(glob)docs/**/*.md")
   wanted = {f"sgdx_t5x/{name}" for name in rooms} | tracked("sgdx_t5x")
   assert wanted - installed == set()
   lite = {name.removeprefix("t5x_lite/") for name in tracked("t5x_lite/t5x")}
@@ -99,8 +105,8 @@ for command in sys.argv[1:]:
 
 def test_help_names_files_that_are_there(site, tmp_path):
   """For every command, outside the repository, and inside it, where the short names are right."""
-  commands = ["", "score", "diff", "report", "prompts", "stats", "ls", "simulate", "compose"]
-  commands += ["backtranslate", "weights import", "weights export"]
+  commands = ["", "score", "diff", "report", "prompts", "stats", "ls", "compose"]
+  commands += ["weights import", "weights export", *annexes.table("SUMMARIES")]
   commands += [f"data {verb}" for verb in ("prepare", "verify", "export", "stats", "vocabulary")]
   away = python(site, "-c", HELP, *commands, cwd=tmp_path)
   assert away.stdout.count("usage: sgdx") == len(commands), away.stderr
@@ -116,12 +122,16 @@ def test_help_names_files_that_are_there(site, tmp_path):
 def test_errors_name_files_that_are_there(site, tmp_path):
   code = (
     "from sgdx_t5x.errors import SgdxError\n"
-    "print(SgdxError('a', expected='b', fix='see docs/papers/simulator.md or (tasks/README.md)'))"
+    "print(SgdxError('a', expected='b', fix='see docs/metrics/worst.md or (tasks/README.md)'))"
   )
   text = python(site, "-c", code, cwd=tmp_path).stdout
+<<<<<<< ours
   assert f"{site}/sgdx_t5x/docs/papers/simulator.md or ({site}/sgdx_t5x/tasks/README.md)" in text
+=======
+  assert f"{site}/sgdx_t5x/docs/metrics/worst.md or ({site}/sgdx_t5x/tasks/README.md)" in text
+>>>>>>> theirs
   assert (
-    "see docs/papers/simulator.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
+    "see docs/metrics/worst.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
   )
 
 
@@ -136,6 +146,49 @@ def test_every_document_that_the_code_names_is_installed(site):
   assert {name for name in named if not (site / "sgdx_t5x" / name).exists()} - {
     "docs/NAME.md"
   } == set()
+
+
+def distributions_of(names):
+  """The distributions of these names and of all that they require without extras."""
+  found, waiting = {}, list(names)
+  while waiting:
+    name = waiting.pop()
+    if name not in found:
+      found[name] = importlib.metadata.distribution(name)
+      needs = map(Requirement, found[name].requires or ())
+      waiting += [r.name for r in needs if not r.marker or r.marker.evaluate({"extra": ""})]
+  return list(found.values())
+
+
+@pytest.fixture(scope="module")
+def bare(site, about, tmp_path_factory):
+  """What `pip install` installs without extras, and nothing else: what -S needs on its path."""
+  folder = tmp_path_factory.mktemp("bare")
+  needs = map(Requirement, about.requires)
+  names = [r.name for r in needs if not r.marker or r.marker.evaluate({"extra": ""})]
+  for distribution in distributions_of(names):
+    tops = {file.parts[0] for file in distribution.files if file.parts[0] not in ("..", "/")}
+    for top in tops - {"__pycache__"}:
+      if not (folder / top).exists():
+        (folder / top).symlink_to(distribution.locate_file(top))
+  return f"{site}{os.pathsep}{folder}"
+
+
+def test_scores_need_no_extra(bare, tmp_path):
+  """Neither TensorFlow nor JAX: docs/README.md's promise, with both wheels installed together."""
+  sgdx = ("-S", "-m", "sgdx_t5x.cli")
+  lacking = python(bare, "-S", "-c", "import tensorflow", cwd=tmp_path)
+  assert "No module named 'tensorflow'" in lacking.stderr
+  written = ("--variant", "original", "--targets", "--limit", 2000, "--out", "prompts.jsonl")
+  done = python(bare, *sgdx, "prompts", "--corpus", "sample", *map(str, written), cwd=tmp_path)
+  assert done.returncode == 0, done.stderr
+  rows = map(json.loads, (tmp_path / "prompts.jsonl").read_text("utf-8").splitlines())
+  answers = [json.dumps({"id": row["id"], "prediction": row["target"]}) for row in rows]
+  (tmp_path / "answers.jsonl").write_text("\n".join(answers), "utf-8")
+  predictions = ("--predictions", "original=answers.jsonl", "--allow-missing")
+  done = python(bare, *sgdx, "score", "--corpus", "sample", *predictions, cwd=tmp_path)
+  assert done.returncode == 0, done.stderr
+  assert re.search(r"^all +100\.0", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_gin_files_are_found_in_an_empty_folder(site, tmp_path):

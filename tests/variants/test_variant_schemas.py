@@ -7,6 +7,7 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.corpus import variants
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import load_schema
 from sgdx_t5x.corpus.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
@@ -187,7 +188,8 @@ def plain(text):
 
 
 @pytest.mark.parametrize("name", ["original", "vs", "ned+mine"])
-def test_a_name_that_ids_use_for_something_else_is_refused(corpus, tmp_path, name):
+def test_a_name_that_ids_use_for_something_else_is_refused(corpus, tmp_path, name, monkeypatch):
+  monkeypatch.setattr(variants, "PERTURBATIONS", ("ned", "vs"))
   own = write_schema(tmp_path / "own", corpus.schema("test"))
   with pytest.raises(SgdxError, match=rf"named '{re.escape(name)}'"):
     VariantSchemas(corpus, {name: own})
