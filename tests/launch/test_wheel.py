@@ -125,11 +125,7 @@ def test_errors_name_files_that_are_there(site, tmp_path):
     "print(SgdxError('a', expected='b', fix='see docs/metrics/worst.md or (tasks/README.md)'))"
   )
   text = python(site, "-c", code, cwd=tmp_path).stdout
-<<<<<<< ours
-  assert f"{site}/sgdx_t5x/docs/papers/simulator.md or ({site}/sgdx_t5x/tasks/README.md)" in text
-=======
   assert f"{site}/sgdx_t5x/docs/metrics/worst.md or ({site}/sgdx_t5x/tasks/README.md)" in text
->>>>>>> theirs
   assert (
     "see docs/metrics/worst.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
   )
