@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
 def _init(args: argparse.Namespace) -> int:
   """Writes the elements to paraphrase. Returns 0."""
   from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.variants import compose
 
   if args.out or args.fill:

@@ -92,7 +92,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.scoring import compare, comparison_tables
   from sgdx_t5x.scoring.frame_table import pooled
   from sgdx_t5x.scoring.score_files import read_frames
@@ -141,7 +141,7 @@ def finish(
     layout: makes tables of it.
     notes: printed below them.
   """
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
 
   if args.json:
     with atomic_write(args.json, "--json") as file:

@@ -234,7 +234,7 @@ def parse_variants(
   Raises:
     UsageError: a variant with two folders, NAME= without one, or a name that is no folder's.
   """
-  from sgdx_t5x.files import is_folder_name
+  from sgdx_t5x.files.writing import is_folder_name
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   variants: dict[str, str | None] = {}

@@ -120,7 +120,7 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.prompt_style import parse_format
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.prompts import provenance
   from sgdx_t5x.prompts.rows import services_of
 

@@ -15,7 +15,7 @@ from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
-from sgdx_t5x.files import is_text
+from sgdx_t5x.files.reading import is_text
 
 # Their slot is a keyword of the format; the schema may have a slot of the same name.
 _NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}

@@ -26,7 +26,7 @@ from sgdx_t5x.corpus.variants import (
   untagged,
 )
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, is_text
+from sgdx_t5x.files.reading import decode_json, is_text
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
-from sgdx_t5x.files import decode_json, json_type
+from sgdx_t5x.files.reading import decode_json, json_type
 
 USER = "USER"
 SYSTEM = "SYSTEM"

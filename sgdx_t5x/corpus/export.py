@@ -24,8 +24,8 @@ from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.sources import Source
 from sgdx_t5x.corpus.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
-from sgdx_t5x.files import atomic_write, writing_fix
 from sgdx_t5x.files.reading import not_utf8
+from sgdx_t5x.files.writing import atomic_write, writing_fix
 from sgdx_t5x.parallel import worker_processes
 
 ALL = "all"

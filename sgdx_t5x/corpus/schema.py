@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, is_text, json_type
+from sgdx_t5x.files.reading import decode_json, is_text, json_type
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"

@@ -15,8 +15,8 @@ from google.protobuf import json_format
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, UsageError, first_line
-from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.records.builder import ARCHIVE_URL, Sgd, config_name
 
 

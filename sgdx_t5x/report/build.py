@@ -11,7 +11,7 @@ from sgdx_t5x.arguments import NUMBER, PATH, check_kind, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files import atomic_folder, check_folder, list_files
+from sgdx_t5x.files.writing import atomic_folder, check_folder, list_files
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
 from sgdx_t5x.report.page import Page, Section, render, table_files

@@ -8,13 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from sgdx_t5x import scoring, signature
+from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.variants import in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files import not_found
-from sgdx_t5x.files.reading import as_text
+from sgdx_t5x.files.reading import as_text, not_found
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report.steps import step_files
@@ -22,6 +21,7 @@ from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
+from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -86,7 +86,7 @@ class Run:
   lacks: tuple[str, ...] = ()
   origin: str = ""
   step: int | None = None
-  scored: scoring.Scored | None = None
+  scored: Scored | None = None
   others: OtherDialogues | None = None
 
   def __repr__(self) -> str:
@@ -274,8 +274,8 @@ def score_run(
     )
   steps = []
   for number, source in sources.items():
-    scored = scoring.score_predictions(corpus, split, source, on_progress=on_progress, **settings)
-    report = scoring.score_report(scored, on_progress=on_progress)
+    scored = score_predictions(corpus, split, source, on_progress=on_progress, **settings)
+    report = score_report(scored, on_progress=on_progress)
     if number == chosen:
       last = Run(name, report, origin=str(folder), step=number, scored=scored)
     if number is not None and len(sources) > 1:
@@ -325,7 +325,7 @@ def _sources(
   if named:
     return {None: {variant: named[variant] for variant in in_order(named, own)}}
   steps = step_files(folder, split)
-  return {step: {scoring.ALL: files if len(steps) > 1 else folder} for step, files in steps.items()}
+  return {step: {ALL: files if len(steps) > 1 else folder} for step, files in steps.items()}
 
 
 def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:

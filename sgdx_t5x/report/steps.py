@@ -13,7 +13,7 @@ import numpy as np
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, is_number
+from sgdx_t5x.files.reading import decode_json, is_number
 from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
 from sgdx_t5x.prompts import FORMATS
 from sgdx_t5x.scoring.predictions.files import find_files

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import not_found
-from sgdx_t5x.files.reading import opened
+from sgdx_t5x.files.reading import not_found, opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring.frame_table import FrameTable

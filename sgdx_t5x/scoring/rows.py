@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.files import is_number
+from sgdx_t5x.files.reading import is_number
 from sgdx_t5x.tables import Number, percent
 
 GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2

@@ -14,7 +14,8 @@ from typing import Any
 
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json, read_input
+from sgdx_t5x.files.reading import decode_json, read_input
+from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring import further

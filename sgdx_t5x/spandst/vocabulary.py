@@ -22,7 +22,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import not_found
+from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.spandst.wordpiece import UNKNOWN, Pieces, WordPiece
 
 PADDING, FIRST, SEPARATOR = "[PAD]", "[CLS]", "[SEP]"

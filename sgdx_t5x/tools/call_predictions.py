@@ -26,7 +26,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 from sgdx_t5x.tools.calls import read_calls

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
   """Writes the tools, prints what was written. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import parse_variants
   from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.files import atomic_folder, check_folder
+  from sgdx_t5x.files.writing import atomic_folder, check_folder
   from sgdx_t5x.prompts.protocol import service_pairs
   from sgdx_t5x.tools.definitions import all_tools
 

@@ -153,7 +153,7 @@ def _write(
 @contextlib.contextmanager
 def _output(args: argparse.Namespace) -> Iterator[TextIO | None]:
   """Yields the file to write; None where nothing is written."""
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
 
   if args.dry_run:
     yield None

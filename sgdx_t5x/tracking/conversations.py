@@ -11,7 +11,7 @@ from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn, frame_
 from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
-from sgdx_t5x.files import not_found
+from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.tracking.loading import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker

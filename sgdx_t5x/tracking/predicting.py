@@ -18,8 +18,9 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name, list_files
 from sgdx_t5x.files.locks import lock, remove_leftovers
+from sgdx_t5x.files.reading import decode_json
+from sgdx_t5x.files.writing import atomic_write, check_folder, is_folder_name, list_files
 from sgdx_t5x.records.turns import check_acts
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker

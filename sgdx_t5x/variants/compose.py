@@ -17,9 +17,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x import files
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
+from sgdx_t5x.files.reading import decode_lines, is_text, read_input
+from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
 from sgdx_t5x.variants.wording import NAME, SERVICE, Element, Repair, join_words, reword, wording
 
 RECORD = "paraphrases.jsonl"
@@ -103,13 +104,13 @@ def read_paraphrases(
   known = {element.key for schema in schemas for element in wording(schema)}
   found: dict[Element, tuple[str, ...]] = {}
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
-  content = files.read_input(path, "paraphrases, a line per element")
-  for where, row in files.decode_lines(content, str(path), expected, "correct the line"):
+  content = read_input(path, "paraphrases, a line per element")
+  for where, row in decode_lines(content, str(path), expected, "correct the line"):
     if not (
       isinstance(row, dict)
-      and files.is_text(row.get("element"))
+      and is_text(row.get("element"))
       and isinstance(texts := row.get("paraphrases"), list)
-      and all(map(files.is_text, texts))
+      and all(map(is_text, texts))
     ):
       raise SgdxError(f"{where}: {str(row)[:60]}", expected=expected, fix="correct the line")
     element = Element.from_key(row["element"], where)
@@ -135,7 +136,7 @@ def blank_lines(schema: Schema) -> Iterator[str]:
   for element, original in wording(schema).items():
     if not _is_service_name(element):
       row = {"element": element.key, "original": original, "paraphrases": []}
-      yield files.json_line(row)
+      yield json_line(row)
 
 
 def union(schemas: Sequence[Schema], origin: str) -> Schema:
@@ -252,7 +253,7 @@ def write_variants(
   """
   folder = check_out(folder)
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
-  with files.atomic_folder(folder) as temporary:
+  with atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       made = dict(zip(names, variant, strict=True))
       for split, original in originals.items():
@@ -261,14 +262,14 @@ def write_variants(
         services = [made[service.name].to_json() for service in original]
         path.write_text(json.dumps(services, indent=2) + "\n", encoding="utf-8")
     rows = ({"format": "sgdx-compose/1", **header}, *(p.to_json() for p in composition.placements))
-    text = "".join(map(files.json_line, rows))
+    text = "".join(map(json_line, rows))
     (temporary / RECORD).write_text(text, encoding="utf-8")
 
 
 def check_out(folder: str | pathlib.Path) -> pathlib.Path:
   """Returns the absolute path of the folder to write. Raises SgdxError if it is not empty."""
   expected = "a folder that is new or empty: variants of different compositions must not be mixed"
-  return files.check_folder(folder, expected=expected)
+  return check_folder(folder, expected=expected)
 
 
 # --- parts ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import is_text, json_type
+from sgdx_t5x.files.reading import is_text, json_type
 from sgdx_t5x.variants.translations import Items, Plan, Progress, Record
 from sgdx_t5x.variants.wording import Element
 

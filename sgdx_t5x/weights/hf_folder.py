@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
+from sgdx_t5x.files.reading import decode_json, json_type
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.weights import hf_names, layout
 from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors

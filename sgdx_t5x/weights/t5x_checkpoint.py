@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, first_line, require
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
 from sgdx_t5x.weights import bert_layout, layout
 

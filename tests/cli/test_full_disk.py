@@ -15,7 +15,7 @@ from places import FIXTURES
 
 from sgdx_t5x.corpus import export
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, atomic_write
+from sgdx_t5x.files.writing import atomic_folder, atomic_write
 from sgdx_t5x.weights import t5x_checkpoint
 
 HF = FIXTURES / "hf_t5/t5_1_0"

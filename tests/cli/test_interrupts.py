@@ -13,7 +13,8 @@ from commands import python_code, sgdx
 
 import sgdx_t5x
 from sgdx_t5x.cli.interrupts import termination_raises
-from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, list_files, locks
+from sgdx_t5x.files import locks
+from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, list_files
 
 SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 

@@ -54,7 +54,7 @@ def test_json_is_named_by_what_it_holds(content, words, tmp_path):
     (b'{"id": "a", "prediction": "b"}\n{"id": "c", "prediction": "d"}\n', "predictions or prompts"),
     (b"<!DOCTYPE html>\n<html></html>", "HTML"),
     (bytes(range(256)), "neither a zip archive nor text"),
-    (gzip.compress(b"[]"), "a gzip file"),
+    (gzip.compress(b"[]", mtime=0), "a gzip file"),
   ],
 )
 def test_other_files_are_named_by_their_kind(content, words, tmp_path):

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.files.writing import atomic_folder
 
 HOLD = """
 import sys

@@ -5,7 +5,8 @@ import gzip
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import read_input, reading
+from sgdx_t5x.files import reading
+from sgdx_t5x.files.reading import read_input
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl"])  # gzip is also told by its first bytes

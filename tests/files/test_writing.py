@@ -9,15 +9,15 @@ import tempfile
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import (
+from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.files.writing import (
   atomic_folder,
   atomic_write,
   check_folder,
+  check_regular,
   json_line,
   list_files,
-  not_found,
 )
-from sgdx_t5x.files.writing import check_regular
 
 
 def is_ours(path):

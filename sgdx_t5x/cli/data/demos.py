@@ -103,7 +103,7 @@ def _add_check(verbs: Any) -> None:
 
 def _import(args: argparse.Namespace) -> int:
   """Writes Google's demonstrations as JSONL. Returns 0. Raises SgdxError for another file."""
-  from sgdx_t5x.files import read_input
+  from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
 
   text = read_input(args.source, "Google's sdt_prompts.py")
@@ -143,7 +143,7 @@ def _make(args: argparse.Namespace) -> int:
 
 
 def _write(demos: "Sequence[Demonstration]", path: str) -> None:
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.prompts.sdt.demonstrations import demonstrations_text
 
   text = demonstrations_text(demos)

@@ -10,7 +10,7 @@ from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import UsageError, require
-from sgdx_t5x.files import atomic_write
+from sgdx_t5x.files.writing import atomic_write
 
 _PIECES = 2000
 _MOST_PIECES = 1_000_000  # with 2**31, SentencePiece runs for long and ignores SIGTERM

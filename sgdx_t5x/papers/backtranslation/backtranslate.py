@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterable, Mapping
 
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.files import atomic_folder, check_folder, json_line
+from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
 from sgdx_t5x.variants.translations import Progress, Provider, Record, apply_records
 from sgdx_t5x.variants.wording import Repair, wording
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_lines, json_line
+from sgdx_t5x.files.reading import decode_lines
+from sgdx_t5x.files.writing import json_line
 from sgdx_t5x.papers.checkdst.split import Line
 
 _EXPECTED = 'a line {"dialogue_id": ..., ...} written by `sgdx checkdst perturb`'

@@ -202,7 +202,7 @@ def _run_sets(args: argparse.Namespace) -> int:
 
 def _run_rows(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import scoring_settings
-  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.papers.checkdst.checks import checkdst_rows, checkdst_tables
   from sgdx_t5x.scoring import Settings
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json, read_input
+from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.papers.simulator.default_words import slot_kind
 
 ENTITY_KINDS = frozenset({"title", "person", "city", "station", "address"})

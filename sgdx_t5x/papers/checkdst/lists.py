@@ -3,7 +3,7 @@
 import pathlib
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, is_text, read_input
+from sgdx_t5x.files.reading import decode_json, is_text, read_input
 
 
 def read_lists(

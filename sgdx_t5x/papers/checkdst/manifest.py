@@ -9,7 +9,7 @@ from typing import Any
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
 from sgdx_t5x.corpus.variants import PERTURBATIONS
 from sgdx_t5x.errors import SgdxError, malformed
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import decode_json
 
 FORMAT = "sgdx-perturb/1"
 SCORED_ALL, SCORED_LAST = "all", "last"

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
   """Writes the corpus and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.files import check_folder
+  from sgdx_t5x.files.writing import check_folder
   from sgdx_t5x.papers.checkdst.kinds import KINDS
   from sgdx_t5x.papers.checkdst.split import Split
   from sgdx_t5x.papers.checkdst.write import check_again, write_perturbed

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_lines, is_text, read_input
+from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.papers.backtranslation.providers import open_provider
 from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider

@@ -13,7 +13,7 @@ import random
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import decode_json, is_number, is_text, read_input
+from sgdx_t5x.files.reading import decode_json, is_number, is_text, read_input
 
 DEFAULT = "default"
 _RATES = ("repair", "filler", "repeat", "restart")

@@ -11,8 +11,8 @@ from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
 from sgdx_t5x.corpus.dialogue import decode_dialogues
 from sgdx_t5x.corpus.sources import is_schema
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.frames import count, snapshot

@@ -12,7 +12,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, decode_dialogues
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, read_input
+from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.simulator.variation import is_moment
 

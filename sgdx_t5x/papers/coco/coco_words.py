@@ -10,7 +10,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_lines, read_input
+from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split

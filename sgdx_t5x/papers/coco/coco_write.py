@@ -11,8 +11,8 @@ from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.json_text import encode_on_lines

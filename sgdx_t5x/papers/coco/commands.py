@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import check_least
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.files import check_folder
+  from sgdx_t5x.files.writing import check_folder
   from sgdx_t5x.papers.checkdst.split import Split
   from sgdx_t5x.papers.checkdst.write import check_again
   from sgdx_t5x.papers.coco import coco_open, coco_write

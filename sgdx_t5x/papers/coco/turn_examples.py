@@ -12,7 +12,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_lines
+from sgdx_t5x.files.reading import decode_lines
 from sgdx_t5x.papers.coco.coco_prompts import asked, asked_slots, told_slots, turn_id
 
 CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables

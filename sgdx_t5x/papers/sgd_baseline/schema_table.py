@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import atomic_write
 from sgdx_t5x.files.reading import check_unpacked
+from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.weights.hf_folder import ONE_FILE
 
 if TYPE_CHECKING:

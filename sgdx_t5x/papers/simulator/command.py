@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _init(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.schema import load_schema
-  from sgdx_t5x.files import read_input
+  from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.papers.simulator import starting_point
 
   others = (*_NEEDED, "templates", "transitions", "paraphrase", "split", "processes")

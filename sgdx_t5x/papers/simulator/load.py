@@ -6,7 +6,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, load_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.papers.simulator.backend import ServiceTable, read_table
 from sgdx_t5x.papers.simulator.generate import Simulation
 from sgdx_t5x.papers.simulator.scenarios import Scenario, intent_problems, parse_scenarios

@@ -10,7 +10,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent, Schema, Service
 from sgdx_t5x.errors import nearest
-from sgdx_t5x.files import json_type
+from sgdx_t5x.files.reading import json_type
 
 MAX_INTENTS = 5
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.simulator.backend import OPEN, ServiceTable, table_slots
 from sgdx_t5x.papers.simulator.default_words import (
   callers_number,

@@ -16,7 +16,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import Schema, Service, Slot
 from sgdx_t5x.errors import nearest
-from sgdx_t5x.files import json_type
+from sgdx_t5x.files.reading import json_type
 from sgdx_t5x.papers.simulator.default_words import (
   BOOLEAN,
   default_intent_words,

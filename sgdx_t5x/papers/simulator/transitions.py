@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import json_type
+from sgdx_t5x.files.reading import json_type
 
 _SIDES = ("user", "system")
 

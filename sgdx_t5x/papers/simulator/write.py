@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.simulator.generate import Simulation, simulate
 from sgdx_t5x.papers.simulator.surface import Paraphrase
 from sgdx_t5x.parallel import worker_processes

@@ -18,7 +18,8 @@ from typing import Any
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_lines, is_text, json_line, not_found, read_input
+from sgdx_t5x.files.reading import decode_lines, is_text, not_found, read_input
+from sgdx_t5x.files.writing import json_line
 
 SAMPLE = "sample"
 NONE = "none"

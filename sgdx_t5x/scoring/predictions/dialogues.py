@@ -12,8 +12,7 @@ from typing import Any
 from sgdx_t5x.corpus.dialogue import USER, frame_id
 from sgdx_t5x.corpus.variants import ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
-from sgdx_t5x.files.reading import opened
+from sgdx_t5x.files.reading import decode_json, opened
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,

@@ -10,7 +10,7 @@ from typing import Any
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.files import not_found
+from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs

@@ -16,8 +16,7 @@ from sgdx_t5x.corpus.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.corpus.variants import ORIGINAL, tagged, untagged
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
-from sgdx_t5x.files.reading import opened
+from sgdx_t5x.files.reading import decode_json, opened
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
 from sgdx_t5x.prompts.protocol import ServicePair

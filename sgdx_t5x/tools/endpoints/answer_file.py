@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeGuard
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, not_found, writing_fix
+from sgdx_t5x.files.reading import decode_json, not_found
+from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 
 _EXPECTED = "answers written by `sgdx tools run`"

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
 
 _PATH = "/chat/completions"

@@ -16,8 +16,7 @@ import orjson
 
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError, UsageError, quoted
-from sgdx_t5x.files import decode_json, not_found
-from sgdx_t5x.files.reading import opened
+from sgdx_t5x.files.reading import decode_json, not_found, opened
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.tools.requests import parse_request_id
 

@@ -31,7 +31,8 @@ from sgdx_t5x import scoring
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json, not_found
+from sgdx_t5x.files.reading import decode_json, not_found
+from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
 from sgdx_t5x.scoring.predictions.rows import numbered_lines, row_id

@@ -11,7 +11,7 @@ from fuzzing import Document, Table, run
 
 from sgdx_t5x.corpus.schema import load_schema, parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.papers.simulator.backend import read_table
 from sgdx_t5x.papers.simulator.generate import simulate
 from sgdx_t5x.papers.simulator.load import load_simulation

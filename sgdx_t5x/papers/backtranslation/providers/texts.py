@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from sgdx_t5x.errors import SgdxError, first_line
-from sgdx_t5x.files import is_text, writing_fix
+from sgdx_t5x.files.reading import is_text
+from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.variants.translations import Items, Notify, Plan, Progress, Record
 
 SOURCE = "en"

@@ -14,7 +14,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, decode_lines, read_input
+from sgdx_t5x.files.reading import decode_json, decode_lines, read_input
 from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.papers.checkdst import metrics_checkdst as checkdst
 from sgdx_t5x.papers.checkdst.metrics_checkdst import Row

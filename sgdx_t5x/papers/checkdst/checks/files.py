@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json, decode_lines, read_input
-from sgdx_t5x.files.reading import opened
+from sgdx_t5x.files.reading import decode_json, decode_lines, opened, read_input
+from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.papers.checkdst.checks.check import Checked, CheckedSet, SetFailure
