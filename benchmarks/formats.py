@@ -55,7 +55,7 @@ def main() -> None:
   data = _common.real_records(args.archive, args.work_dir)
   demos = args.work_dir / "demos.jsonl"
   if not demos.exists():
-    command = _common.sgdx("demos", "make", "--corpus", args.archive, "--out", str(demos))
+    command = _common.sgdx("data", "demos", "make", "--corpus", args.archive, "--out", str(demos))
     command += ["--split", "train", "dev", "test", "--per-service", "1"]
     _common.run(command, args.work_dir / "demos.log", _common.environment())
   os.environ["SGDX_DEMOS"] = str(demos.resolve())

@@ -132,7 +132,7 @@ def write_requests(path: pathlib.Path, number: int) -> None:
   """Writes requests of the sample's train split, in six variants."""
   made, log = path.with_suffix(".all"), path.with_suffix(".log")
   args = ("--variant", "original", "v1", "v2", "v3", "v4", "v5", "--openai-batch", "m")
-  command = ("prompts", "--as", "tools", "--corpus", "sample", "--split", "train", *args)
+  command = ("tools", "requests", "--corpus", "sample", "--split", "train", *args)
   _common.run(_common.sgdx(*command, "--out", str(made)), log, _common.environment())
   with made.open() as lines, path.open("w") as out:
     unlike = {line.partition('"body"')[2]: line for line in lines}  # equal ones are sent once
@@ -174,7 +174,7 @@ def main() -> None:
   url = f"http://127.0.0.1:{port.get()}/v1"
   given = [str(file), "--endpoint", url, "--concurrency", str(IN_FLIGHT)]
   commands = {
-    OURS: _common.sgdx("run", *given, "--out", str(work / "answers.jsonl")),
+    OURS: _common.sgdx("tools", "run", *given, "--out", str(work / "answers.jsonl")),
     BARE: [sys.executable, str(pathlib.Path(__file__).resolve()), "--bare", str(file), url],
   }
   results = _common.interleave(

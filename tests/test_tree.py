@@ -1,8 +1,9 @@
-"""The tree in CONTRIBUTING.md names the folders that exist, and the tests mirror the library."""
+"""The tree in CONTRIBUTING.md is that of the folders, tests mirror the library, links lead on."""
 
 import ast
 import re
 
+import pytest
 from places import ROOT
 
 # Private folders, and those that are not tracked.
@@ -71,3 +72,35 @@ def test_what_users_do_not_have_is_reached_through_one_module():
     if any(re.search(r"(^|/)shared(/|$)", text) for text in strings_in(path))
   ]
   assert reaching == ["t5x_lite/tests/support/shared.py"]
+
+
+# Of the project, not of what is installed or written beside it.
+PAGES = [
+  page
+  for folder in ("docs", "tasks", "sgdx_t5x", "benchmarks", "t5x_lite")
+  for page in sorted((ROOT / folder).rglob("*.md"))
+] + sorted(ROOT.glob("*.md"))
+
+
+def prose_of(page):
+  """A page without its blocks of code."""
+  return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors_of(page):
+  """The anchors that its headings have on GitHub."""
+  headings = re.findall(r"^#+ (.*)$", prose_of(page), re.MULTILINE)
+  return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_of_pages_lead_to_files_and_headings(page):
+  broken = []
+  for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if re.match(r"[a-z]+:", link):
+      continue
+    if not target.exists() or (anchor and anchor not in anchors_of(target)):
+      broken.append(link)
+  assert broken == []

@@ -6,10 +6,11 @@ It is uncased. The text is that of the SentencePiece vocabulary beside it.
 import argparse
 import pathlib
 
+from sgdx_t5x.corpus import sample
 from sgdx_t5x.spandst.train_wordpiece import train_wordpiece
 from sgdx_t5x.t5.sample_vocabulary import sample_lines
 
-VOCABULARY = pathlib.Path(__file__).with_name("vocab.txt")
+VOCABULARY = pathlib.Path(sample.__file__).with_name("vocab.txt")
 NUM_PIECES = 1024
 
 

@@ -12,7 +12,7 @@ from sgdx_t5x.corpus import sample
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.t5.train_vocabulary import lines, train_vocabulary
 
-VOCABULARY = pathlib.Path(__file__).with_name("vocabulary.model")
+VOCABULARY = pathlib.Path(sample.__file__).with_name("vocabulary.model")
 NUM_PIECES = 1000
 
 

@@ -123,7 +123,7 @@ def _other_request(where: str, found: ToolStyle, style: ToolStyle) -> SgdxError:
   return SgdxError(
     f"{where}: an answer to a request that shows {found}",
     expected=f"answers to requests that show {style}, like the first one",
-    fix="score the answers to each request file separately, with --calls",
+    fix="score the answers to each request file separately",
   )
 
 

@@ -211,7 +211,7 @@ def test_an_interrupted_command_says_how_to_resume(corpus, shouting, tmp_path, c
 _KILLED = """
 import os, signal, sys
 from fake_translator import Shouting
-from sgdx_t5x.variants import providers
+from sgdx_t5x.papers.backtranslation import providers
 from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
 from sgdx_t5x.cli import main
 
