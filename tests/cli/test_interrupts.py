@@ -145,7 +145,7 @@ def test_what_was_being_replaced_gets_its_name_back(tmp_path, leave):
 
 
 def test_a_killed_process_leaves_what_the_next_one_removes(tmp_path):
-  code = "import os, sys; from sgdx_t5x.files import atomic_write\n"
+  code = "import os, sys; from sgdx_t5x.files.writing import atomic_write\n"
   code += "with atomic_write(sys.argv[1], '--out') as file: os.kill(os.getpid(), 9)"
   assert python_code(code, tmp_path / "a").returncode == -signal.SIGKILL
   (left,) = tmp_path.iterdir()

@@ -20,7 +20,7 @@ from sgdx_t5x.corpus.dialogue import read_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.simulator import write
 
-PAGE = DOCS / "simulate.md"
+PAGE = DOCS / "papers/simulator.md"
 HOOKS = """
 def politely(text, values):
   return f"Well. {text}"
