@@ -59,7 +59,7 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
 
   Args:
     targets: flattened rows of `targets` of each frame.
-    predictions: the model's answers, see `encoder.answers.read_answer`.
+    predictions: the model's answers, see `spandst.answers.read_answer`.
 
   Returns:
     slot_accuracy over slots, change_accuracy over slots whose value changes, frame_accuracy (all

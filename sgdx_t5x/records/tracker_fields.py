@@ -2,7 +2,7 @@
 
 System acts, the states before the turn, and the spans of values in the last two utterances, all by
 position in the split's schema, so that variants need no extra data. Both writing and reading are
-here; `trackers.turns` says what the parts mean.
+here; `turns` says what the parts mean.
 """
 
 import itertools

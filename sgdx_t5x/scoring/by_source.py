@@ -1,6 +1,6 @@
 """Scores by the source of state values: what a tracker loses, and under which variant.
 
-Three breakdowns by source (`data.provenance`):
+Three breakdowns by source (`corpus.provenance`):
   values    the share of values in gold states that are predicted correctly; a value counts in
             every frame whose state contains it
   entering  the same, counting a value only in the frame in which it enters the state

@@ -168,7 +168,7 @@ def score_predictions(
   """Reads and scores predictions.
 
   Args:
-    corpus: an open corpus, or an argument of `corpora.open_corpus`.
+    corpus: an open corpus, or an argument of `sgdx_t5x.open_corpus`.
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       stands for every variant named in JSONL ids.

@@ -27,7 +27,7 @@ def span_examples(
 ) -> tf.data.Dataset:
   """Turns batches of records into examples.
 
-  The state before a turn is the gold one; `trackers.span_tracking` is inference without it.
+  The state before a turn is the gold one; `span_tracking` is inference without it.
   Slots, values and intents are in the schema's order, except for training.
 
   Args:

@@ -12,7 +12,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class PieceVocabulary(Protocol):
-  """The interface required of a vocabulary: `encoder.vocabulary.WordPieceVocabulary`."""
+  """The interface required of a vocabulary: `spandst.vocabulary.WordPieceVocabulary`."""
 
   @property
   def bos_id(self) -> int:

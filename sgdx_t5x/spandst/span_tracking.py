@@ -9,7 +9,7 @@ from sgdx_t5x.spandst.span_features import Example, SpanReader, read_choice
 from sgdx_t5x.spandst.spandst import new_values
 from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 
-# Maps features of frames, without targets, to one answer each: see `encoder.answers`.
+# Maps features of frames, without targets, to one answer each: see `spandst.answers`.
 Answer = Callable[[Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
 _ASKED = 0.5  # probability above which a slot counts as requested
 

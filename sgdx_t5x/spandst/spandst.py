@@ -23,7 +23,7 @@ class Choice(NamedTuple):
   """An answer for a slot.
 
   Attributes:
-    kind: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE or MEMORY of `encoder.answers`.
+    kind: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE or MEMORY of `spandst.answers`.
     number: VALUE: position among the possible values; MEMORY: position in `Choices.memory`;
       SPAN: 1 in the user's utterance, 0 in the system's.
     start: SPAN: start character.

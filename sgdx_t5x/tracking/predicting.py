@@ -110,7 +110,7 @@ def track_split(
 
   Args:
     tracker: the tracker.
-    corpus: the corpus, or a part of it, `data.subset.Subset`.
+    corpus: the corpus, or a part of it, `corpus.subset.Subset`.
     split: of the corpus.
     schemas: variant -> its schema.
     out: folder; new, empty, or of an earlier run with the same settings, which is resumed.

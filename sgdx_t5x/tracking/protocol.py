@@ -117,7 +117,7 @@ class Tracker(Protocol):
 def walked(
   dialogues: Sequence[Dialogue], shown: Shown, predict: Predict
 ) -> Iterator[dict[str, TrackedFrame]]:
-  """Yields what `trackers.walk` yields, in original names; for `Tracker.track`."""
+  """Yields what `spandst.walk` yields, in original names; for `Tracker.track`."""
   turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
   services = {known.frame_id: known.service for turn in turns for known in turn}
   for found in walk(dialogues, shown.original, predict):
@@ -131,7 +131,7 @@ def changes(style: Any) -> dict[str, str]:
 
 
 def tracked(prediction: Prediction, original: Schema, position: int) -> TrackedFrame:
-  """Converts a prediction by positions (`trackers.walk`) to original names.
+  """Converts a prediction by positions (`spandst.walk`) to original names.
 
   Args:
     prediction: of a frame.

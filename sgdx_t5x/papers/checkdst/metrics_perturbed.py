@@ -17,7 +17,7 @@ set. A frame is right if its JGA is 1. For the set E of these frames, before and
 so perturbed = before - broken + fixed, and cjga is at most before, perturbed, and
 1 - |before - perturbed| (the paper's Lemma 1, which holds only over the same frames). Other
 numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`), coreference
-(`data.provenance`).
+(`corpus.provenance`).
 """
 
 import dataclasses

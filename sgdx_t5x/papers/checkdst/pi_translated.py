@@ -67,7 +67,7 @@ def translator(
   Args:
     name: "hf" or "google".
     pivot: the language.
-    options: of the provider, see `augment.providers`.
+    options: of the provider, see `backtranslation.providers`.
     cache: folder.
   """
   given = {key: value for key, value in options.items() if value is not None}

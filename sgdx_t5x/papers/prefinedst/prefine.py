@@ -105,7 +105,7 @@ class Frame:
     services: of the split's schema, by position.
     utterances: from the first turn, the user first.
     known, states, gold: its input, the states before it, and its labels.
-    names: slots of each service that hold named entities, see `perturb.entities.entity_slots`.
+    names: slots of each service that hold named entities, see `checkdst.entities.entity_slots`.
   """
 
   services: Sequence[Service]

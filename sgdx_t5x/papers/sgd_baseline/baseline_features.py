@@ -26,7 +26,7 @@ LENGTHS = {
 }  # fmt: skip
 CORRUPTED = ("corrupt_1", "corrupt_2", "corrupt_3")  # those of the mixtures `..._corrupt`
 Pair = tuple[str, str]
-Row = Callable[[Pair], int]  # texts of an element -> row: `encoder.schema_table.SchemaTable.row`
+Row = Callable[[Pair], int]  # texts of an element -> row: `schema_table.SchemaTable.row`
 
 
 def intent_texts(service: Service, intent: Intent, style: BaselineStyle) -> Pair:

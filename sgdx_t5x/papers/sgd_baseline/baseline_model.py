@@ -31,7 +31,7 @@ _LOSSES = (
 
 
 class BaselineFeatureConverter(PaddedFeatureConverter):
-  """Converts the features of `trackers.baseline_features` to the model's."""
+  """Converts the features of `baseline_features` to the model's."""
 
   FEATURES = {  # noqa: RUF012  # SeqIO's names
     "encoder_input_tokens": "inputs",

@@ -109,7 +109,7 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
     slot: the slot asked for.
     values: acceptable gold values, empty if the slot is not in the state.
     style: the style.
-    pick: a number that is fixed for the frame, see `data.dialogue.example_pick`.
+    pick: a number that is fixed for the frame, see `corpus.dialogue.example_pick`.
   """
   if not values:
     return NONE

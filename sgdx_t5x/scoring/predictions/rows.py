@@ -1,7 +1,7 @@
 """JSONL predictions: one row per example of a prompt format.
 
 The id of a row contains variant, split and frame, and the slot if the format asks for one slot at
-a time, else "*" (`data.example_id`). Four kinds of rows are read: output of `t5x.infer`,
+a time, else "*" (`corpus.example_id`). Four kinds of rows are read: output of `t5x.infer`,
 {"inputs": {...}, "prediction"}; output of SeqIO's JSONLogger after an evaluation, {"input":
 {...}, "output", "prediction"}; any model's answers to `sgdx prompts`, {"id", "prediction"}; and
 samples of lm-evaluation-harness, {"doc": {"id", ...}, "filtered_resps": [text]}.

@@ -134,7 +134,7 @@ def check(
   """Reads and scores the predictions for every set.
 
   Args:
-    corpus: the original corpus, or an argument of `corpora.open_corpus`.
+    corpus: the original corpus, or an argument of `sgdx_t5x.open_corpus`.
     split: "train", "dev" or "test".
     perturbed: name -> corpus written by `sgdx checkdst perturb` from the original; or any corpus
       with the same dialogues, named after its kind of perturbation.
