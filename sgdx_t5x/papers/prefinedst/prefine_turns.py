@@ -80,8 +80,8 @@ def _one_act_less(key: tuple) -> Iterator[tuple]:
 def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
   """Yields history + slot -> the earlier slot whose value is meant, as "Hotels city"; or none.
 
-  For each value that a turn carries over from another service (`corpus.provenance`), and for one that
-  the user states although another service was talked about before.
+  For each value that a turn carries over from another service (`corpus.provenance`), and for one
+  that the user states although another service was talked about before.
 
   Args:
     dialogue: with users' acts.
