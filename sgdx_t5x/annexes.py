@@ -11,7 +11,6 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   PERTURBATIONS    kind of perturbation of a corpus' dialogues -> what it does
   RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
                    of gin files, gin file, task), for `sgdx data prepare` and errors
-  CORPUS_CHECKS    name -> function (corpus, split) that yields what `sgdx data verify` reports
   SCORE_TABLES     key of a score report -> module with its `tables`, `csv_rows` and `notes`
   REPORT_SECTIONS  name -> module with `sections(runs, figures)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`

@@ -90,12 +90,12 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files.writing import check_folder
-  from sgdx_t5x.papers.checkdst.kinds import KINDS
+  from sgdx_t5x.papers.checkdst.kinds import KINDS, open_perturber
   from sgdx_t5x.papers.checkdst.split import Split
   from sgdx_t5x.papers.checkdst.write import check_again, write_perturbed
 
-  open_perturber, names = KINDS[args.kind]
-  options = given(args, names)
+  _, option_names = KINDS[args.kind]
+  options = given(args, option_names)
   if "only" in options:
     options["only"] = tuple(name.strip() for name in options["only"].split(","))
   corpus = open_corpus(args.corpus)
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
   corpus.schema(args.split)  # raises if there is no such split
   check_folder(args.out)
   check_again(corpus, args.split, args.again, whole=True)
-  perturber = open_perturber(split, args.seed, **options)
+  perturber = open_perturber(args.kind, split, args.seed, options)
   total = corpus.expected_dialogues(args.split)
   with progress("dialogues") as update:
     manifest = write_perturbed(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_json, decode_lines, opened, read_input
+from sgdx_t5x.files.reading import decode_json, decode_lines, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.ratios import Counts
@@ -93,16 +93,6 @@ def save(
     with atomic_write(report_path, "--json") as out:
       out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
   return dict(report)
-
-
-def is_check(path: str | pathlib.Path) -> bool:
-  """Whether a file begins like one of `sgdx checkdst check`, a report or per-frame counts."""
-  path = pathlib.Path(path)
-  if not path.is_file():
-    return False
-  with opened(path, _REPORT_OF_CHECK) as file:
-    start = file.read(200)
-  return FORMAT.encode() in start or FRAMES_FORMAT.encode() in start
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
