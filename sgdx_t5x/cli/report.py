@@ -120,11 +120,14 @@ def run(args: argparse.Namespace) -> int:
     build.check_out(out)
     check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
-    others = [annex.read_texts(scored, corpus, args) for annex in _annexes("read_texts")]
-    schemas = parse_schemas(args)
-    content = build.make(
-      args.title, scored, corpus, args.force, update, others[0] if others else None, schemas
+    texts = [annex.read_texts(scored, corpus, args) for annex in _annexes("read_texts")]
+    others = build.OtherTexts(
+      said={label: said for each in texts for label, said in each.said.items()},
+      edits={label: edits for each in texts for label, edits in each.edits.items()},
+      lacks=[line for each in texts for line in each.lacks],
     )
+    schemas = parse_schemas(args)
+    content = build.make(args.title, scored, corpus, args.force, update, others, schemas)
     page = build.write(content, out, args.examples, update)
   output.show(
     args.format,
