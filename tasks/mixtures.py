@@ -3,6 +3,7 @@
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.spandst import register_spandst_family
 from sgdx_t5x.tasks.vocabularies import (
@@ -32,3 +33,8 @@ for _format, _style in _TINY.items():
 
 register_spandst_family("", data="full", vocabulary=encoder_vocabulary_later)
 register_spandst_family("sample_", data="sample", vocabulary=sample_encoder_vocabulary)
+# For users' own dialogues, whose system turns have no annotated acts: half of the training frames
+# are read without them.
+register_spandst_family(
+  "plain_", data="full", vocabulary=encoder_vocabulary_later, style=SpanStyle(plain_text=0.5)
+)

@@ -47,10 +47,14 @@ def register_spandst(
 
 
 def register_spandst_family(
-  prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vocabulary]
+  prefix: str,
+  *,
+  data: str,
+  vocabulary: Callable[[], seqio.Vocabulary],
+  style: SpanStyle | None = None,
 ) -> None:
   """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
-  task = functools.partial(register_spandst, vocabulary=vocabulary)
+  task = functools.partial(register_spandst, vocabulary=vocabulary, style=style)
   register_mixtures(f"{prefix}{NAME}", data, task)
 
 

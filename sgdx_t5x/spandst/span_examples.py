@@ -1,5 +1,7 @@
 """Records -> SpanDST's examples, in tf.data: one per frame and variant."""
 
+import dataclasses
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +30,8 @@ def span_examples(
   """Turns batches of records into examples.
 
   The state before a turn is the gold one; `span_tracking` is inference without it.
-  Slots, values and intents are in the schema's order, except for training.
+  Slots, values and intents are in the schema's order, except for training; a share of training's
+  frames (`SpanStyle.plain_text`) is read without acts.
 
   Args:
     batches: from `RecordSource.batches`, version 1.1.0.
@@ -49,10 +52,14 @@ def span_examples(
   vocabulary, lengths = output_features["inputs"].vocabulary, {**LENGTHS, **(sequence_length or {})}
   readers = {v: SpanReader(schemas.get(split, v), vocabulary, style, lengths) for v in variants}
   shuffled = style.shuffle and split == "train"
+  plain_text = style.plain_text if split == "train" else 0.0
 
   def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, Any]]]:
     service, own = original[known.service], states.get(known.service)
     right = None
+    # By the frame's id, so that all variants of a frame, and all runs, agree.
+    if zlib.crc32(known.frame_id.encode()) < plain_text * 2**32:
+      known = dataclasses.replace(known, acts=())
     for variant, reader in readers.items():
       name = str(ExampleId(variant, split, known.frame_id))
       example = reader.example(known, states, name if shuffled else None)

@@ -40,6 +40,8 @@ class SpanStyle:
     description_tokens: maximum pieces of a name and description.
     shuffle: shuffle slots, values and intents in each training frame: SGD and all of its variants
       share one order, which a model would memorize.
+    plain_text: share of the training frames that are read without the system's annotated acts, as
+      a dialogue of plain text has none.
   """
 
   all_slots: bool = True
@@ -47,6 +49,7 @@ class SpanStyle:
   memory: int = 12
   description_tokens: int = 30
   shuffle: bool = True
+  plain_text: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -94,6 +94,34 @@ def test_frames_to_train_on_have_an_order_of_their_own():
   assert max(map(len, first_slots.values())) > 2
 
 
+def test_a_share_of_the_training_frames_is_read_as_plain_text():
+  """Without acts: no value that the system gave may be taken over as such, no act is marked."""
+  task = register_spandst(
+    "sample_spandst_plain_sgd",
+    data="sample",
+    variants=["original"],
+    vocabulary=tasks.sample_encoder_vocabulary,
+    style=SpanStyle(plain_text=0.5),
+  )
+  try:
+    plain = {e[ID]: e for e in examples(task.name, "train", shuffle=False)}
+    test = examples(task.name, "test", shuffle=False)
+  finally:
+    seqio.TaskRegistry.remove(task.name)
+    del tasks.REGISTERED[task.name]
+  annotated = examples("sample_spandst_sgd", "train", shuffle=False)
+  of_acts = answers.SYSTEM_OPEN | sum(span_features._ACT_BITS.values()) | span_features.IS_SYSTEMS
+  with_acts = [e for e in annotated if any(e["slot_context"] & of_acts)]
+  read_without = [e for e in with_acts if not any(plain[e[ID]]["slot_context"] & of_acts)]
+  assert 0.4 < len(read_without) / len(with_acts) < 0.6
+  without = {e[ID] for e in read_without}
+  for example in with_acts:
+    same = (example["slot_context"] == plain[example[ID]]["slot_context"]).all()
+    assert same == (example[ID] not in without)
+  for one, other in zip(test, examples("sample_spandst_sgd", "test", shuffle=False), strict=True):
+    np.testing.assert_array_equal(one["slot_context"], other["slot_context"])
+
+
 def test_schemas_of_your_own(tmp_path):
   """v3's schemas from a folder give v3's examples, and mix with the original's."""
   source = open_corpus(SAMPLE).source
