@@ -22,11 +22,12 @@ class SpanTracker:
   """See `protocol.Tracker`. Args: model, trained on tasks of SpanDST."""
 
   name = "SpanDST"
-  reads_acts = True
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
     self._model, self._style = model, model.task.how
+    # A model that was trained on plain text, too, may track it.
+    self.reads_acts = not self._style.plain_text
     self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
 
   @property

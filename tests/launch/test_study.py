@@ -8,6 +8,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -121,6 +122,29 @@ def test_the_kept_scores_are_those_of_the_page(runs):
       )
       assert re.search(shown, page), shown
     assert report["signature"] in page
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize(
+  ("condition", "label"),
+  [
+    ("none", "alone"),
+    ("backtrans", "back-translations"),
+    ("paraphrase", "paraphrases"),
+    ("reworded", "and both"),
+    ("oracle", "(oracle)"),
+  ],
+)
+def test_the_first_pages_have_the_means_over_seeds(condition, label, page):
+  reports = [
+    json.loads(gzip.decompress(file.read_bytes()))["sgdx"]["all"]
+    for file in RESULTS.glob(f"study_spandst/whole_epoch/{condition}-?.json.gz")
+  ]
+  means = [100 * statistics.mean(x[key] for x in reports) for key in ("jga_orig", "jga_v1_5")]
+  lines = (ROOT / page).read_text("utf-8").splitlines()
+  row = next(x.split("|") for x in lines if x.startswith("| a") and label in x)
+  assert int(row[2]) == len(reports)
+  assert [x.split()[0] for x in row[3:5]] == [f"{mean:.1f}" for mean in means]
 
 
 @pytest.mark.parametrize(

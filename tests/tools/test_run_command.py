@@ -47,9 +47,9 @@ def row(printed, name):
   return next(x.split()[1:] for x in printed.splitlines() if x.split()[:1] == [name])
 
 
-def test_the_commands_of_the_readme(gold, tmp_path):
+def test_the_commands_of_the_page(gold, tmp_path):
   """The assistant knows the gold, so each JGA is 100; the table is that of `sgdx tools score`."""
-  text = (ROOT / "README.md").read_text().partition("# Language models with tools")[2]
+  text = (ROOT / "docs/commands.md").read_text().partition("# Language models with tools")[2]
   commands = text.partition("\n\n")[0].splitlines()[1:]
   assert [x.split()[1:3] for x in commands] == [["tools", x] for x in ("requests", "run", "score")]
   with AssistantServer(gold, latency=0.05) as server:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 from commands import assert_four_parts, sgdx
@@ -24,8 +25,10 @@ from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.signature import package_version
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tracking import predicting
 from sgdx_t5x.tracking.predicting import track_split
+from sgdx_t5x.tracking.spandst import SpanTracker
 
 
 @pytest.fixture(scope="module")
@@ -328,6 +331,12 @@ def test_a_corpus_without_acts_is_refused_by_who_reads_them(corpus, tmp_path):
   assert not reader.asked
   assert not (tmp_path / "out").exists()
   assert track(bare, tmp_path / "out", RuleTracker(reads_acts=False))[0].frames
+
+
+def test_a_span_tracker_reads_plain_text_if_it_was_trained_on_it():
+  for share, refuses in ((0.0, True), (0.5, False)):
+    model = types.SimpleNamespace(task=types.SimpleNamespace(how=SpanStyle(plain_text=share)))
+    assert SpanTracker(model).reads_acts is refuses
 
 
 def test_a_tracker_that_leaves_out_a_frame_is_named(corpus, tmp_path, monkeypatch):
