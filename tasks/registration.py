@@ -10,7 +10,7 @@ from typing import Any
 
 import seqio
 
-from sgdx_t5x.corpus.variants import PARAPHRASES
+from sgdx_t5x.corpus.variants import FIVE_PARAPHRASES, PARAPHRASES
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
@@ -274,8 +274,12 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
   register_mixture(f"{family}_corrupt", [original, *corrupted])
   if data == "full":  # they exist only for SGD's train services
     paraphrased = [task(f"sgd_{variant}", variant) for variant in PARAPHRASES]
-    register_mixture(f"{family}_paraphrase", [original, *paraphrased])
-    register_mixture(f"{family}_reworded", [original, *back_translated, *paraphrased])
+    five = paraphrased[: len(FIVE_PARAPHRASES)]
+    register_mixture(f"{family}_paraphrase", [original, *five])
+    # To tell number from distance: three, as there are back-translations, and all.
+    register_mixture(f"{family}_paraphrase_3", [original, *five[::2]])
+    register_mixture(f"{family}_paraphrase_15", [original, *paraphrased])
+    register_mixture(f"{family}_reworded", [original, *back_translated, *five])
   register_mixture(f"{family}_all_variants", [original, *sgdx])
   FAMILIES[family] = Family(data, (original, *sgdx), register_task)
 

@@ -40,7 +40,7 @@ examples:
     sgdx prompts --corpus sgd.zip --split train --variant original \\
       --prompt-style format=d3st --targets --out train.jsonl
 
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_15
 (back-translations and paraphrases of SGD's train split ship with this package),
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 

@@ -144,8 +144,10 @@ PIVOTS = ("zh", "ja", "ko")
 BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
 
 
-# Shipped for SGD's train services, not part of a corpus; para_1 is closest to the original.
-PARAPHRASES = tuple(f"para_{k}" for k in range(1, 6))
+# Shipped for SGD's train services, not part of a corpus. Two sets, of each the nearest first.
+FIVE_PARAPHRASES = tuple(f"para_{k}" for k in range(1, 6))  # those of the second study
+TEN_PARAPHRASES = tuple(f"para_{k}" for k in range(6, 16))
+PARAPHRASES = FIVE_PARAPHRASES + TEN_PARAPHRASES
 
 
 ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)

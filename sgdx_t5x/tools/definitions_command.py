@@ -30,7 +30,7 @@ accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
 names.json beside it: the intent and the slots of the original schema that the
 names stand for.
 
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
 docs/tools/README.md: from schemas to a table of scores.

@@ -28,7 +28,7 @@ examples:
     sgdx tools requests --corpus sgd.zip --variant original v3 \\
       --delivery distractors:10 --limit 500 --out requests.jsonl
 
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 docs/tools/README.md: from requests to a table of scores.
 """

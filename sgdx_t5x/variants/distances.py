@@ -10,7 +10,12 @@ from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, check_aligned
-from sgdx_t5x.corpus.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import (
+  BACK_TRANSLATIONS,
+  FIVE_PARAPHRASES,
+  SGDX_VARIANTS,
+  TEN_PARAPHRASES,
+)
 from sgdx_t5x.errors import require
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
@@ -214,7 +219,8 @@ def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
     SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
     "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
     "back-translations that ship with sgdx_t5x": schemas.shipped(),
-    "paraphrases that ship with sgdx_t5x": schemas.shipped(PARAPHRASES),
+    "paraphrases that ship with sgdx_t5x": schemas.shipped(FIVE_PARAPHRASES),
+    "ten more that ship with sgdx_t5x": schemas.shipped(TEN_PARAPHRASES),
   }
   return {name: variants for name, variants in sets.items() if variants}
 

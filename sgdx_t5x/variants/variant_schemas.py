@@ -4,7 +4,7 @@ A variant of a split's schema is the first of these that exists:
 
   a folder    of the user's, given as NAME=FOLDER: FOLDER/{split}/schema.json
   released    in the data set: original, v1 to v5, and bt_* where its corpus has them
-  shipped     with this package: bt_zh, bt_ja, bt_ko and para_1 to para_5 of SGD's train services
+  shipped     with this package: bt_zh, bt_ja, bt_ko and para_1 to para_15 of SGD's train services
   corrupted   corrupt_1, corrupt_2 ...: the number is the seed
 
 For a perturbed corpus, "ned" is the original, and "ned+v3" is v3.

@@ -9,7 +9,10 @@ SUFFIXES = [
   "backtrans", "oracle", "corrupt", "all_variants",
 ]  # fmt: skip
 # Of SGD, not of the sample.
-PARAPHRASED = [*(f"sgd_para_{k}" for k in range(1, 6)), "paraphrase", "reworded"]
+PARAPHRASED = [
+  *(f"sgd_para_{k}" for k in range(1, 16)),
+  "paraphrase", "paraphrase_3", "paraphrase_15", "reworded",
+]  # fmt: skip
 # Families of the core, each also of the sample.
 FAMILIES = ["t5dst", "d3st", "sdt", "spandst"]
 

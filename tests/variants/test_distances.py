@@ -282,11 +282,17 @@ def test_paraphrases_that_ship_are_as_far_as_sgdx(real_archive):
   """Paper, of v1 to v5: indel .48 on average, self-BLEU 4.5."""
   corpus = open_corpus(real_archive)
   sets = distances.variant_sets(VariantSchemas(corpus))
-  [name] = [name for name in sets if name.startswith("paraphrases")]
-  [part] = distances.report(corpus, {name: sets[name]})["sets"]
-  rows = [part["variants"][f"para_{k}"] for k in range(1, 6)]
-  far = [row["indel_distance"] for row in rows]
-  assert far == sorted(far)
-  assert part["average"]["indel_distance"] > 0.48
-  assert part["self_bleu"] < 4.5
-  assert part["paper"] is None
+  sets = {
+    name: variants
+    for name, variants in sets.items()
+    if "para_1" in variants or "para_6" in variants
+  }
+  five, ten = distances.report(corpus, sets)["sets"]
+  for part in (five, ten):
+    far = [row["indel_distance"] for row in part["variants"].values()]
+    assert far == sorted(far)
+    assert part["average"]["indel_distance"] > 0.48
+    assert part["paper"] is None
+  assert five["self_bleu"] < 4.5
+  # Ten of one text cannot all be as far from each other as SGD-X's five are.
+  assert ten["self_bleu"] < 10

@@ -22,7 +22,7 @@ examples:
   sgdx data export --corpus sgd.zip --variant all --split all --out x  # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out mine
 
-A variant is v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5 (back-translations
+A variant is v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_15 (back-translations
 and paraphrases of SGD's train split ship with this package), corrupt_SEED,
 NAME=DIR for schemas of your own in DIR/SPLIT/schema.json, or all: every variant of
 the corpus.

@@ -23,7 +23,7 @@ The baseline reads a vector for each intent, slot and value: the last hidden
 state at [CLS] of a frozen encoder. SGDX_SCHEMA_EMBEDDINGS=FILE.npz passes them
 to tasks and gin files. Use the encoder that training starts from.
 
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json; by
 default all of the corpus, all that ship, and the three corruptions that tasks use.
 """

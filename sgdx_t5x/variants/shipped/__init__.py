@@ -1,7 +1,8 @@
 """Back-translations and paraphrases that ship with this package: of SGD's train services.
 
 `paraphrases.jsonl` was written from the texts of the train split alone, for this project, by a
-language model that was shown nothing else, not even SGD-X; `sgdx compose` put it in order.
+language model that was shown nothing else, not even SGD-X; `sgdx compose` put it in order, first
+five of each text and then, written later, ten (docs/compose.md).
 """
 
 import functools
@@ -37,7 +38,7 @@ def shipped_table() -> TranslationTable:
 
 @functools.cache
 def shipped_paraphrases() -> dict[Element, tuple[str, ...]]:
-  """Returns five paraphrases of each text, the nearest first; names are written as words."""
+  """Returns the paraphrases of each text, by `PARAPHRASES`; names are written as words."""
   file = importlib.resources.files("sgdx_t5x.variants.shipped") / "paraphrases.jsonl"
   rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
   return {Element.from_key(row["element"]): tuple(row["paraphrases"]) for row in rows}
@@ -48,7 +49,7 @@ def shipped_schema(original: Schema, variant: str) -> Schema | None:
 
   Args:
     original: the schema of a split; its texts must be those that were reworded.
-    variant: "bt_zh", "bt_ja", "bt_ko", "para_1" to "para_5".
+    variant: "bt_zh", "bt_ja", "bt_ko", "para_1" to "para_15".
 
   Returns:
     The schema; None unless each of its names and descriptions has a record: dev and test of SGD
