@@ -131,19 +131,13 @@ arm_options() {
   [ "$tracker" = t5dst ] || arms+=(scratch)
   [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "arms of the study" \
     "${arms[*]}" "$0 --help"
-  case "$tracker:$1" in
-    t5dst:none) echo --gin_file=gin/t5dst.gin; return ;;
-    t5dst:paraphrase | t5dst:reworded)
-      printf '%s\n' --gin_file=gin/t5dst.gin "--gin.MIXTURE_OR_TASK_NAME='t5dst_$1'"
-      return ;;
-    t5dst:*) echo "--gin_file=gin/t5dst_$1.gin"; return ;;
-  esac
-  echo --gin_file=gin/spandst.gin
+  echo "--gin_file=gin/$tracker.gin"
   case "$1" in
     none) ;;
     scratch) start="" ;;
-    *) echo "--gin.MIXTURE_OR_TASK_NAME='spandst_$1'" ;;
+    *) echo "--gin.MIXTURE_OR_TASK_NAME='${tracker}_$1'" ;;
   esac
+  [ "$tracker" = spandst ] || return 0
   if [ -n "$start" ]; then echo "--gin.INITIAL_CHECKPOINT_PATH='$start'"
   else # the whole model gets the learning rate of the other arms' heads
     echo "--gin.INITIAL_CHECKPOINT_PATH=[]"

@@ -74,7 +74,7 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
   assert ran("--scale=gin/scale/gpu.gin", *FULL)[-1] == "--gin_file=gin/scale/gpu.gin"
   evaluation = ("--", "python", "-m", "t5x.eval", "--gin_file=gin/eval.gin")
   assert ran(*evaluation) == list(evaluation[2:])
-  (installed.repo / "mine.gin").write_text("include 'gin/t5dst_oracle.gin'\n")
+  (installed.repo / "mine.gin").write_text("include 'gin/t5dst_backtrans.gin'\n")
   scales = {
     "gin/spandst.gin": "gin/scale/encoders/cpu.gin",
     "gin/d3st.gin": "gin/scale/cpu.gin",
@@ -131,11 +131,11 @@ def test_slurm_array_over_seeds(installed):
 
 
 def test_slurm_array_over_gin_files(installed):
-  words = ("--gin_files=gin/t5dst.gin,gin/t5dst_oracle.gin", "--", "python", "-m", "t5x.train",
+  words = ("--gin_files=gin/t5dst.gin,gin/t5dst_backtrans.gin", "--", "python", "-m", "t5x.train",
            "--gin.MODEL_DIR='r/%GIN%'")  # fmt: skip
   _, calls = slurm(installed, *words, SLURM_ARRAY_TASK_ID="1", SLURM_NNODES="1")
   assert calls == [
-    ["-m", "t5x.train", "--gin_file=gin/t5dst_oracle.gin", "--gin.MODEL_DIR='r/t5dst_oracle'",
+    ["-m", "t5x.train", "--gin_file=gin/t5dst_backtrans.gin", "--gin.MODEL_DIR='r/t5dst_backtrans'",
      "--gin_file=gin/scale/gpu.gin"]
   ]  # fmt: skip
 

@@ -52,8 +52,9 @@ def test_dry_run_prints_every_command(tmp_path):
   assert not out.exists()
   commands = [shlex.split(line) for line in done.stdout.splitlines()]
   trained = [words for words in commands if "t5x.train" in words]
-  assert [words[3] for words in trained] == ["--gin_file=gin/t5dst_oracle.gin"] * 2
-  assert [words[4] for words in trained] == ["--gin_file=gin/study/model.gin"] * 2
+  assert [words[3] for words in trained] == ["--gin_file=gin/t5dst.gin"] * 2
+  assert [words[4] for words in trained] == ["--gin.MIXTURE_OR_TASK_NAME='t5dst_oracle'"] * 2
+  assert [words[5] for words in trained] == ["--gin_file=gin/study/model.gin"] * 2
   assert [words[-2] for words in trained] == ["--gin.RANDOM_SEED=3", "--gin.RANDOM_SEED=4"]
   paraphrased = study("--archive", tmp_path, "--arms", "paraphrase", "--dry-run").stdout
   arm = ["--gin_file=gin/t5dst.gin", "--gin.MIXTURE_OR_TASK_NAME='t5dst_paraphrase'"]

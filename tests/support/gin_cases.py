@@ -27,6 +27,7 @@ _PARSE = """
 import json, sys
 import gin
 from t5x import gin_utils
+from t5x._script import gin_config
 from t5x.train import train
 from t5x.eval import evaluate
 from t5x.infer import infer
@@ -47,7 +48,10 @@ for name, files, bindings, parameters in json.load(sys.stdin):
     gin.external_configurable(function, module="__main__")
   try:
     gin_utils.parse_gin_flags([], files, bindings)
+    unused = sorted(set(gin_config.macros()) - set(gin_config._referenced_macros()))
     found[name] = {key: value(parameter) for key, parameter in parameters.items()}
+    if unused:
+      found[name] = f"macros that nothing uses: {', '.join(unused)}"
   except Exception as e:
     found[name] = f"{type(e).__name__}: {e}"
 print(json.dumps(found))
@@ -69,6 +73,8 @@ def parse(
   cases: Cases, others: Iterable[tuple[str, list[str], Sequence[str], Mapping[str, str]]] = ()
 ) -> dict[str, Any]:
   """Returns what each case resolves to, parsed in one process; an error's text if it does not.
+
+  Macros that nothing uses, which `t5x` names in a line, count as an error.
 
   Args:
     cases: name -> files and flags; its values are those of MACROS.
