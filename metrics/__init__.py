@@ -5,7 +5,6 @@ from sgdx_t5x.metrics.aggregate import (
   SEEN_SERVICES,
   UNSEEN_SERVICES,
   frame_groups,
-  mean,
   official_scores,
   unit_values,
 )
@@ -37,6 +36,7 @@ from sgdx_t5x.metrics.frames import (
 from sgdx_t5x.metrics.fuzzy import BACKENDS, match
 from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, JOINT_METRICS, goal_scores, slot_score
 from sgdx_t5x.metrics.intents import intent_score
+from sgdx_t5x.metrics.means import mean
 from sgdx_t5x.metrics.retention import gained, lost, retained
 from sgdx_t5x.metrics.sensitivity import (
   ZERO_MEAN_RULES,

@@ -8,6 +8,7 @@ import numpy as np
 
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.metrics.goals import JOINT_METRICS
+from sgdx_t5x.metrics.means import mean
 
 ALL_SERVICES = "#ALL_SERVICES"
 SEEN_SERVICES = "#SEEN_SERVICES"
@@ -76,14 +77,3 @@ def unit_values(
   products = np.multiply.reduceat(np.where(np.isnan(values), 1.0, values), starts)
   known = np.logical_or.reduceat(~np.isnan(values), starts)
   return np.where(known, products, np.nan), frames[starts]
-
-
-def mean(values: np.ndarray) -> float:
-  """Returns the mean of [F] float, ignoring nan; nan if no value is left."""
-  values = values[~np.isnan(values)]
-  return float(values.mean()) if values.size else float("nan")
-
-
-def whole_frames(scores: np.ndarray) -> np.ndarray:
-  """Returns the frames that have a score in every row: [K, F] -> [K, at most F]."""
-  return scores[:, ~np.isnan(scores).any(axis=0)]

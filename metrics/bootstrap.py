@@ -18,8 +18,8 @@ import numpy as np
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.metrics.aggregate import mean
 from sgdx_t5x.metrics.extremes import extremes
+from sgdx_t5x.metrics.means import mean
 from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
 
 NUM_BOOTSTRAP_SAMPLES = 1000

@@ -7,7 +7,7 @@ CheckDST (Cho et al. 2022) defines it for a test set and a perturbed one, as the
 
 import numpy as np
 
-from sgdx_t5x.metrics.aggregate import mean
+from sgdx_t5x.metrics.means import mean
 
 
 def consistent_jga(scores: np.ndarray) -> float:

@@ -11,7 +11,7 @@ of frames, and between bootstrap samples. Chance alone makes spread greater than
 
 import numpy as np
 
-from sgdx_t5x.metrics.aggregate import whole_frames
+from sgdx_t5x.metrics.means import whole_frames
 
 
 def worst(scores: np.ndarray) -> float:

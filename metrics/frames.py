@@ -18,6 +18,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import REQUESTED_METRICS, TAGGING_METRICS, multiset_f1
 from sgdx_t5x.metrics.goals import GOAL_METRICS, goal_scores
 from sgdx_t5x.metrics.intents import INTENT_METRICS, intent_score
+from sgdx_t5x.metrics.predicted_frame import PredictedFrame
 
 OFFICIAL_METRICS = (*INTENT_METRICS, *REQUESTED_METRICS, *TAGGING_METRICS, *GOAL_METRICS)
 
@@ -54,26 +55,6 @@ class GoldFrame:
   services: frozenset[str] = frozenset()
   origins: Mapping[str, Origin] = dataclasses.field(default_factory=dict)
   is_sticky: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PredictedFrame:
-  """A tracker's prediction for a frame, in original names; None for what it does not predict.
-
-  Attributes:
-    slot_values: the state, slot -> values; {} is the empty state.
-    active_intent: its name, or "NONE".
-    requested_slots: names.
-    spans: (slot, text).
-    ignored: number of parts of the answer that refer to nothing in the frame, such as an index out
-      of range. They count neither as right nor as wrong.
-  """
-
-  slot_values: Mapping[str, Sequence[str]]
-  active_intent: str | None = None
-  requested_slots: tuple[str, ...] | None = None
-  spans: tuple[tuple[str, str], ...] | None = None
-  ignored: int = 0
 
 
 NOTHING = PredictedFrame({}, NO_INTENT, (), ())

@@ -17,7 +17,7 @@ sensitivity.
 
 import numpy as np
 
-from sgdx_t5x.metrics.aggregate import mean
+from sgdx_t5x.metrics.means import mean
 
 
 def retained(original: np.ndarray, variants: np.ndarray) -> float:

@@ -16,9 +16,9 @@ import numpy as np
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.metrics.aggregate import mean, whole_frames
 from sgdx_t5x.metrics.consistency import frame_consistency
 from sgdx_t5x.metrics.extremes import extremes
+from sgdx_t5x.metrics.means import mean, whole_frames
 from sgdx_t5x.metrics.retention import frame_gained, frame_retained
 
 ZERO_MEAN_RULES = ("zero", "exclude")

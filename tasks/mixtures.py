@@ -1,8 +1,8 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
 from sgdx_t5x.prompts import load_format
-from sgdx_t5x.prompts.d3st import D3stStyle
-from sgdx_t5x.prompts.sdt import SdtStyle
+from sgdx_t5x.prompts.d3st.style import D3stStyle
+from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.spandst import register_spandst_family

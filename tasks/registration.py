@@ -17,6 +17,7 @@ from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.prompts.seqio_steps import RecordTask, task_steps
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
+from sgdx_t5x.spandst.features import numbers as number_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
@@ -118,6 +119,58 @@ def register(
   REGISTERED[name] = Registered(
     name, data, tuple(variants), format=prompt_format.name, how=prompt_format
   )
+  return task
+
+
+def register_encoder_task(
+  name: str,
+  *,
+  tracker: str,
+  format: str,
+  data: str,
+  variants: Sequence[str],
+  vocabulary: Callable[[], seqio.Vocabulary],
+  features: Sequence[str],
+  examples: Callable[..., Any],
+  metric: Callable[[Sequence, Sequence], Mapping[str, float]],
+  folders: Mapping[str, Any] | None = None,
+  needs: Sequence[str] = ("acts",),
+  **how: Any,
+) -> seqio.Task:
+  """Registers a task of a tracker with an encoder, whose features are all integers.
+
+  Args:
+    name: name of the task, for MIXTURE_OR_TASK_NAME.
+    tracker: its name in errors.
+    format: its name in `sgdx ls tasks`.
+    data, variants, folders: see `register`.
+    vocabulary: of the feature `inputs`; all others are integers.
+    features: names of the task's features.
+    examples: callable that makes the examples from batches of records, lengths and SeqIO's
+      features, with `schemas`, `variants` and `how` as keyword arguments.
+    metric: SeqIO metric function.
+    needs: see `RecordSource`.
+    how: further arguments of `examples`; `sgdx track` needs `style`.
+  """
+  source = RecordSource(data, name, tracker, needs)
+  how |= {"schemas": VariantSchemas(RecordSchemas(source), folders), "variants": tuple(variants)}
+
+  # SeqIO goes by the names of the parameters.
+  def make(batches, sequence_length, output_features):
+    return examples(batches, sequence_length, output_features, **how)
+
+  check_new(name)
+  others = seqio.Feature(number_vocabulary(), add_eos=False)
+  texts = seqio.Feature(vocabulary(), add_eos=False)
+  task = seqio.TaskRegistry.add(
+    name,
+    source=source,
+    preprocessors=[source.batches, make],
+    output_features={f: texts if f == "inputs" else others for f in features},
+    metric_fns=[metric],
+    task_cls=RecordTask,
+  )
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, how=how.get("style"))
   return task
 
 

@@ -15,8 +15,7 @@ from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_examples import span_examples
 from sgdx_t5x.spandst.span_features import FEATURES
 from sgdx_t5x.spandst.span_text import SpanStyle
-from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
-from sgdx_t5x.tasks.registration import register_mixtures
+from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 
 NAME = "spandst"
 

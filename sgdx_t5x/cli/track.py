@@ -173,7 +173,7 @@ def _open(args: argparse.Namespace) -> "Tracker":
   lengths = _lengths(args)
   with native_stderr_hidden(args.debug):
     require("seqio", extra="train", why="trackers")
-    from sgdx_t5x.tracking.loading import open_tracker, with_gold_history
+    from sgdx_t5x.tracking.checkpoints import open_tracker, with_gold_history
 
     tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=args.allow_module)
     if args.history == "gold":

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from sgdx_t5x.prompts.protocol import PromptFormat
+from sgdx_t5x.prompts.protocol import PromptFormat, Schemas
 
 if TYPE_CHECKING:
   import seqio
   import tensorflow as tf
-
-  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 class TextExamples:
@@ -21,7 +19,7 @@ class TextExamples:
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
-    schemas: "VariantSchemas",
+    schemas: Schemas,
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
     """See `text_examples.text_examples`."""

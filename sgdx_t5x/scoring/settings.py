@@ -7,8 +7,8 @@ from typing import Any
 
 from sgdx_t5x.arguments import NUMBER, check_kind, unknown_name
 from sgdx_t5x.errors import UsageError, nearest
-from sgdx_t5x.metrics import OFFICIAL_METRICS
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
+from sgdx_t5x.metrics.frames import OFFICIAL_METRICS
 from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
 from sgdx_t5x.prompts import FORMATS, load_format

@@ -1,14 +1,28 @@
-"""Finds a tracker's checkpoints, and the names of what they were trained on."""
+"""Finds a tracker's checkpoints, reads their configurations into gin, and loads the tracker."""
 
+import contextlib
 import dataclasses
+import importlib
 import os
 import re
-from collections.abc import Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.errors import SgdxError
+import gin
+from etils import epath
+
+from sgdx_t5x import annexes
+from sgdx_t5x.errors import SgdxError, UsageError, first_line, nearest
+from sgdx_t5x.tracking.config_gin import check_config, check_modules, trained_task
+from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tasks.registration import Registered
 
 _STEP = re.compile(r"checkpoint_(\d+)")
+_MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
+_OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
 _EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"
 
 
@@ -31,6 +45,55 @@ class Checkpoint:
   allowed: tuple[str, ...] = ()
 
 
+def open_tracker(
+  *folders: str | os.PathLike,
+  lengths: Mapping[str, int] | None = None,
+  allow_modules: Sequence[str] = (),
+) -> Tracker:
+  """Loads the tracker of one or more checkpoints, which takes seconds.
+
+  Args:
+    folders: see `find_checkpoints`; several for a tracker of several models.
+    lengths: of features, overriding those in the configurations.
+    allow_modules: that the configurations may name, besides `config_gin.PACKAGES`.
+
+  Raises:
+    SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
+      configuration.
+  """
+  if not folders:
+    raise UsageError(
+      "no checkpoint",
+      expected="a folder checkpoint_N or its MODEL_DIR",
+      fix='for example load_tracker("runs/spandst")',
+    )
+  found = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
+  kinds = {checkpoint.path: TRACKERS.get(registered(checkpoint).format) for checkpoint in found}
+  if None in kinds.values() or len(set(kinds.values())) > 1:
+    raise SgdxError(
+      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in found),
+      expected="checkpoints of a single tracker",
+      available=f"trackers: {', '.join(TRACKERS)}",
+      fix="pass a checkpoint that was trained on a task or mixture for one of them",
+    )
+  return annexes.load(str(kinds[found[0].path]))(found, lengths or {})
+
+
+def with_gold_history(tracker: Tracker) -> Tracker:
+  """Returns the tracker as an oracle that reads gold states of earlier turns.
+
+  Raises:
+    SgdxError: it does not support this. Of the published trackers, SGP-DST's pipeline does.
+  """
+  if not hasattr(tracker, "with_gold_history"):
+    raise UsageError(
+      f"--history gold with {tracker.name}",
+      expected="a tracker whose published pipeline reads gold states of earlier turns",
+      fix="leave it out; all other trackers use their own predictions",
+    )
+  return tracker.with_gold_history()
+
+
 def find_checkpoints(
   folder: str | os.PathLike, allowed: Sequence[str] = ()
 ) -> tuple[Checkpoint, ...]:
@@ -44,8 +107,6 @@ def find_checkpoints(
   Raises:
     SgdxError: there is no checkpoint, or no config.gin beside it that names its task.
   """
-  from etils import epath
-
   path = epath.Path(folder)
   if not path.exists():
     raise SgdxError(
@@ -74,8 +135,6 @@ def _last(paths: Sequence[Any]) -> Any:
 
 
 def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:
-  from sgdx_t5x.tracking.config_gin import trained_task
-
   for place in (path.parent, path):
     config = place / "config.gin"
     if config.exists():
@@ -104,3 +163,76 @@ def _names(folder: Any) -> str:
   except (OSError, NotImplementedError):
     return ""
   return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if found[8:] else "")
+
+
+# --- configurations ------------------------------------------------------------------------
+
+
+def registered(checkpoint: Checkpoint) -> "Registered":
+  """Returns the task or mixture that a checkpoint was trained on.
+
+  Raises:
+    SgdxError: nothing of that name is registered.
+  """
+  from sgdx_t5x import tasks
+
+  with configured(checkpoint), _importing(checkpoint):
+    if isinstance(module := query("MIXTURE_OR_TASK_MODULE"), str):
+      check_modules([module], checkpoint.config_path, checkpoint.allowed)
+      importlib.import_module(module)
+  found = tasks.REGISTERED.get(checkpoint.task)
+  if found is None:
+    raise SgdxError(
+      f"{checkpoint.config_path}: MIXTURE_OR_TASK_NAME = {checkpoint.task!r}",
+      expected="a task or mixture of sgdx_t5x.tasks, or of the MIXTURE_OR_TASK_MODULE named there",
+      available=nearest(checkpoint.task, tasks.REGISTERED),
+      fix="install the package that registers it, and name its module in config.gin: "
+      "MIXTURE_OR_TASK_MODULE = 'my_tasks'; then pass --allow-module my_tasks",
+    )
+  return found
+
+
+@contextlib.contextmanager
+def configured(checkpoint: Checkpoint) -> Iterator[None]:
+  """Loads a checkpoint's configuration into gin, which models query when they are traced.
+
+  It replaces gin's previous one. There `__main__` is the training script, which it is not here.
+  """
+  owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x} {checkpoint.allowed}"
+  if query(_OWNER) != owner:
+    config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)
+    with gin.unlock_config(), _importing(checkpoint):
+      gin.clear_config()
+      check_config(config, checkpoint.config_path, checkpoint.allowed)
+      gin.parse_config(config)
+      gin.parse_config(f"{_OWNER} = {owner!r}")
+  yield
+
+
+def query(name: str, default: Any = None) -> Any:
+  """Returns the value of a macro, or of a parameter, with macros resolved."""
+  try:
+    value = gin.query_parameter(name if "." in name else f"%{name}")
+  except ValueError:
+    return default
+  followed: set[str] = set()  # macros may refer to each other
+  while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
+    if str(value) in followed:
+      break
+    followed.add(str(value))
+    value = gin.query_parameter(str(value))
+  return value
+
+
+@contextlib.contextmanager
+def _importing(checkpoint: Checkpoint) -> Iterator[None]:
+  """Turns errors about modules and names that a configuration has and this machine has not."""
+  try:
+    yield
+  except (ImportError, ValueError) as e:  # the latter is gin's, of an unknown name
+    raise SgdxError(
+      f"{checkpoint.config_path}: {first_line(e)}",
+      expected="modules and names that are installed here",
+      fix="install what the configuration imports, in the version that trained the checkpoint; "
+      "--debug shows more",
+    ) from e

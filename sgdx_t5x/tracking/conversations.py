@@ -12,7 +12,6 @@ from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_sch
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
 from sgdx_t5x.files.reading import not_found
-from sgdx_t5x.tracking.loading import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
@@ -95,6 +94,8 @@ def load_tracker(
   Raises:
     SgdxError: there is no checkpoint, it is not a tracker's, or it names other modules.
   """
+  from sgdx_t5x.tracking.checkpoints import open_tracker  # gin is an optional dependency
+
   return DialogueTracker(open_tracker(*folders, lengths=lengths, allow_modules=allow_modules))
 
 

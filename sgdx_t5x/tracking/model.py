@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +19,13 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from sgdx_t5x import tasks
-from sgdx_t5x.errors import SgdxError, first_line, nearest
-from sgdx_t5x.tasks.registration import Registered
-from sgdx_t5x.tracking.checkpoints import Checkpoint
-from sgdx_t5x.tracking.config_gin import check_config, check_modules
+from sgdx_t5x.errors import SgdxError, first_line
+from sgdx_t5x.tracking.checkpoints import Checkpoint, configured, query, registered
 from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
 _KEPT = 5_000  # cached answers: as a dialogue continues, all but those of the last turn are known
-_MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
 # Features that stand for the same tokens, slots, values or intents, and have one length.
 _TWINS = {
   "inputs": ("segments", "positions", "context"),
@@ -38,7 +33,6 @@ _TWINS = {
   "values": ("value_slots",),
   "intents": ("intent_context",),
 }
-_OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
 
 
 class LoadedModel:
@@ -55,7 +49,7 @@ class LoadedModel:
   def __init__(self, checkpoint: Checkpoint, lengths: Mapping[str, int] | None = None):
     """Args: checkpoint; lengths of features, overriding those in its configuration."""
     self.checkpoint = checkpoint
-    with _configured(checkpoint), _as_sgdx_errors(checkpoint):
+    with configured(checkpoint), _as_sgdx_errors(checkpoint):
       self.task = registered(checkpoint)
       if self.task.how is None:
         raise SgdxError(
@@ -64,6 +58,8 @@ class LoadedModel:
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
         )
+      with gin.unlock_config():
+        gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
       self.model = _model_of_gin()
       self.lengths = _lengths(checkpoint, lengths or {})
       # As t5x_lite's scripts do; Google's T5X has neither.
@@ -152,7 +148,7 @@ class LoadedModel:
     new = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
     found = {key: self._known[key] for key in keys if key in self._known}
     if new:
-      with _configured(self.checkpoint):
+      with configured(self.checkpoint):
         self._rows = list(new.values())
         outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
       found |= zip(new, outputs, strict=True)
@@ -160,28 +156,6 @@ class LoadedModel:
       self._known.clear()
     self._known |= {key: found[key] for key in new}
     return [found[key] for key in keys]
-
-
-def registered(checkpoint: Checkpoint) -> Registered:
-  """Returns the task or mixture that a checkpoint was trained on.
-
-  Raises:
-    SgdxError: nothing of that name is registered.
-  """
-  with _configured(checkpoint), _importing(checkpoint):
-    if isinstance(module := _query("MIXTURE_OR_TASK_MODULE"), str):
-      check_modules([module], checkpoint.config_path, checkpoint.allowed)
-      importlib.import_module(module)
-  found = tasks.REGISTERED.get(checkpoint.task)
-  if found is None:
-    raise SgdxError(
-      f"{checkpoint.config_path}: MIXTURE_OR_TASK_NAME = {checkpoint.task!r}",
-      expected="a task or mixture of sgdx_t5x.tasks, or of the MIXTURE_OR_TASK_MODULE named there",
-      available=nearest(checkpoint.task, tasks.REGISTERED),
-      fix="install the package that registers it, and name its module in config.gin: "
-      "MIXTURE_OR_TASK_MODULE = 'my_tasks'; then pass --allow-module my_tasks",
-    )
-  return found
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
@@ -196,42 +170,9 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
   return model
 
 
-@contextlib.contextmanager
-def _configured(checkpoint: Checkpoint) -> Iterator[None]:
-  """Loads a checkpoint's configuration into gin, which models query when they are traced.
-
-  It replaces gin's previous one. There `__main__` is the training script, which it is not here.
-  """
-  owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x} {checkpoint.allowed}"
-  if _query(_OWNER) != owner:
-    config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)
-    with gin.unlock_config(), _importing(checkpoint):
-      gin.clear_config()
-      check_config(config, checkpoint.config_path, checkpoint.allowed)
-      gin.parse_config(config)
-      gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
-      gin.parse_config(f"{_OWNER} = {owner!r}")
-  yield
-
-
-def _query(name: str, default: Any = None) -> Any:
-  """Returns the value of a macro, or of a parameter, with macros resolved."""
-  try:
-    value = gin.query_parameter(name if "." in name else f"%{name}")
-  except ValueError:
-    return default
-  followed: set[str] = set()  # macros may refer to each other
-  while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
-    if str(value) in followed:
-      break
-    followed.add(str(value))
-    value = gin.query_parameter(str(value))
-  return value
-
-
 def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, int]:
-  found = _query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
-  found = found or _query("TASK_FEATURE_LENGTHS")
+  found = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
+  found = found or query("TASK_FEATURE_LENGTHS")
   if not isinstance(found, Mapping):
     raise SgdxError(
       f"{checkpoint.config_path}: no TASK_FEATURE_LENGTHS",
@@ -266,18 +207,4 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
       expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",
-    ) from e
-
-
-@contextlib.contextmanager
-def _importing(checkpoint: Checkpoint) -> Iterator[None]:
-  """Turns errors about modules and names that a configuration has and this machine has not."""
-  try:
-    yield
-  except (ImportError, ValueError) as e:  # the latter is gin's, of an unknown name
-    raise SgdxError(
-      f"{checkpoint.config_path}: {first_line(e)}",
-      expected="modules and names that are installed here",
-      fix="install what the configuration imports, in the version that trained the checkpoint; "
-      "--debug shows more",
     ) from e

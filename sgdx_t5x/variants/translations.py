@@ -1,16 +1,22 @@
-"""Records of back-translated texts, and the protocol of their providers."""
+"""Back-translated texts: their records, tables of records, and the protocol of providers."""
 
 import dataclasses
+import json
+import pathlib
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from typing import Any, Protocol
 
 from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import is_text, json_type
 from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
 
 Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
 Progress = Callable[[str, int, int], None]  # task, number done, total
 Notify = Callable[[str], None]
+TABLE_FORMAT = "sgdx-backtranslations/1"
 UNTRANSLATED = "untranslated"
 REPAIR_RULES = {  # the first applied by `apply_records`, the others by `wording.reword`
   UNTRANSLATED: "the translation adds non-Latin letters: the original is kept",
@@ -114,3 +120,142 @@ def _foreign_letters(text: str) -> set[str]:
     for c in unicodedata.normalize("NFKC", text)
     if c.isalpha() and not unicodedata.name(c, "").startswith("LATIN ")
   }
+
+
+# --- tables --------------------------------------------------------------------------------
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Record))
+
+
+class TranslationTable:
+  """Records by pivot and element."""
+
+  def __init__(self, records: Iterable[Record], origin: str):
+    """Args: the records; origin names them in errors. Raises SgdxError if two differ."""
+    self._origin = origin
+    self._records: dict[str, dict[Element, Record]] = {}
+    for record in records:
+      earlier = self._records.setdefault(record.pivot, {}).setdefault(record.element, record)
+      if earlier.text != record.text:
+        raise SgdxError(
+          f"{origin}: two different texts for {record.element.key} via {record.pivot}",
+          expected="one record per element and pivot",
+          available=f"{earlier.text!r}, {record.text!r}",
+          fix="remove one of them",
+        )
+
+  def check(self, pivots: Sequence[str]) -> None:
+    """Refuses pivots without records."""
+    for pivot in pivots:
+      if pivot not in self._records:
+        raise SgdxError(
+          f"{self._origin}: no records for pivot {pivot!r}",
+          expected="records for every pivot in --pivots",
+          available=", ".join(self._records) or "none",
+          fix="use pivots that the table has, or pass another file to --table",
+        )
+
+  def has(self, elements: Iterable[Element], pivot: str) -> bool:
+    """Whether each of the elements has a record."""
+    return set(elements) <= self._records.get(pivot, {}).keys()
+
+  def plan(self, items: Items, pivot: str) -> Plan:
+    """Returns a plan with nothing left to do. Raises SgdxError if elements have no record."""
+    self.back_translate(items, pivot)
+    texts = len({text for _, text in items})
+    return Plan(texts, known=texts)
+
+  def back_translate(
+    self, items: Items, pivot: str, progress: Progress | None = None
+  ) -> list[Record]:
+    """Returns the records of all items. Raises SgdxError if elements have none."""
+    self.check([pivot])
+    records = self._records[pivot]
+    missing = [element for element, _ in items if element not in records]
+    if missing:
+      services = {element.service for element in records}
+      lacking = list(dict.fromkeys(e.service for e in missing if e.service not in services))
+      what = f"{len(lacking)} services ({', '.join(lacking)})" if lacking else missing[0].key
+      raise SgdxError(
+        f"{self._origin}: no {pivot} record for {what}; {len(missing)} of {len(items)} elements "
+        "have none",
+        expected="a record for every name and description in the schema",
+        available=nearest((lacking or [missing[0].key])[0], services),
+        fix="add the missing records to the table, or translate with --provider google or hf",
+      )
+    return [records[element] for element, _ in items]
+
+
+def open_table(table: Sequence[str]) -> TranslationTable:
+  """Reads the files of --table as one table. Raises SgdxError if one is missing or wrong."""
+  records = [record for file in table for record in read_records(pathlib.Path(file))]
+  return TranslationTable(records, ", ".join(table))
+
+
+def read_records(file: pathlib.Path | Traversable) -> list[Record]:
+  """Reads JSON lines, one record each.
+
+  A first line with the key "format" is a header: its pivot, provider and date are the defaults
+  for records without them.
+
+  Raises:
+    SgdxError: no such file, another format, or a line that is not a record.
+  """
+  try:
+    lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines() also cuts at U+2028
+  except (OSError, UnicodeDecodeError) as e:
+    raise SgdxError(
+      f"{file}: {getattr(e, 'strerror', None) or e}",
+      expected="a back-translation file (JSONL, UTF-8)",
+      fix="check the path; `sgdx backtranslate` writes such files as texts.jsonl",
+    ) from None
+  defaults: Mapping[str, Any] = {}
+  records = []
+  for number, line in enumerate(lines, start=1):
+    if not line.strip():
+      continue
+    data = _decode(line, f"{file}, line {number}")
+    if number == 1 and "format" in data:
+      _check_format(data["format"], str(file))
+      defaults = data
+    else:
+      records.append(_record({**defaults, **data}, f"{file}, line {number}"))
+  return records
+
+
+def _decode(line: str, where: str) -> dict[str, Any]:
+  try:
+    data = json.loads(line)
+    if isinstance(data, dict):
+      return data
+    problem = json_type(data)
+  except ValueError as e:
+    problem = f"not valid JSON ({e})"
+  except RecursionError:
+    problem = "JSON nested too deeply"
+  raise SgdxError(
+    f"{where}: {problem}",
+    expected="one JSON object per line",
+    fix="correct the line, or restore the file if it was cut short",
+  )
+
+
+def _record(data: Mapping[str, Any], where: str) -> Record:
+  wrong = [key for key in _FIELDS if not is_text(data.get(key))]
+  if wrong:
+    raise SgdxError(
+      f"{where}: no string value for the key {', '.join(wrong)}",
+      expected=f"the keys {', '.join(_FIELDS)}",
+      available=", ".join(data),
+      fix="add the missing keys; a header line may give pivot, provider and date for all lines",
+    )
+  return Record(Element.from_key(data["element"], where), *(data[key] for key in _FIELDS[1:]))
+
+
+def _check_format(found: Any, where: str) -> None:
+  if found != TABLE_FORMAT:
+    raise SgdxError(
+      f"{where}: format {found!r}",
+      expected=TABLE_FORMAT,
+      fix="pass a back-translation file, or install the version of sgdx_t5x that wrote it",
+    )

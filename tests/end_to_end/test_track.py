@@ -15,7 +15,7 @@ from sgdx_t5x.spandst.span_features import SpanReader
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Question
 from sgdx_t5x.tasks import sample_encoder_vocabulary
-from sgdx_t5x.tracking import model
+from sgdx_t5x.tracking import checkpoints, model
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.predicting import without_gold
 from sgdx_t5x.tracking.protocol import tracked
@@ -180,8 +180,8 @@ def test_a_changed_configuration_under_the_same_path_is_read_again():
   """As in a notebook that trains again into the same folder."""
   for number in (1, 2):
     checkpoint = Checkpoint("c", "config.gin", f"NUMBER = {number}\nMODEL = None\n", "task")
-    with model._configured(checkpoint):
-      assert model._query("NUMBER") == number
+    with checkpoints.configured(checkpoint):
+      assert checkpoints.query("NUMBER") == number
   with model.gin.unlock_config():
     model.gin.clear_config()
 

@@ -10,7 +10,7 @@ from commands import assert_four_parts
 from places import ROOT
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.tracking import model
+from sgdx_t5x.tracking import checkpoints
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.config_gin import check_config, trained_task
 from t5x import train
@@ -62,7 +62,7 @@ def stranger(tmp_path, monkeypatch):
 )
 def test_what_lies_outside_is_refused_before_it_runs(stranger, config, module):
   checkpoint = Checkpoint("c", "runs/config.gin", config + TASK, "sample_t5dst_sgd")
-  with pytest.raises(SgdxError) as e, model._configured(checkpoint):
+  with pytest.raises(SgdxError) as e, checkpoints.configured(checkpoint):
     pass
   assert_four_parts(str(e.value), f"add --allow-module {module} (in Python: ")
   assert not stranger.exists()
@@ -76,11 +76,11 @@ def test_all_modules_to_allow_are_named_at_once():
 def test_what_the_user_allows_runs(stranger):
   config = f"{DYNAMIC}import stranger\nMODEL = @stranger.network()\n{TASK}"
   checkpoint = Checkpoint("c", "config.gin", config, "sample_t5dst_sgd", ("other", "stranger"))
-  with model._configured(checkpoint):
+  with checkpoints.configured(checkpoint):
     assert stranger.exists()
   stranger.unlink()
   other = Checkpoint("c", "config.gin", config, "sample_t5dst_sgd")  # once is not for ever
-  with pytest.raises(SgdxError), model._configured(other):
+  with pytest.raises(SgdxError), checkpoints.configured(other):
     pass
 
 
@@ -92,7 +92,7 @@ def test_another_file_is_not_included(tmp_path):
 
 def test_macros_in_a_circle_end(stranger):
   config = f"MIXTURE_OR_TASK_MODULE = %A\nA = %MIXTURE_OR_TASK_MODULE\nMODEL = None\n{TASK}"
-  found = model.registered(Checkpoint("c", "config.gin", config, "sample_t5dst_sgd"))
+  found = checkpoints.registered(Checkpoint("c", "config.gin", config, "sample_t5dst_sgd"))
   assert found.name == "sample_t5dst_sgd"
 
 
@@ -109,7 +109,7 @@ def test_macros_in_a_circle_end(stranger):
 def test_what_is_not_there_is_named(config, words):
   checkpoint = Checkpoint("c", "runs/config.gin", config + TASK, "sample_t5dst_sgd")
   with pytest.raises(SgdxError) as e:
-    model.registered(checkpoint)
+    checkpoints.registered(checkpoint)
   assert_four_parts(str(e.value), words)
 
 
@@ -143,7 +143,7 @@ def test_configurations_of_all_shipped_files_are_trusted(monkeypatch):
       config = gin.config_str()
       gin.clear_config()
     if "import __main__ as train_script" in config:
-      check_config(model._MAIN.sub(r"from t5x import train as \1", config), str(file))
+      check_config(checkpoints._MAIN.sub(r"from t5x import train as \1", config), str(file))
       checked += 1
   assert checked >= 30
 

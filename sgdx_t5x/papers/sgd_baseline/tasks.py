@@ -17,8 +17,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
 from sgdx_t5x.papers.sgd_baseline.baseline_examples import baseline_examples
 from sgdx_t5x.papers.sgd_baseline.baseline_features import FEATURES, table_texts
 from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
-from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
-from sgdx_t5x.tasks.registration import register_mixtures
+from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.spandst import turn_accuracies
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas

@@ -18,8 +18,7 @@ from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst.sgpdst import PARTS, SAMPLING
 from sgdx_t5x.papers.sgpdst.sgpdst_examples import sgpdst_examples
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, OFFICIAL, SgpStyle
-from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
-from sgdx_t5x.tasks.registration import register_mixtures
+from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 
 NAME = "sgpdst"

@@ -11,13 +11,13 @@ from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.memo import Memo, keep_last
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_texts
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 
@@ -88,12 +88,6 @@ class _Loaded(SDT):
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
     """See `SDT.layout`."""
     return self._layout(frame, service)
-
-
-@functools.lru_cache(maxsize=16)
-def turn_texts(style: SdtStyle) -> Callable[[History], tuple[str, ...]]:
-  """Returns the function from a history to its turns."""
-  return turn_writer(lambda speaker, text: turn_text(speaker, text, style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues

@@ -28,11 +28,10 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstrations,
   load_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.format import turn_texts
 from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import case, shown_value, value_text
+from sgdx_t5x.prompts.sdt.text import case, shown_value, turn_texts, value_text
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 

@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import Schemas
 from sgdx_t5x.prompts.t5dst import text
 from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
 _TRACED: list[tuple[Any, seqio.Vocabulary, Any]] = []  # see `_traced`
@@ -70,7 +70,7 @@ def t5dst_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: VariantSchemas,
+  schemas: Schemas,
   variants: Sequence[str],
   style: PromptStyle,
 ) -> tf.data.Dataset:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sgdx_t5x.corpus.dialogue import State, example_pick
 from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, Schemas, ServicePair
 from sgdx_t5x.prompts.t5dst.text import (
   PromptStyle,
   read_value,
@@ -21,8 +21,6 @@ from sgdx_t5x.prompts.t5dst.text import (
 if TYPE_CHECKING:
   import seqio
   import tensorflow as tf
-
-  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +66,7 @@ class T5DST:
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
-    schemas: "VariantSchemas",
+    schemas: Schemas,
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
     """See `examples.t5dst_examples`."""

@@ -13,8 +13,7 @@ import zlib
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.variants import PARAPHRASES, PIVOTS
 from sgdx_t5x.variants.compose import with_digit
-from sgdx_t5x.variants.translation_table import TranslationTable, read_records
-from sgdx_t5x.variants.translations import apply_records
+from sgdx_t5x.variants.translations import TranslationTable, apply_records, read_records
 from sgdx_t5x.variants.wording import Element, reword, wording
 
 SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were reworded

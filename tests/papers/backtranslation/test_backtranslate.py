@@ -16,8 +16,15 @@ from sgdx_t5x.papers.backtranslation.backtranslate import back_translate, write_
 from sgdx_t5x.papers.backtranslation.providers import texts as providers_texts
 from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
 from sgdx_t5x.variants.shipped import shipped_schema, shipped_table
-from sgdx_t5x.variants.translation_table import TranslationTable, open_table, read_records
-from sgdx_t5x.variants.translations import REPAIR_RULES, Plan, Record, apply_records
+from sgdx_t5x.variants.translations import (
+  REPAIR_RULES,
+  Plan,
+  Record,
+  TranslationTable,
+  apply_records,
+  open_table,
+  read_records,
+)
 from sgdx_t5x.variants.wording import Element, wording
 
 BANKS = Service(

@@ -38,7 +38,7 @@ def open_provider(
 
 def _table(options: Mapping[str, Any], cache: pathlib.Path, notify: Notify) -> Provider:
   if options:
-    from sgdx_t5x.variants.translation_table import open_table
+    from sgdx_t5x.variants.translations import open_table
 
     return open_table(**options)
   from sgdx_t5x.variants.shipped import shipped_table
