@@ -77,9 +77,6 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     help="if some frames are in one system only: compare the others and mark the result PARTIAL",
   )
   parser.add_argument(
-    "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"
-  )
-  parser.add_argument(
     "--bootstrap-samples",
     type=int,
     default=1000,
@@ -107,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
   runs = ((args.a, *args.more_a), (args.b, *args.more_b))
   a, b = (pooled([read_frames(path, [args.metric]) for path in paths]) for paths in runs)
   compared = compare.compare(a, b, args.metric, args.allow_missing)
-  report = compare.comparison_report(compared, args.bootstrap_samples, args.seed)
+  report = compare.comparison_report(compared, args.bootstrap_samples)
   if args.flips:
     with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
@@ -160,7 +157,6 @@ def finish(
 
 
 def check_sampling(args: argparse.Namespace) -> None:
-  """Refuses too few samples for an interval, and a negative seed."""
+  """Refuses too few samples for an interval."""
   expected = f"{_FEWEST_SAMPLES} or more, as a 95% interval needs many samples"
   check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "omit it to use 1,000", expected)
-  check_least(args, "seed", 0, "omit it to use 0")

@@ -117,6 +117,19 @@ def add_scoring(
       choices=("zero", "exclude"),
       help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
     )
+  add_reading(parser)
+  parser.add_argument(
+    "--bootstrap-samples",
+    type=int,
+    default=1000,
+    metavar="N",
+    help="number of bootstrap samples (of dialogues) for 95%% confidence intervals "
+    "(default: 1000; 0: no intervals)",
+  )
+
+
+def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+  """Adds the options for how predictions are read, which are among those of `add_scoring`."""
   add_input(
     parser,
     "--prompt-style",
@@ -133,17 +146,6 @@ def add_scoring(
     action="store_true",
     help="if frames are missing or dialogues are unknown: score the rest and mark the result "
     "PARTIAL",
-  )
-  parser.add_argument(
-    "--bootstrap-samples",
-    type=int,
-    default=1000,
-    metavar="N",
-    help="number of bootstrap samples (of dialogues) for 95%% confidence intervals "
-    "(default: 1000; 0: no intervals)",
-  )
-  parser.add_argument(
-    "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"
   )
 
 
@@ -192,8 +194,8 @@ def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -
 
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
-  """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
-  names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples", "seed")
+  """Returns the attributes of `scoring.Settings` that `add_scoring` or `add_reading` added."""
+  names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples")
   prompt_format = parse_format(args.prompt_style)
   given = {name: getattr(args, name) for name in names if hasattr(args, name)}
   return {"prompt_format": prompt_format, "schemas": parse_schemas(args), **given}

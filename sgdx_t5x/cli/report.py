@@ -11,7 +11,7 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
   CORPUS,
   add_command,
-  add_scoring,
+  add_reading,
   add_split,
   no_cycles,
   parse_schemas,
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.report.runs import Run
 
-_OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow_missing")
-_OF_PREDICTIONS += ("bootstrap_samples", "seed")
+_OF_PREDICTIONS = ("split", "step", "prompt_style", "allow_missing")
 _EPILOG = """\
 examples:
-  Predictions of t5x.eval, which are scored first:
+  Predictions of t5x.eval, which are scored first, as `sgdx score` does by default:
     sgdx report runs/quickstart/eval --corpus sample --out report
 
   Runs scored before, with scores per frame; the first is the baseline:
@@ -99,12 +98,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   scoring = parser.add_argument_group("for predictions, which are scored first")
   add_split(scoring)
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
-  add_scoring(scoring)
+  add_reading(scoring)
   for module in annexes.table("REPORT_OPTIONS").values():
     annexes.load(module).add_options(parser)
   output.add_format(parser)
-  usual = {name: parser.get_default(name) for name in _OF_PREDICTIONS}
-  parser.set_defaults(run=run, usual=usual)
+  parser.set_defaults(run=run, usual={name: parser.get_default(name) for name in _OF_PREDICTIONS})
   return parser
 
 

@@ -65,12 +65,9 @@ def add_parser(subparsers: Any) -> None:
     help="folder with config.json and safetensors",
   )
   add_output(
-    command, "--out", required=True, metavar="DIR", help="folder for checkpoint_STEP", folder=True
+    command, "--out", required=True, metavar="DIR", help="folder for checkpoint_0", folder=True
   )
-  command.add_argument(
-    "--step", type=_step, default=0, help="training step of the checkpoint (default: 0)"
-  )
-  command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_STEP")
+  command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_0")
   command.set_defaults(run=_import)
 
   summary = "convert a T5X checkpoint into a Hugging Face folder"
@@ -89,12 +86,6 @@ def add_parser(subparsers: Any) -> None:
     help="checkpoint_N, Orbax or legacy layout",
   )
   add_output(command, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
-  command.add_argument(
-    "--dtype",
-    default="float32",
-    choices=("float32", "bfloat16"),
-    help="type of the weights (default: float32)",
-  )
   add_input(
     command,
     "--vocab",
@@ -112,37 +103,25 @@ def add_parser(subparsers: Any) -> None:
   command.set_defaults(run=_export)
 
 
-def _step(text: str) -> int:
-  if not text.isdecimal() or int(text) >= 2**31:
-    raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to 2,147,483,647")
-  return int(text)
-
-
 def _import(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights import BertSizes, read_huggingface, write_checkpoint
   from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
 
-  with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
-    folder = check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
+  with lock(f"{args.out or '.'}/checkpoint_0"):
+    folder = check_checkpoint_free(args.out, 0, args.overwrite)  # before minutes of reading
     check_no_inputs(args, [folder])
     with progress("MB") as update:  # one for each task: between them, results are printed
       weights = read_huggingface(args.hf, update)
-    if args.step and isinstance(weights.sizes, BertSizes):
-      raise UsageError(
-        f"--step {args.step} of a BERT",
-        expected="no --step: a tracker starts to be trained on it at step 0",
-        fix="leave it out",
-      )
     _print_read(args.hf, weights)
     with progress("MB") as update, _quiet(args.debug):
-      path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)
+      path = write_checkpoint(weights, args.out, 0, args.overwrite, update)
   print(f"written:    {path}")
   if isinstance(weights.sizes, BertSizes):
-    print(f"            float32, step {args.step}, no optimizer state; task heads start untrained")
-    _print_next_of_encoder(weights.sizes, path, args)
+    print("            float32, step 0, no optimizer state; task heads start untrained")
+    _print_next_of_encoder(weights.sizes, path, args.hf)
     return 0
-  print(f"            float32, step {args.step}, freshly initialized Adafactor state")
-  _print_next(weights.sizes, path, args)
+  print("            float32, step 0, freshly initialized Adafactor state")
+  _print_next(weights.sizes, path, args.hf)
   return 0
 
 
@@ -164,9 +143,9 @@ def _export(args: argparse.Namespace) -> int:
       )
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     with progress("MB") as update:
-      path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite, update)
+      path = write_huggingface(weights, args.out, "float32", args.vocab, args.overwrite, update)
   names = ", ".join(sorted(file.name for file in path.iterdir()))
-  print(f"written:    {path}, {args.dtype}")
+  print(f"written:    {path}, float32")
   print(f"            {names}")
   if not args.vocab:
     print("            no tokenizer; --vocab FILE adds its SentencePiece model")
@@ -195,9 +174,9 @@ def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
   _print_read(f"{args.checkpoint}, step {weights.step}", weights)
   with progress("MB") as update:
     path = bert_huggingface.write(
-      weights, args.out, config, args.dtype, args.vocab, args.overwrite, update
+      weights, args.out, config, "float32", args.vocab, args.overwrite, update
     )
-  print(f"written:    {path}, {args.dtype}")
+  print(f"written:    {path}, float32")
   print(f"            {', '.join(sorted(file.name for file in path.iterdir()))}")
   if not args.vocab:
     print("            no tokenizer; --vocab FILE adds its vocab.txt")
@@ -265,7 +244,7 @@ def _family(sizes: "Sizes") -> str:
   )
 
 
-def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespace) -> None:
+def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, source: str) -> None:
   """Prints the gin settings the checkpoint needs, and the command that fine-tunes it."""
   from sgdx_t5x.weights import gin_files
 
@@ -283,22 +262,17 @@ def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespa
       flags.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
   flags += [
     f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
-    f"--gin.TRAIN_STEPS={args.step + _STEPS:_}",
+    f"--gin.TRAIN_STEPS={_STEPS:_}",
+    "--gin.MODEL_DIR=\"'runs/t5dst'\"",
+    "--tfds_data_dir=data",
   ]
-  if args.step:  # as of this step Adafactor then forgets the zeros, as it does at step 0
-    flags.append(f"--gin.adafactor.Adafactor.step_offset={args.step}")
-  flags += ["--gin.MODEL_DIR=\"'runs/t5dst'\"", "--tfds_data_dir=data"]
-  vocabulary = pathlib.Path(args.hf).resolve() / "spiece.model"
+  vocabulary = pathlib.Path(source).resolve() / "spiece.model"
   prefix = f"SGDX_VOCAB={shlex.quote(str(vocabulary))} \\\n  " if vocabulary.is_file() else ""
-  print(
-    f"next:       {_STEPS:,} steps after the checkpoint's own step {args.step}, as in the paper"
-  )
+  print(f"next:       {_STEPS:,} steps after the checkpoint's own step 0, as in the paper")
   print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))
 
 
-def _print_next_of_encoder(
-  sizes: "BertSizes", checkpoint: pathlib.Path, args: argparse.Namespace
-) -> None:
+def _print_next_of_encoder(sizes: "BertSizes", checkpoint: pathlib.Path, source: str) -> None:
   """Prints the gin settings the encoder needs, and the command that trains a tracker on it."""
   from sgdx_t5x.weights import gin_files
 
@@ -317,7 +291,7 @@ def _print_next_of_encoder(
     "--tfds_data_dir=data",
   ]
   print("next:       the span tracker on this encoder")
-  folder = pathlib.Path(args.hf).resolve()
+  folder = pathlib.Path(source).resolve()
   print(
     f"  SGDX_ENCODER={shlex.quote(str(folder))} \\\n  python -m t5x.train "
     + " \\\n    ".join(flags)

@@ -252,7 +252,7 @@ def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path, monkeypat
   for step, found in ((900, FIRST), (1000, SECOND), (1100, FIRST)):
     write_rows(folder / f"task-{step:06d}.jsonl", found)
   out = tmp_path / "out"
-  command = ("report", folder, "--corpus", corpus, "--out", out, "--bootstrap-samples", 0)
+  command = ("report", folder, "--corpus", corpus, "--out", out)
   assert sgdx(*command) == 0
   table = rows(out, "checkpoints-eval")
   assert [float(table[step, "JGA_v1-5"]) for step in ("900", "1,000", "1,100")] == [
@@ -362,7 +362,7 @@ def test_a_shard_of_predictions_is_scored(corpus, tmp_path):
   file = tmp_path / "task.jsonl-00000-of-00001"
   write_rows(file, FIRST)
   out = tmp_path / "out"
-  command = ("report", file, "--corpus", corpus, "--out", out, "--bootstrap-samples", 0)
+  command = ("report", file, "--corpus", corpus, "--out", out)
   assert sgdx(*command) == 0
 
 
@@ -592,7 +592,7 @@ def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, mo
 @pytest.mark.parametrize(
   ("args", "said"),
   [
-    (["{first}", "--fuzzy", "exact"], "--fuzzy, but every RUN is already scored"),
+    (["{first}", "--allow-missing"], "--allow-missing, but every RUN is already scored"),
     (["{first}", "--training", "first={missing}"], "no folder"),
     (["{model_dir}", "--corpus", "{corpus}"], "is a MODEL_DIR"),
     (["{other_report}", "--corpus", "{corpus}"], "is a report"),

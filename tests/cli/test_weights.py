@@ -18,44 +18,41 @@ def tree(folder):
 
 def test_import_says_what_the_checkpoint_needs(tmp_path, capsys):
   arguments = ["weights", "import", "--hf", str(DATA / "t5_1_0"), "--out", str(tmp_path)]
-  assert main([*arguments, "--step", "9"]) == 0
+  assert main(arguments) == 0
   out, err = capsys.readouterr()
   assert not err
   for words in (
     "T5 1.0: 1 + 2 layers of width 16, 3 heads of 8",
     "11,360 in 39 arrays",
-    f"{tmp_path}/checkpoint_9",
+    f"{tmp_path}/checkpoint_0",
     "\n  logits_via_embedding = True",
-    "--gin.TRAIN_STEPS=50_009",
-    "--gin.adafactor.Adafactor.step_offset=9",
-    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{tmp_path}/checkpoint_9'\"",
+    "--gin.TRAIN_STEPS=50_000",
+    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{tmp_path}/checkpoint_0'\"",
   ):
     assert words in out
 
 
 def test_published_sizes_name_their_gin_file(tmp_path, capsys):
   """A T5 1.0 of Small's sizes would be 240 MB: testing the function that prints is enough."""
-  import argparse
   import dataclasses
 
   from sgdx_t5x.cli.weights import _print_next
   from sgdx_t5x.weights import gin_files
 
-  args = argparse.Namespace(step=0, hf=str(tmp_path))
   small = gin_files.MODELS["gin/models/t5_1_1_small.gin"]
-  _print_next(small, "/c/checkpoint_0", args)
+  _print_next(small, "/c/checkpoint_0", str(tmp_path))
   plain = capsys.readouterr().out
   assert "--gin_file=gin/models/t5_1_1_small.gin" in plain
   assert "vocab_size" not in plain
-  assert "step_offset" not in plain
   (tmp_path / "my t5").mkdir()
-  args.hf = str(tmp_path / "my t5")
   (tmp_path / "my t5/spiece.model").write_bytes(b"")
-  _print_next(dataclasses.replace(small, vocab_size=250_112), "/c/checkpoint_0", args)
+  _print_next(
+    dataclasses.replace(small, vocab_size=250_112), "/c/checkpoint_0", str(tmp_path / "my t5")
+  )
   other = capsys.readouterr().out
   assert "--gin.network.T5Config.vocab_size=250112" in other
   assert f"SGDX_VOCAB='{tmp_path}/my t5/spiece.model'" in other
-  _print_next(gin_files.MODELS[""], "/c/checkpoint_0", args)
+  _print_next(gin_files.MODELS[""], "/c/checkpoint_0", str(tmp_path))
   assert "gin/t5dst.gin alone" in capsys.readouterr().out
 
 
@@ -69,7 +66,7 @@ def test_export_and_overwriting(tmp_path, capsys):
   vocabulary = tmp_path / "v.model"
   vocabulary.write_bytes(b"pieces")
   exporting = ["weights", "export", "--checkpoint", str(checkpoints / "checkpoint_0")]
-  exporting += ["--out", str(folder), "--dtype", "bfloat16"]
+  exporting += ["--out", str(folder)]
   assert main([*exporting, "--vocab", str(vocabulary)]) == 0
   out, err = capsys.readouterr()
   assert not err
@@ -118,14 +115,6 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
   assert main(arguments) == 1
   assert "No space left on device" in capsys.readouterr().err
   assert not list(tmp_path.iterdir())
-
-
-def test_a_bert_has_no_step(tmp_path, capsys):
-  folder = DATA.parent / "hf_bert/bert"
-  command = ["weights", "import", "--hf", str(folder), "--out", str(tmp_path / "x"), "--step", "9"]
-  assert main(command) == 2
-  assert "--step 9 of a BERT" in capsys.readouterr().err
-  assert not list(tmp_path.glob("*"))
 
 
 @pytest.mark.parametrize(

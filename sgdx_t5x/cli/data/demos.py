@@ -78,9 +78,6 @@ def _add_make(verbs: Any) -> None:
     metavar="N",
     help="at most N demonstrations per service (default: 5)",
   )
-  command.add_argument(
-    "--seed", type=int, default=0, help="random seed for ties between dialogues (default: 0)"
-  )
   add_output(command, "--out", required=True, metavar="FILE", help="JSONL to write")
   command.set_defaults(run=_make)
 
@@ -127,7 +124,7 @@ def _make(args: argparse.Namespace) -> int:
     total = corpus.expected_dialogues(split)
     dialogues = track(corpus.dialogues(split), f"reading {split}", "dialogues", total)
     source = f"{corpus.name}-{split}"
-    made |= make_demonstrations(dialogues, schema, args.per_service, args.seed, source, wanted)
+    made |= make_demonstrations(dialogues, schema, args.per_service, source, wanted)
   if not made:
     raise SgdxError(
       f"{corpus.origin}: no dialogues in {', '.join(args.split)}",

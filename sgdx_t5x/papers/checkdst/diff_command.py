@@ -33,6 +33,6 @@ def run(args: argparse.Namespace) -> int:
 
   diff.check_sampling(args)
   a, b = (files.read_check(path) for path in (args.a, args.b))
-  report = compare.compare(a, b, args.bootstrap_samples, args.seed, args.allow_missing)
+  report = compare.compare(a, b, args.bootstrap_samples, allow_missing=args.allow_missing)
   less = "For broken, reverted, from_train and repair_taken, lower is better."
   return diff.finish(args, report, compare.layout, diff.method_note(report), less)

@@ -1,7 +1,8 @@
 """Demonstrations from a corpus' own dialogues.
 
 Takes from every dialogue with a service the shortest beginning whose state sets the most of its
-slots, then chooses the dialogues that set the most. Tracked slots that are not set are "none".
+slots, then chooses the dialogues that set the most; of equally good ones, those whose ids have the
+largest hashes. Tracked slots that are not set are "none".
 """
 
 import collections
@@ -30,7 +31,6 @@ def make_demonstrations(
   dialogues: Iterable[Dialogue],
   schema: Schema,
   per_service: int,
-  seed: int,
   source: str,
   wanted: Iterable[str] | None = None,
 ) -> dict[str, list[Demonstration]]:
@@ -40,7 +40,6 @@ def make_demonstrations(
     dialogues: of a split, in original names.
     schema: the split's original schema.
     per_service: maximum number for each service, each from another dialogue.
-    seed: selects among equally good dialogues; the same in every Python.
     source: the demonstrations' `source`.
     wanted: names of services; None for all of the schema.
 
@@ -51,7 +50,7 @@ def make_demonstrations(
   best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
   for number, dialogue in enumerate(dialogues):
     for name, beginning in _beginnings(dialogue, names).items():
-      key = (*_worth(beginning), rank(dialogue.dialogue_id, seed), number)
+      key = (*_worth(beginning), rank(dialogue.dialogue_id, seed=0), number)
       heap = best[name]
       heapq.heappush(heap, (key, beginning))
       if len(heap) > per_service:
