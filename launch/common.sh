@@ -111,10 +111,10 @@ with_included() {
 }
 
 # Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for
-# training commands of trackers. Those that name a gin/scale file, the sample, the study's trainings,
-# pre-finetuning and CoCo's models have batches and lengths of their own.
+# training commands of trackers. Those that name a gin/scale file, the sample, the study's trainings
+# and an annex's experiments that set BATCH_SIZE have batches and lengths of their own.
 choose_scale() {
-  local wanted="$1" machine="$2" files all
+  local wanted="$1" machine="$2" files all file
   shift 2
   scale=()
   case "$wanted" in
@@ -126,9 +126,11 @@ choose_scale() {
   all=" ${files[*]} "
   all="${all// gin\/study\/model.gin/}"
   case "$all" in
-    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/papers/"*/sample/* \
-      | *" gin/papers/prefinedst/prefine.gin "*) return ;;
-    *" gin/t5dst.gin "*) ;;
+    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/papers/"*/sample/*) return ;;
+    *" gin/t5dst.gin "*)
+      for file in "${files[@]}"; do
+        [[ "$file" != gin/papers/* ]] || ! grep -qs '^BATCH_SIZE' "$file" || return 0
+      done ;;
     *) grep -qs '^encoder\.BertConfig' "${files[@]}" || return 0
       machine="gin/scale/encoders/$(basename "$machine")" ;;
   esac

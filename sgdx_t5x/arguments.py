@@ -98,13 +98,14 @@ def unknown_name(name: str, known: Collection[str], function: str) -> UsageError
 def _wrong_call(
   function: str, signature: inspect.Signature, names: Iterable[str], text: str
 ) -> UsageError:
-  known = list(signature.parameters)
+  parameters = [x for x in signature.parameters.values() if x.name != "self"]
+  known = [parameter.name for parameter in parameters]
   for name in names:
     if name not in known:
       return unknown_name(name, known, function)
   return UsageError(
     f"{function}: {text}",
-    expected=f"{function}({', '.join(map(str, signature.parameters.values()))})",
+    expected=f"{function}({', '.join(map(str, parameters))})",
     fix=f"pass these arguments; help(sgdx_t5x.{function}) describes them",
   )
 

@@ -2,12 +2,22 @@
 
 import string
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from sgdx_t5x.arguments import checked_arguments
 from sgdx_t5x.errors import SgdxError
 
 NONE = "none"  # how answers say that a slot is not in the state
 LETTERS = string.ascii_lowercase  # of choices
+
+
+_Style = TypeVar("_Style", bound=type)
+
+
+def checked_fields(style: _Style) -> _Style:
+  """Decorates the dataclass of a style: a field that it lacks is a UsageError, not a TypeError."""
+  style.__init__ = checked_arguments(style.__name__)(style.__init__)  # type: ignore[misc]
+  return style
 
 
 def check_choices(style: Any, choices: Mapping[str, Collection[str]]) -> None:

@@ -7,6 +7,7 @@ import shlex
 import pytest
 from places import ROOT
 
+from sgdx_t5x import annexes
 from sgdx_t5x.cli.commands import make_parser
 
 PAGES = [
@@ -41,6 +42,8 @@ def _is_name(words):
 
 @pytest.mark.parametrize("words", list(dict.fromkeys(map(tuple, _commands()))), ids=" ".join)
 def test_commands_are_accepted(words):
+  if not _is_name(words[:1]) and not annexes.table("COMMANDS"):
+    pytest.skip("a command of an annex, and there are no annexes")
   assert make_parser().parse_args(list(words)).run
 
 

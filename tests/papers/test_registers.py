@@ -27,6 +27,8 @@ def test_a_next_command_names_a_gin_file_and_a_task_that_there_are(name):
   seqio = pytest.importorskip("seqio")
   command = _next(name, "d")
   file = re.search(r"--gin_file=(\S+)", command)[1]
+  assert command.startswith(("next: python ", "next: SGDX_CORPUS=FILE python ")), command
+  assert ("SGDX_CORPUS" in command) == (name == "sim")  # its tasks read the corpus, too
   assert ("/sample/" in file) == name.startswith("sample_")
   text = (ROOT / file).read_text("utf-8")
   if task := re.search(r"TASK_NAME=\W+(\w+)", command):

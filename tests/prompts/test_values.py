@@ -1,7 +1,10 @@
 """How answers name possible values."""
 
 import pytest
+from commands import assert_four_parts
 
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts import FORMATS, load_format
 from sgdx_t5x.prompts.values import matching_value
 
 
@@ -24,3 +27,13 @@ def test_the_closest_value_is_meant(text, values, found):
 def test_a_value_may_be_named_as_the_prompt_shows_it():
   shown = {"True": "yes", "False": "no"}.__getitem__
   assert matching_value("No.", ("True", "False"), shown) == "False"
+
+
+@pytest.mark.parametrize("name", ["t5dst", "d3st", "sdt", "sdt_ind"])
+def test_a_style_names_a_field_that_it_lacks(name):
+  """Regression: a bare TypeError."""
+  assert name in FORMATS
+  style = type(load_format(name).style)
+  with pytest.raises(UsageError) as e:
+    style(lowercas=True)
+  assert_four_parts(str(e.value), f"{style.__name__} has no argument 'lowercas'", "lowercase")

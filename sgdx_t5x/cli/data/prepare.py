@@ -51,7 +51,6 @@ def add_verb(verbs: Any) -> None:
     metavar="SPLIT=N",
     help="use a random sample of N dialogues of a split, which is then marked PARTIAL",
   )
-  parser.add_argument("--seed", type=int, default=0, help="random seed of --dialogues (default: 0)")
   parser.add_argument(
     "--name",
     metavar="NAME",
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     )
   corpus = None if args.download else open_corpus(args.corpus)
   if args.dialogues:
-    corpus = _subset(corpus, args.dialogues, args.seed)
+    corpus = _subset(corpus, args.dialogues)
   if corpus is not None:
     check_schemas(corpus)  # before TensorFlow is loaded and anything is written
   with native_stderr_hidden(args.debug):
@@ -120,14 +119,16 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
   plain = name.removeprefix("sample_")  # tasks find records by their name
   is_of_sample = plain != name or name == "sample"
   known = annexes.table("RECORDS")
+  environment: list[str] = []
   if plain in ("full", "sample"):
     folder, file, task = "", "t5dst", ""
   elif plain in known:
-    _, folder, file, task = known[plain]
+    _, folder, file, task, *environment = known[plain]
   else:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
   path = "/".join(part for part in ("gin", folder, "sample" * is_of_sample) if part)
-  command = ["python", "-m", "t5x.eval" if task else "t5x.train", f"--gin_file={path}/{file}.gin"]
+  command = [*(() if is_of_sample else environment)]
+  command += ["python", "-m", "t5x.eval" if task else "t5x.train", f"--gin_file={path}/{file}.gin"]
   if task:
     task = f"sample_{task}" if is_of_sample else task
     command += [f"--gin.MIXTURE_OR_TASK_NAME='{task}'"]
@@ -146,7 +147,7 @@ def _quoted(word: str) -> str:
   return shlex.quote(word)
 
 
-def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
+def _subset(corpus: Corpus | None, items: Sequence[str]) -> Subset:
   if corpus is None:
     raise UsageError(
       "--dialogues with --download",
@@ -164,7 +165,7 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
         fix="pass, for example, --dialogues dev=100 test=300",
       )
     wanted[split] = int(number)
-  return Subset(corpus, wanted, seed)
+  return Subset(corpus, wanted)
 
 
 @contextlib.contextmanager

@@ -6,5 +6,6 @@ RECORDS = {
     "papers/prefinedst",
     "prefine",
     "",
+    "SGDX_CORPUS=FILE",
   )
 }

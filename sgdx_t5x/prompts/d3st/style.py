@@ -3,7 +3,7 @@
 import dataclasses
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.values import check_choices
+from sgdx_t5x.prompts.values import check_choices, checked_fields
 
 _CHOICES = {
   "description": ("description", "name", "both"),
@@ -16,6 +16,7 @@ _CHOICES = {
 }
 
 
+@checked_fields
 @dataclasses.dataclass(frozen=True)
 class D3stStyle:
   """What a D3ST prompt shows and what its target is.

@@ -1,16 +1,8 @@
 """SDT, "Show, Don't Tell" (Gupta et al. 2022): a demonstration per service, an answer per frame."""
 
-from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, load_demonstrations
+from sgdx_t5x.prompts.sdt.demonstrations import load_demonstrations
 from sgdx_t5x.prompts.sdt.format import SDT
 from sgdx_t5x.prompts.sdt.ind import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 
-__all__ = [
-  "SDT",
-  "Demonstration",
-  "Demonstrations",
-  "SDTInd",
-  "SdtIndStyle",
-  "SdtStyle",
-  "load_demonstrations",
-]
+__all__ = ["SDT", "SDTInd", "SdtIndStyle", "SdtStyle", "load_demonstrations"]

@@ -32,9 +32,11 @@ from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import case, shown_value, turn_texts, value_text
+from sgdx_t5x.prompts.values import checked_fields
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 
+@checked_fields
 @dataclasses.dataclass(frozen=True)
 class SdtIndStyle:
   """What a prompt shows.

@@ -3,7 +3,7 @@
 import dataclasses
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.values import check_choices
+from sgdx_t5x.prompts.values import check_choices, checked_fields
 
 ALL = -1  # as `SdtStyle.demo`: every demonstration of a service
 _CHOICES = {
@@ -14,6 +14,7 @@ _CHOICES = {
 }
 
 
+@checked_fields
 @dataclasses.dataclass(frozen=True)
 class SdtStyle:
   """What a prompt shows and what its target is.

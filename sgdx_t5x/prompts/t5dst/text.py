@@ -20,6 +20,7 @@ from sgdx_t5x.prompts.values import (
   NONE,
   check_choices,
   check_letters,
+  checked_fields,
   choice_of_letter,
   matching_value,
 )
@@ -32,6 +33,7 @@ _CHOICES = {
 }
 
 
+@checked_fields
 @dataclasses.dataclass(frozen=True)
 class PromptStyle:
   """What a prompt shows and what its target is. Defaults: the paper's Figure 3, plus values.
