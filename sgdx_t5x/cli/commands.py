@@ -12,7 +12,7 @@ from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.cli.paths import check_paths
 from sgdx_t5x.cli.terminal import escaped_streams
-from sgdx_t5x.errors import SgdxError, with_document_paths
+from sgdx_t5x.errors import SgdxError, UsageError, nearest, with_document_paths
 from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
@@ -75,6 +75,37 @@ def make_parser() -> argparse.ArgumentParser:
   return parser
 
 
+def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+  """Refuses an option that the command does not have.
+
+  argparse would print the usage of `sgdx` alone, or what else is missing.
+
+  Args:
+    parser: of `sgdx`.
+    words: of the command line.
+
+  Raises:
+    UsageError: after printing the usage of the command.
+  """
+  for word in words:
+    if word == "--":
+      return
+    if not word.startswith("--"):
+      groups = [x for x in parser._actions if isinstance(x, argparse._SubParsersAction)]
+      parser = next((x.choices[word] for x in groups if word in x.choices), parser)
+      continue
+    name = word.partition("=")[0]
+    options = [x for x in parser._option_string_actions if x.startswith("--")]
+    if not any(option.startswith(name) for option in options):  # options can be abbreviated
+      parser.print_usage(sys.stderr)
+      raise UsageError(
+        f"{parser.prog} has no option {name}",
+        expected="the options above",
+        available=nearest(name, options),
+        fix=f"correct it; `{parser.prog} --help` describes all options",
+      )
+
+
 def _annex_list() -> str:
   """The annexes' commands, which argparse does not list: see `options.add_command`."""
   lines = [f"  {name:24}{text}" for name, text in annexes.table("SUMMARIES").items()]
@@ -97,6 +128,11 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
   parser = make_parser()
+  try:
+    _check_options(parser, sys.argv[1:] if argv is None else argv)
+  except UsageError as e:
+    print_error(f"sgdx: {e}")
+    return e.exit_code
   args = parser.parse_args(argv)
   if not hasattr(args, "run"):
     parser.print_help()

@@ -6,18 +6,19 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.options import HELP_WIDTH, add_command
 from sgdx_t5x.errors import UsageError, nearest, require
 from sgdx_t5x.tables import Table, count
 
 _EPILOG = """\
 examples:
-  sgdx ls tasks
-  sgdx ls tasks 'd3st_*' '*_backtrans'
+  sgdx ls tasks                          # a summary
+  sgdx ls tasks 'd3st_*' '*_backtrans'   # names, data and schema variants
   sgdx ls tasks 'mine_*' --module my_project.tasks  # also those of your module
   sgdx ls tasks --format json  # name, kind, format, data, variants
 
@@ -34,7 +35,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
-  text = "names to list, such as 'd3st_*' (default: all)"
+  text = "names to list, such as 'd3st_*' (default: a summary of all)"
   parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
   parser.add_argument(
     "--module",
@@ -76,26 +77,45 @@ def run(args: argparse.Namespace) -> int:
     }
     for entry in (REGISTERED[name] for name in chosen)
   ]
+  data = {"format": "sgdx-tasks/1", "tasks": entries}
+  if args.format == "text" and not args.patterns:
+    output.show("text", [_families(entries)], data, notes=_suffixes(entries))
+    return 0
   header = ("name", "kind", "format", "data", "schema variants")
   rows = tuple((*(x[key] for key in header[:4]), ", ".join(x["variants"])) for x in entries)
-  tables = [Table("tasks and mixtures", header, rows, left=len(header))]
-  if args.format == "text" and not args.patterns:
-    tables.append(_families(entries))  # last, because a terminal shows the end of a long list
-  output.show(args.format, tables, {"format": "sgdx-tasks/1", "tasks": entries})
+  table = Table("tasks and mixtures", header, rows, left=len(header))
+  output.show(args.format, [table], data)
   return 0
 
 
-def _families(entries: Sequence[dict[str, Any]]) -> Table:
-  """Counts tasks and mixtures by the beginning of their names, which is a PATTERN."""
-  families: dict[str, list[str]] = {}
+def _families(entries: Sequence[Mapping[str, Any]]) -> Table:
+  """Returns a row per beginning of names, which is a PATTERN."""
+  families: dict[str, list[Mapping[str, Any]]] = {}
   for entry in entries:
-    family = _FAMILY.match(entry["name"])
-    families.setdefault(f"{family[0] if family else ''}*", []).append(entry["kind"])
-  numbers = ((family, x.count("task"), x.count("mixture")) for family, x in families.items())
-  rows = tuple((family, *map(count, counts)) for family, *counts in numbers)
-  return Table(
-    "to list some of them: sgdx ls tasks 'PATTERN'", ("pattern", "tasks", "mixtures"), rows
-  )
+    families.setdefault(f"{_family(entry['name'])}*", []).append(entry)
+  rows = []
+  for pattern, of_family in families.items():
+    kinds = [entry["kind"] for entry in of_family]
+    about = ["+".join(dict.fromkeys(x[key] for x in of_family)) for key in ("format", "data")]
+    rows.append((pattern, *about, count(kinds.count("task")), count(kinds.count("mixture"))))
+  header = ("names", "format", "data", "tasks", "mixtures")
+  return Table("tasks and mixtures", header, tuple(rows), left=3)
+
+
+def _suffixes(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+  """Returns lines that list what follows a family in names."""
+  lines = []
+  for kind, plural in (("task", "tasks"), ("mixture", "mixtures")):
+    names = [entry["name"] for entry in entries if entry["kind"] == kind]
+    suffixes = dict.fromkeys(name.removeprefix(_family(name)) for name in names)
+    text = f"{plural}: {' '.join(filter(None, suffixes))}"
+    lines += textwrap.wrap(text, HELP_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+  return [*lines, "to list some: sgdx ls tasks 't5dst_*'; all: sgdx ls tasks '*'"]
+
+
+def _family(name: str) -> str:
+  match = _FAMILY.match(name)
+  return match[0] if match else ""
 
 
 def _import(name: str) -> None:

@@ -14,7 +14,7 @@ from sgdx_t5x.cli.options import add_command, add_corpus, add_split, add_variant
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
 from sgdx_t5x.cli.terminal import exact_stdout
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -29,9 +29,12 @@ examples:
   The test split with the schemas of one variant:
     sgdx prompts --corpus sgd.zip --variant v3 --out v3.jsonl
 
-  At most 5,000 prompts per variant, for the same frames, e.g. for a paid API:
+  100 dialogues, the same for every variant and format, e.g. for a paid API:
     sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
-      --limit 5000 --out prompts.jsonl
+      --limit 100 --out prompts.jsonl
+
+  One dialogue, to look at:
+    sgdx prompts --corpus sgd.zip --variant v3 --dialogue 1_00000 --out -
 
   Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
@@ -59,9 +62,9 @@ An instruction for a language model:
   words of the dialogue, or one of the values after [PVs]; "dontcare" if the
   user has no preference; "none" if there is no value yet.
 
---limit samples complete dialogues and spreads them evenly over services,
-unlike the split: compare scores only for the same sample. The same seed gives
-the same sample.
+--limit samples dialogues and spreads them evenly over services, unlike the
+split: compare scores only for the same sample. The same seed gives the same
+dialogues, whatever the format, and a larger N adds some to them.
 """
 
 
@@ -106,15 +109,11 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
     action="store_true",
     help='add the gold answers as "target", to train a model; rows then reveal the gold states',
   )
+  parser.add_argument("--dialogue", nargs="+", metavar="ID", help="only these dialogues")
   parser.add_argument(
-    "--limit", type=int, metavar="N", help="at most N prompts per variant, from complete dialogues"
+    "--limit", type=int, metavar="N", help="only N dialogues, the same for every format"
   )
-  parser.add_argument(
-    "--seed",
-    type=int,
-    default=0,
-    help="random seed of --limit (default: 0)",
-  )
+  parser.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -130,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(exact_stdout()) as out:
-    chosen = choose(corpus, args, prompt_format)
+    chosen = choose(corpus, args)
     written = _write(corpus, args, prompt_format, services, chosen, out)
   _print_summary(corpus, args, list(services), prompt_format.answer, written)
   return 0
@@ -141,8 +140,11 @@ def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
   from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.corpus.opening import open_corpus
 
-  expected = "at least 1 prompt"
-  check_least(args, "limit", 1, "omit --limit to use the whole split", expected)
+  check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
+  if args.dialogue and args.limit:
+    raise UsageError(
+      "--limit with --dialogue", expected="one of the two", fix="omit --limit or --dialogue"
+    )
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   reworded = {
@@ -162,19 +164,28 @@ class _Written:
   of_dialogues: int = 0
 
 
-def choose(
-  corpus: "Corpus", args: argparse.Namespace, prompt_format: "PromptFormat"
-) -> Collection[str] | None:
-  """Returns the ids of the dialogues to write; None for all."""
-  from sgdx_t5x.prompts.selection import choose_dialogues, dialogue_sizes
+def choose(corpus: "Corpus", args: argparse.Namespace) -> Collection[str] | None:
+  """Returns the ids of the dialogues to write; None for all.
 
-  if args.limit is None:
+  Raises:
+    UsageError: the split lacks a dialogue of `--dialogue`.
+  """
+  from sgdx_t5x.prompts.selection import choose_dialogues, frame_counts
+
+  if args.limit is None and not args.dialogue:
     return None
-  dialogues = read(corpus, args, "choosing")
-  sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), prompt_format))
-  if not any(size.num_prompts for size in sizes):
+  frames = frame_counts(read(corpus, args, "choosing"))
+  if not any(frames.values()):
     raise nothing(corpus, args.split)
-  return choose_dialogues(sizes, args.limit, args.seed)
+  for dialogue_id in args.dialogue or ():
+    if dialogue_id not in frames:
+      raise UsageError(
+        f"--dialogue {dialogue_id}",
+        expected=f"ids of dialogues in split {args.split}",
+        available=nearest(dialogue_id, frames),
+        fix="correct the id, or choose its split with --split",
+      )
+  return args.dialogue or choose_dialogues(frames, args.limit, args.seed)
 
 
 def _write(

@@ -1,6 +1,8 @@
 """`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
 
 import argparse
+import os
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
@@ -12,11 +14,13 @@ from sgdx_t5x.cli.options import (
   add_split,
   no_cycles,
   parse_named,
+  parse_schemas,
 )
-from sgdx_t5x.cli.paths import add_input, path_of_name
+from sgdx_t5x.cli.paths import add_input, named_path
 from sgdx_t5x.cli.progress import progress
 
 if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
 
 _EPILOG = """\
@@ -25,6 +29,9 @@ examples:
     sgdx score --corpus sgd.zip --split test \\
       --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
       v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
+
+  The same, as `sgdx track --out preds` writes it:
+    sgdx score --corpus sgd.zip --predictions preds --json scores.json
 
   Output of t5x.eval for several tasks, whose rows name their variant:
     sgdx score --corpus sample --predictions all=eval/inference_eval
@@ -69,8 +76,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     required=True,
     nargs="+",
     metavar="VARIANT=DIR",
-    help="original=DIR, v1=DIR ... v5=DIR; all=DIR for JSONL whose ids name the variant",
-    path=path_of_name,
+    help="original=DIR, v1=DIR ... v5=DIR; all=DIR for JSONL whose ids name the variant; or DIR, "
+    "for what is in DIR/original, DIR/v1 ...",
+    path=named_path,
   )
   parser.add_argument(
     "--metric",
@@ -95,10 +103,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   output.add_format(parser)
 
 
-def parse_sources(args: argparse.Namespace) -> dict[str, str]:
-  """Returns variant -> path of `--predictions`."""
+def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
+  """Returns variant -> path of `--predictions`. Args: corpus, which says what a variant is."""
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+  schemas = VariantSchemas(corpus, parse_schemas(args))
+  items: list[str] = []
+  for item in args.predictions:
+    entries = sorted(pathlib.Path(item).iterdir()) if os.path.isdir(item) else []
+    named = {path.name.partition(".json")[0]: path for path in entries}
+    of_variants = [f"{x}={path}" for x, path in named.items() if schemas.has(args.split, x)]
+    items += of_variants or [item]
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
-  return parse_named(args.predictions, "predictions", "VARIANT=DIR", fix)
+  return parse_named(items, "predictions", "VARIANT=DIR", fix)
 
 
 def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
@@ -113,18 +130,20 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
 
 
 def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
-  sources = parse_sources(args)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import scoring_settings
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.scoring import score_files, score_tables
   from sgdx_t5x.scoring.rows import Row
 
+  corpus = open_corpus(args.corpus)
+  sources = parse_sources(args, corpus)
   settings = scoring_settings(args)
   if prompt_format is not None:
     settings["prompt_format"] = prompt_format
   with progress("rows") as update:
     scored = scoring.score_predictions(
-      args.corpus,
+      corpus,
       args.split,
       sources,
       on_progress=update,

@@ -24,9 +24,9 @@ _EPILOG = """\
 examples:
   One request per frame; first an estimate of the cost:
     sgdx tools requests --corpus sgd.zip --variant original v3 \\
-      --delivery distractors:10 --limit 500 --dry-run --price 2.50 10
+      --delivery distractors:10 --limit 100 --dry-run --price 2.50 10
     sgdx tools requests --corpus sgd.zip --variant original v3 \\
-      --delivery distractors:10 --limit 500 --out requests.jsonl
+      --delivery distractors:10 --limit 100 --out requests.jsonl
 
 A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
@@ -68,12 +68,11 @@ def add_parser(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes or counts the requests. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.prompts.protocol import service_pairs
-  from sgdx_t5x.tools.format import ToolCalls
 
   form = _parse(args)
   corpus, reworded = prompts.open_all(args)
   pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
-  chosen = prompts.choose(corpus, args, ToolCalls(form.style))
+  chosen = prompts.choose(corpus, args)
   return _write(args, corpus, pairs, form, chosen)
 
 

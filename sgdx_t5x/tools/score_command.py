@@ -30,6 +30,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.tools.format import calls_format
 
   if args.prompt_style:
@@ -38,4 +39,5 @@ def run(args: argparse.Namespace) -> int:
       expected="none, since the answer ids record what the requests showed",
       fix="omit --prompt-style",
     )
-  return score.run(args, calls_format(score.parse_sources(args), args.split))
+  sources = score.parse_sources(args, open_corpus(args.corpus))
+  return score.run(args, calls_format(sources, args.split))

@@ -146,7 +146,6 @@ def track_split(
         for portion in tracker.track(block, one):
           found.update(portion)
           on_progress(done + min(len(found), size), total)  # some also track what is not scored
-        _check_complete(tracker, block, found)
         done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
@@ -164,23 +163,6 @@ def _is_whole(path: pathlib.Path, dialogues: Sequence[Dialogue]) -> bool:
     return False
   ids = [x.get("dialogue_id") if isinstance(x, dict) else x for x in items or ()]
   return ids == [dialogue.dialogue_id for dialogue in dialogues]
-
-
-def _check_complete(
-  tracker: Tracker, dialogues: Sequence[Dialogue], found: Mapping[str, TrackedFrame]
-) -> None:
-  """Raises SgdxError if a tracker left out a frame."""
-  frames = (
-    frame_id(dialogue.dialogue_id, turn, frame.service)
-    for dialogue in dialogues
-    for turn, frame in dialogue.user_frames()
-  )
-  if missing := next((name for name in frames if name not in found), None):
-    raise SgdxError(
-      f"{tracker.name}: no prediction for frame {missing}",
-      expected="each user frame once (sgdx_t5x/tracking/protocol.py)",
-      fix=f"correct {type(tracker).__module__}.{type(tracker).__name__}.track",
-    )
 
 
 def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:

@@ -1,7 +1,6 @@
 """Back-translated texts: their records, tables of records, and the protocol of providers."""
 
 import dataclasses
-import json
 import pathlib
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import is_text, json_type
+from sgdx_t5x.files.reading import decode_lines, is_text, json_type
 from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
 
 Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
@@ -201,43 +200,26 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
   Raises:
     SgdxError: no such file, another format, or a line that is not a record.
   """
+  expected, fix = "one JSON object per line", "correct the line, or restore the file if it was cut"
   try:
-    lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines() also cuts at U+2028
-  except (OSError, UnicodeDecodeError) as e:
+    content = file.read_bytes()
+  except OSError as e:
     raise SgdxError(
-      f"{file}: {getattr(e, 'strerror', None) or e}",
+      f"{file}: {e.strerror}",
       expected="a back-translation file (JSONL, UTF-8)",
       fix="check the path; `sgdx backtranslate` writes such files as texts.jsonl",
     ) from None
   defaults: Mapping[str, Any] = {}
   records = []
-  for number, line in enumerate(lines, start=1):
-    if not line.strip():
-      continue
-    data = _decode(line, f"{file}, line {number}")
-    if number == 1 and "format" in data:
+  for number, (where, data) in enumerate(decode_lines(content, str(file), expected, fix)):
+    if not isinstance(data, dict):
+      raise SgdxError(f"{where}: {json_type(data)}", expected=expected, fix=fix)
+    if number == 0 and "format" in data:
       _check_format(data["format"], str(file))
       defaults = data
     else:
-      records.append(_record({**defaults, **data}, f"{file}, line {number}"))
+      records.append(_record({**defaults, **data}, where))
   return records
-
-
-def _decode(line: str, where: str) -> dict[str, Any]:
-  try:
-    data = json.loads(line)
-    if isinstance(data, dict):
-      return data
-    problem = json_type(data)
-  except ValueError as e:
-    problem = f"not valid JSON ({e})"
-  except RecursionError:
-    problem = "JSON nested too deeply"
-  raise SgdxError(
-    f"{where}: {problem}",
-    expected="one JSON object per line",
-    fix="correct the line, or restore the file if it was cut short",
-  )
 
 
 def _record(data: Mapping[str, Any], where: str) -> Record:

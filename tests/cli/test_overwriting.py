@@ -12,7 +12,7 @@ from commands import assert_four_parts, sgdx
 from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.cli.paths import named_path, path_of_name
 
-NO_PATHS = """allow_module delivery dialogues endpoint entities flow generator key_env kind
+NO_PATHS = """allow_module delivery dialogue dialogues endpoint entities flow generator key_env kind
 language_codes
 lengths metric model module name only openai_batch order param paraphrase patterns pivot pivots
 project provider service slots split title values"""

@@ -13,9 +13,8 @@ from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Intent, Service, Slot
-from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
+from sgdx_t5x.prompts.selection import choose_dialogues
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 
 ALL = ("original", *tiny.VARIANTS)
@@ -113,17 +112,17 @@ def test_answers_offered_are_read_as_the_values_they_stand_for(style):
 
 def test_rows_say_nothing_of_the_gold(corpus, tmp_path, monkeypatch):
   """Emptying all states does not change a byte."""
-  assert prompts(corpus, tmp_path / "p.jsonl", "--limit", "8", variants=ALL) == 0
+  assert prompts(corpus, tmp_path / "p.jsonl", "--limit", "2", variants=ALL) == 0
   empty = {
     i: [{service: {} for service in turn} for turn in turns] for i, turns in tiny.GOLD.items()
   }
   monkeypatch.setattr(tiny, "GOLD", empty)
   other = tiny.write_corpus(tmp_path / "empty")
-  assert prompts(other, tmp_path / "q.jsonl", "--limit", "8", variants=ALL) == 0
+  assert prompts(other, tmp_path / "q.jsonl", "--limit", "2", variants=ALL) == 0
   assert (tmp_path / "p.jsonl").read_bytes() == (tmp_path / "q.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (8, 3)])
+@pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (1, 3)])
 def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
   """The scoring command that it prints is run."""
   gold = {
@@ -134,7 +133,7 @@ def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
   args = ["--limit", str(limit)] if limit else []
   assert prompts(corpus, tmp_path / "p.jsonl", *args, variants=ALL) == 0
   ids = [row["id"] for row in read(tmp_path / "p.jsonl")]
-  assert len(set(ids)) == len(ids) == (7 * 6 if limit else len(gold))
+  assert len(set(ids)) == len(ids) == (9 * 6 if limit else len(gold))
   answers = tmp_path / "answers.jsonl"
   answers.write_text("".join(json.dumps({"id": i, "prediction": gold[i]}) + "\n" for i in ids))
   printed = capsys.readouterr().err
@@ -150,41 +149,29 @@ def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
 # --- samples -------------------------------------------------------------------------------
 
 
-def size(name, frames, prompts_per_frame=3):
-  return DialogueSize(name, frames, prompts_per_frame * sum(frames.values()))
+samples = st.lists(
+  st.dictionaries(st.sampled_from("ABCDE"), st.integers(1, 12), max_size=3), max_size=40
+).map(lambda drawn: {f"d{i}": frames for i, frames in enumerate(drawn)})
 
 
-sizes = st.lists(
-  st.tuples(
-    st.dictionaries(st.sampled_from("ABCDE"), st.integers(1, 12), min_size=1, max_size=3),
-    st.integers(0, 8),
-  ),
-  min_size=1,
-  max_size=40,
-).map(lambda drawn: [size(f"d{i}", *item) for i, item in enumerate(drawn)])
-
-
-@given(sizes, st.integers(1, 600), st.integers(), st.randoms(use_true_random=False))
-def test_a_sample_keeps_its_limit_and_is_full(sizes, limit, seed, random):
-  prompts = {s.dialogue_id: s.num_prompts for s in sizes if s.num_prompts}
-  if limit < min(prompts.values(), default=limit + 1):
-    with pytest.raises(UsageError, match=f"a limit of {limit} prompts"):
-      choose_dialogues(sizes, limit, seed)
-    return
-  chosen = choose_dialogues(sizes, limit, seed)
-  room = limit - sum(prompts[name] for name in chosen)
-  assert room >= 0
-  assert all(n > room for name, n in prompts.items() if name not in chosen)
-  random.shuffle(sizes)
-  assert choose_dialogues(sizes, limit, seed) == chosen
+@given(samples, st.integers(1, 50), st.integers(), st.randoms(use_true_random=False))
+def test_a_sample_has_its_size_and_a_larger_one_holds_it(frames, number, seed, random):
+  """Of dialogues that have frames, whatever their order."""
+  chosen = choose_dialogues(frames, number, seed)
+  assert len(chosen) == min(number, sum(map(bool, frames.values())))
+  assert all(frames[name] for name in chosen)
+  names = list(frames)
+  random.shuffle(names)
+  assert choose_dialogues({name: frames[name] for name in names}, number, seed) == chosen
+  assert chosen <= choose_dialogues(frames, number + 1, seed)
 
 
 @given(st.integers(1, 9), st.integers(2, 12), st.integers(1, 400), st.integers())
-def test_a_sample_is_spread_over_services(length, num_services, num_chosen, seed):
+def test_a_sample_is_spread_over_services(length, num_services, number, seed):
   """For dialogues of one service and one length, counts per service differ by at most one."""
-  sizes = [size(f"{s}_{i}", {f"S{s}": length}) for s in range(num_services) for i in range(50)]
-  chosen = choose_dialogues(sizes, 3 * length * num_chosen, seed)
-  assert len(chosen) == min(num_chosen, len(sizes))
+  frames = {f"{s}_{i}": {f"S{s}": length} for s in range(num_services) for i in range(50)}
+  chosen = choose_dialogues(frames, number, seed)
+  assert len(chosen) == min(number, len(frames))
   counts = collections.Counter(name.split("_")[0] for name in chosen)
   found = [counts[str(s)] for s in range(num_services)]
   assert max(found) - min(found) <= 1
@@ -192,22 +179,22 @@ def test_a_sample_is_spread_over_services(length, num_services, num_chosen, seed
 
 def test_a_seed_means_the_same_everywhere():
   """The greatest hash is first; sha256sum of 0/d0 ... 0/d3: 2a02..., 617e..., 480f..., 55b3..."""
-  sizes = [size(f"d{i}", {"A": 1}) for i in range(4)]
-  assert choose_dialogues(sizes, 3, seed=0) == {"d1"}
-  assert choose_dialogues(sizes, 6, seed=0) == {"d1", "d3"}
-  assert len({choose_dialogues(sizes, 3, seed) for seed in range(40)}) == 4
+  frames = {f"d{i}": {"A": 1} for i in range(4)}
+  assert choose_dialogues(frames, 1, seed=0) == {"d1"}
+  assert choose_dialogues(frames, 2, seed=0) == {"d1", "d3"}
+  assert len({choose_dialogues(frames, 1, seed) for seed in range(40)}) == 4
 
 
 def test_a_sample_of_the_sample(tmp_path, capsys):
-  """Whole dialogues, the same frames in every variant, and every service."""
-  args = ("--limit", "500", "--seed", "7")
+  """Whole dialogues, the same in every variant and format, and every service."""
+  args = ("--limit", "40", "--seed", "7")
   assert prompts("sample", tmp_path / "p.jsonl", *args, variants=ALL) == 0
   rows = read(tmp_path / "p.jsonl")
   frames = frames_of(rows)
   assert list(frames) == list(ALL)
   assert all(found == frames["original"] for found in frames.values())
-  assert 480 <= len(rows) / len(ALL) <= 500  # the smallest dialogue has 8
   chosen = {frame.split("-")[0] for frame in frames["v1"]}
+  assert len(chosen) == 40
   whole = [
     f"{dialogue.dialogue_id}-{turn:03d}-{frame.service}"
     for dialogue in open_corpus("sample").dialogues("test")
@@ -219,11 +206,20 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
   assert set(counts) == set(open_corpus("sample").schema("test").names)
   assert max(counts.values()) <= 4 * min(counts.values())  # a dialogue may bring a second service
   assert f"{len(whole)} frames, {len(chosen)} of 160 dialogues of test" in capsys.readouterr().err
-  # Another variant, another call: the same frames. Another seed: others.
+  # Another variant, another format: the same frames. Another seed: others.
   assert prompts("sample", tmp_path / "q.jsonl", *args, variants=["bt_ja"]) == 0
   assert frames_of(read(tmp_path / "q.jsonl")) == {"bt_ja": whole}
-  assert prompts("sample", tmp_path / "q.jsonl", "--limit", "500") == 0
+  assert prompts("sample", tmp_path / "q.jsonl", *args, "--prompt-style", "format=d3st") == 0
+  assert frames_of(read(tmp_path / "q.jsonl"))["v3"] == whole
+  assert prompts("sample", tmp_path / "q.jsonl", "--limit", "40") == 0
   assert frames_of(read(tmp_path / "q.jsonl"))["v3"] != whole
+
+
+def test_dialogues_can_be_named(corpus, tmp_path):
+  out, names = tmp_path / "p.jsonl", ["2_00000", "1_00000"]
+  assert prompts(corpus, out, "--dialogue", *names) == 0
+  frames = frames_of(read(out))["v3"]
+  assert list(dict.fromkeys(frame.split("-")[0] for frame in frames)) == ["1_00000", "2_00000"]
 
 
 def test_an_option_of_several_values_may_be_repeated(corpus, tmp_path):
@@ -243,7 +239,8 @@ def test_an_option_of_several_values_may_be_repeated(corpus, tmp_path):
     (["--split", "train"], 1, "no prompts in split train"),
     (["--split", "train", "--limit", "9"], 1, "no prompts in split train"),
     (["--limit", "0"], 2, "--limit 0"),
-    (["--limit", "1"], 2, "3 dialogues with 2 to 9 prompts each"),
+    (["--limit", "1", "--dialogue", "1_00000"], 2, "--limit with --dialogue"),
+    (["--dialogue", "1_0000"], 2, "available: nearest: 1_0000"),
     (
       ["--prompt-style", "lowercase=1"],
       2,

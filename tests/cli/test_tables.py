@@ -166,7 +166,7 @@ def commands(tmp_path_factory):
     "stats": ["stats", "--corpus", corpus],
     "data stats": ["data", "stats", "--corpus", corpus],
     "data export": [*export, "--out", str(root / "out")],
-    "ls": ["ls", "tasks"],
+    "ls": ["ls", "tasks", "*"],
   }
 
 

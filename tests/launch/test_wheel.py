@@ -175,7 +175,7 @@ def test_scores_need_no_extra(bare, tmp_path):
   sgdx = ("-S", "-m", "sgdx_t5x.cli")
   lacking = python(bare, "-S", "-c", "import tensorflow", cwd=tmp_path)
   assert "No module named 'tensorflow'" in lacking.stderr
-  written = ("--variant", "original", "--targets", "--limit", 2000, "--out", "prompts.jsonl")
+  written = ("--variant", "original", "--targets", "--limit", 60, "--out", "prompts.jsonl")
   done = python(bare, *sgdx, "prompts", "--corpus", "sample", *map(str, written), cwd=tmp_path)
   assert done.returncode == 0, done.stderr
   rows = map(json.loads, (tmp_path / "prompts.jsonl").read_text("utf-8").splitlines())

@@ -230,7 +230,7 @@ def read(path):
   return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (3, 3)])
+@pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (1, 3)])
 def test_prompts_and_their_answers(small, tmp_path, capsys, limit, num_frames):
   """The command that `sgdx prompts` prints is run as printed; right answers score 1."""
   style = ("--prompt-style", "format=json", "turns=2", "acts=false")

@@ -16,7 +16,7 @@ def answers(tmp_path_factory):
   """Answers to requests of a sample of dialogues, as OpenAI's batches return them."""
   folder = tmp_path_factory.mktemp("answers")
   requests, out = folder / "requests.jsonl", folder / "answers.jsonl"
-  args = ("--variant", *VARIANTS, "--delivery", "distractors:5", "--limit", "60", "--targets")
+  args = ("--variant", *VARIANTS, "--delivery", "distractors:5", "--limit", "12", "--targets")
   assert not sgdx("tools", "requests", "--corpus", "sample", "--out", requests, *args)
   with out.open("w") as file:
     for row in map(json.loads, requests.read_text().splitlines()):
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
 def test_answers_to_prompts_may_have_further_keys(tmp_path):
   """Users may keep a service's raw response beside the text extracted from it."""
   out = tmp_path / "p.jsonl"
-  args = ("--corpus", "sample", "--variant", "v1", "--limit", "20", "--out", out)
+  args = ("--corpus", "sample", "--variant", "v1", "--limit", "4", "--out", out)
   assert not sgdx("prompts", *args, "--targets")
   rows = [json.loads(line) for line in out.read_text().splitlines()]
   answered = ({"id": x["id"], "prediction": x["target"], "response": {}} for x in rows)

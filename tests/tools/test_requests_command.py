@@ -19,7 +19,7 @@ def read(path):
 
 
 def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, capsys):
-  args = ("--variant", "original", "v1", "--limit", "20", "--seed", "3")
+  args = ("--variant", "original", "v1", "--limit", "4", "--seed", "3")
   assert requests(tmp_path / "r.jsonl", *args, "--dry-run", "--price", "2.5", "10") == 0
   printed = capsys.readouterr()
   assert not list(tmp_path.iterdir())
@@ -45,12 +45,12 @@ def test_the_help_lists_every_delivery(capsys):
 
 
 def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
-  assert requests(tmp_path / "r.jsonl", "--variant", "v1", "--limit", "30") == 0
+  assert requests(tmp_path / "r.jsonl", "--variant", "v1", "--limit", "6") == 0
   command = next_command(capsys.readouterr().err)
   assert command[:5] == ["sgdx", "tools", "score", "--corpus", "sample"]
   assert command[-1] == "--allow-missing"
   out, style = tmp_path / "d3st.jsonl", ("--prompt-style", "format=d3st")
-  args = ("--corpus", "sample", "--variant", "v1", "--limit", "30", "--out", out)
+  args = ("--corpus", "sample", "--variant", "v1", "--limit", "6", "--out", out)
   assert sgdx("prompts", *args, *style) == 0
   assert [row["id"] for row in read(out)] == [row["id"] for row in read(tmp_path / "r.jsonl")]
 

@@ -23,7 +23,7 @@ def read(path):
 def requests(tmp_path_factory):
   """Requests of a few dialogues in six variants."""
   out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
-  args = ("--variant", *VARIANTS, "--limit", "24", "--targets", "--out", out)
+  args = ("--variant", *VARIANTS, "--limit", "5", "--targets", "--out", out)
   assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return out
 

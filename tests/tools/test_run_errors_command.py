@@ -29,7 +29,7 @@ writes_less_than_it_reads = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory):
   out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
-  args = ("--variant", "v1", "v2", "--limit", "24", "--targets", "--out", out)
+  args = ("--variant", "v1", "v2", "--limit", "5", "--targets", "--out", out)
   assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return out
 

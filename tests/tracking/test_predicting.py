@@ -339,18 +339,6 @@ def test_a_span_tracker_reads_plain_text_if_it_was_trained_on_it():
     assert SpanTracker(model).reads_acts is refuses
 
 
-def test_a_tracker_that_leaves_out_a_frame_is_named(corpus, tmp_path, monkeypatch):
-  complete = RuleTracker.track
-
-  def forgetful(self, dialogues, shown):
-    for found in complete(self, dialogues, shown):
-      yield {name: x for name, x in found.items() if "-002-" not in name}
-
-  monkeypatch.setattr(RuleTracker, "track", forgetful)
-  with pytest.raises(SgdxError, match=r"Rules: no prediction for frame \S+-002-"):
-    track(corpus, tmp_path / "out", RuleTracker())
-
-
 def test_schemas_that_cannot_be_tracked(corpus, tmp_path):
   with pytest.raises(SgdxError, match="slots too many"):
     track(corpus, tmp_path / "out", RuleTracker(most_slots=3))

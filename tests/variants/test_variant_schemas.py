@@ -94,7 +94,7 @@ def test_prompts_of_back_translations_that_ship_and_of_corrupted_schemas(
   for name in ("train/schema.json", archive.dialogue_files("train")[0]):  # all would take a minute
     (tmp_path / "sgd" / name).write_bytes(archive.source.read(name))
   out = tmp_path / "prompts.jsonl"
-  command = ["prompts", "--corpus", str(tmp_path / "sgd"), "--split", "train", "--limit", "300"]
+  command = ["prompts", "--corpus", str(tmp_path / "sgd"), "--split", "train", "--limit", "9"]
   command += ["--variant", "original", "bt_zh", "corrupt_1", "--out", str(out)]
   assert main(command) == 0, capsys.readouterr().err
   asked = {}

@@ -17,7 +17,7 @@ import orjson
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError, UsageError, quoted
 from sgdx_t5x.files.reading import decode_json, not_found, opened
-from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
+from sgdx_t5x.prompts.selection import choose_dialogues
 from sgdx_t5x.tools.requests import parse_request_id
 
 _EXPECTED = "one request of `sgdx tools requests` per line"
@@ -177,8 +177,7 @@ def choose(
   frames: dict[str, collections.Counter[str]] = {}
   for request in requests:
     frames.setdefault(request.dialogue_id, collections.Counter())[request.service] += 1
-  sizes = [DialogueSize(name, services, 1) for name, services in frames.items()]
-  chosen = choose_dialogues(sizes, num_dialogues, seed, group=lambda x: seen is None or x in seen)
+  chosen = choose_dialogues(frames, num_dialogues, seed, group=lambda x: seen is None or x in seen)
   return [request for request in requests if request.dialogue_id in chosen]
 
 

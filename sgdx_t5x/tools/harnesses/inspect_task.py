@@ -1,6 +1,6 @@
 """SGD-X as tool calls in Inspect, scored as by `sgdx tools score`. Needs the extra `inspect`.
 
-sgdx tools requests --corpus sgd.zip --variant original v1 --limit 500 --out requests.jsonl
+sgdx tools requests --corpus sgd.zip --variant original v1 --limit 100 --out requests.jsonl
 inspect eval sgdx_t5x/sgdx -T requests=requests.jsonl -T corpus=sgd.zip --model openai/MODEL
 
 Checked against the package inspect-ai 0.3.285.

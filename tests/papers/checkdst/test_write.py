@@ -165,8 +165,8 @@ def test_wrong_options_write_nothing(kind, options, code, words, tmp_path, capsy
   ("words", "refused"),
   [
     (("nerd",), "invalid choice: 'nerd'"),
-    (("sdi", "--entities", "names"), "unrecognized arguments: --entities names"),
-    (("ned", "--provider", "exchange"), "unrecognized arguments: --provider exchange"),
+    (("sdi", "--entities", "names"), "sdi has no option --entities"),
+    (("ned", "--provider", "exchange"), "ned has no option --provider"),
   ],
 )
 def test_each_kind_takes_its_own_options(words, refused, tmp_path, capsys):

@@ -285,7 +285,7 @@ def test_both_stages_train(fork_server, data, tmp_path):
 
 
 def test_they_are_listed(capsys):
-  assert sgdx("ls", "tasks", "--module", "sgdx_t5x.papers.prefinedst.tasks") == 0
+  assert sgdx("ls", "tasks", "*", "--module", "sgdx_t5x.papers.prefinedst.tasks") == 0
   out = capsys.readouterr().out
   for name in itertools.chain(NAMES, ["user_turn_goals"]):
     assert f"sample_sgd_{name} " in out

@@ -27,7 +27,7 @@ VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory):
   file = tmp_path_factory.mktemp("requests") / "requests.jsonl"
-  args = ("--variant", *VARIANTS, "--limit", "12", "--targets", "--out", file)
+  args = ("--variant", *VARIANTS, "--limit", "3", "--targets", "--out", file)
   assert not sgdx("tools", "requests", "--corpus", "sample", *args)
   return file
 
@@ -120,7 +120,7 @@ def test_numbers_of_a_run_that_goes_on(requests):
 def test_variants_need_not_show_the_right_tools_of_the_same_frames(tmp_path):
   """The ids of requests say which do not."""
   file, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
-  args = ("--variant", "original", "v5", "--limit", "12", "--delivery", "retrieved:2")
+  args = ("--variant", "original", "v5", "--limit", "3", "--delivery", "retrieved:2")
   assert not sgdx("tools", "requests", "--corpus", "sample", *args, "--out", file)
   numbers = inspect_task.state_scores("sample", "test", str(answers))
   rows = list(map(json.loads, file.read_text().splitlines()))

@@ -30,7 +30,7 @@ def prompts(tmp_path_factory):
   folder, files = tmp_path_factory.mktemp("prompts"), {}
   for task, style in STYLES.items():
     files[task] = folder / f"{task}.jsonl"
-    given = ("--variant", "original", "v3", "--limit", "30", "--targets", "--out", files[task])
+    given = ("--variant", "original", "v3", "--limit", "2", "--targets", "--out", files[task])
     assert not sgdx("prompts", "--corpus", "sample", *given, *style)
   return files
 
@@ -79,11 +79,11 @@ def test_rows_are_the_prompts(task, prompts):
 
 def test_whole_frames_in_another_format_are_not_d3sts(tmp_path):
   file = tmp_path / "tools.jsonl"
-  given = ("--prompt-style", "format=tools", "--limit", "5", "--targets", "--out", file)
+  given = ("--prompt-style", "format=tools", "--limit", "1", "--targets", "--out", file)
   assert not sgdx("prompts", "--corpus", "sample", "--variant", "v1", *given)
   with pytest.raises(ValueError, match="format=d3st"):
     load_utils().rows(str(file), "sgdx_d3st", True)
-  given = ("--prompt-style", "format=sdt_ind", "--limit", "60", "--targets", "--out", file)
+  given = ("--prompt-style", "format=sdt_ind", "--limit", "2", "--targets", "--out", file)
   assert not sgdx("prompts", "--corpus", "sample", "--variant", "v1", *given)
   with pytest.raises(ValueError, match="sgdx prompts"):
     load_utils().rows(str(file), "sgdx_t5dst", False)

@@ -8,7 +8,7 @@ import pathlib
 from typing import Any
 
 _HOW = """pass the prompts of the task, with their targets:
-  sgdx prompts --corpus sgd.zip --variant original v1 --targets{style} --limit 500 --out p.jsonl
+  sgdx prompts --corpus sgd.zip --variant original v1 --targets{style} --limit 100 --out p.jsonl
   lm-eval run --tasks {task} --metadata '{{"prompts": "p.jsonl"}}' ..."""
 
 

@@ -1,0 +1,31 @@
+"""What `sgdx` says about a command line before any command runs."""
+
+import pytest
+from commands import assert_four_parts
+
+from sgdx_t5x.cli import main
+
+
+@pytest.mark.parametrize(
+  ("words", "command", "option", "nearest"),
+  [
+    ("score --corpus sample --predictoins x", "score", "--predictoins", "nearest: --predictions"),
+    ("data prepare --dialogs test=3 --data-dir d", "data prepare", "--dialogs", "--dialogues"),
+    ("ls tasks --modul=x --patern", "ls", "--patern", ""),  # options may be abbreviated
+    ("--debog score", "", "--debog", "nearest: --debug"),
+  ],
+)
+def test_an_unknown_option_is_named_with_the_commands_usage(
+  words, command, option, nearest, capsys
+):
+  assert main(words.split()) == 2
+  error = capsys.readouterr().err
+  prog = " ".join(filter(None, ("sgdx", command)))
+  assert error.startswith(f"usage: {prog} ")
+  assert_four_parts(error, f"{prog} has no option {option}", nearest)
+
+
+def test_values_that_look_like_options_follow_two_dashes(capsys):
+  with pytest.raises(SystemExit):
+    main(["diff", "--", "--a"])  # B is missing
+  assert "required: B" in capsys.readouterr().err
