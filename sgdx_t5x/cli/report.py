@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OF_PREDICTIONS = ("split", "step", "prompt_style", "allow_missing")
 _EPILOG = """\
 examples:
-  Predictions of t5x.eval, which are scored first, as `sgdx score` does by default:
+  Predictions of t5x.eval, which are first scored with the usual settings:
     sgdx report runs/quickstart/eval --corpus sample --out report
 
   Runs scored before, with scores per frame; the first is the baseline:
