@@ -57,7 +57,7 @@ def test_an_assistant_that_knows_the_gold_fails_only_where_it_calls_nothing(answ
   missed = rates["no call where a tool fits"]
   assert missed == ["0.0", "0.0", "0.0", "100.0", "0.0", "0.0"]
   assert "|format:tools|delivery:distractors:5|" in printed
-  of = "answers without a call: 0 of 60 (original), 0 of 60 (v1), 0 of 60 (v2), 60 of 60 (v3), "
+  of = "answers without a call: 0 of 74 (original), 0 of 74 (v1), 0 of 74 (v2), 74 of 74 (v3), "
   assert of in printed
 
 

@@ -56,7 +56,7 @@ def test_the_commands_of_the_page(gold, tmp_path):
     for old, new in (
       ("sgdx ", f"{shlex.join(SGDX)} "),
       ("sgd.zip", "sample"),
-      ("--limit 500", "--limit 24"),
+      ("--limit 100", "--limit 5"),
       ("http://localhost:8000/v1", server.url),
       ("--model NAME", "--model small-1 --price 2 10 --param temperature=0"),
     ):
