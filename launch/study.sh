@@ -13,7 +13,8 @@
 #   --encoder DIR       pretrained encoder in Hugging Face's layout, for spandst;
 #                       launch/minilm.sh DIR fetches MiniLM
 #   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four),
-#                       paraphrase, reworded (back-translations and paraphrases);
+#                       paraphrase (five), paraphrase_3, paraphrase_15,
+#                       reworded (back-translations and five paraphrases);
 #                       for spandst also scratch: like none, without pretraining
 #   --seeds 0,1         seeds to train each arm with (default: 0)
 #   --dialogues SPEC    size of random samples of dev and test, or "all"
@@ -127,7 +128,8 @@ check() {
 
 # Prints the options of `t5x.train` that make an arm, one per line.
 arm_options() {
-  local arms=(none backtrans oracle corrupt paraphrase reworded) start="$out/encoder/checkpoint_0"
+  local arms=(none backtrans oracle corrupt paraphrase paraphrase_3 paraphrase_15 reworded)
+  local start="$out/encoder/checkpoint_0"
   [ "$tracker" = t5dst ] || arms+=(scratch)
   [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "arms of the study" \
     "${arms[*]}" "$0 --help"

@@ -26,7 +26,10 @@ Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
 tasks/README.md shows how to add tasks; your own folder of schemas needs one
 function call.
 """
-_FAMILY = re.compile(r"(?:(?:sample|tiny|sim)_)*[^_]+")  # "sample_t5dst" of "sample_t5dst_sgdx_v3"
+_NUMBER = re.compile(r"(?<=_)\d+$|(?<=_v)\d+$")
+_FAMILY = re.compile(
+  r"(?:(?:sample|tiny|sim|plain)_)*[^_]+"
+)  # "sample_t5dst" of "sample_t5dst_sgdx_v3"
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
@@ -107,10 +110,11 @@ def _suffixes(entries: Sequence[Mapping[str, Any]]) -> list[str]:
   lines = []
   for kind, plural in (("task", "tasks"), ("mixture", "mixtures")):
     names = [entry["name"] for entry in entries if entry["kind"] == kind]
-    suffixes = dict.fromkeys(name.removeprefix(_family(name)) for name in names)
+    # Numbered ones once: _sgd_para_K.
+    suffixes = dict.fromkeys(_NUMBER.sub("K", name.removeprefix(_family(name))) for name in names)
     text = f"{plural}: {' '.join(filter(None, suffixes))}"
     lines += textwrap.wrap(text, HELP_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-  return [*lines, "to list some: sgdx ls tasks 't5dst_*'; all: sgdx ls tasks '*'"]
+  return [*lines, "K is a number; to list some: sgdx ls tasks 't5dst_*'; all: sgdx ls tasks '*'"]
 
 
 def _family(name: str) -> str:
