@@ -274,11 +274,7 @@ def test_ls_tasks_lists_what_has_a_pattern(capsys, monkeypatch):
   assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
   assert main(["ls", "tasks", "d3st_sgdx_v?", "*e_spandst_sgdx"]) == 0
   names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
-  assert names == [
-    *(f"d3st_sgdx_v{k}" for k in range(1, 6)),
-    "sample_sdt_sgdx",
-    "sample_spandst_sgdx",
-  ]
+  assert names == [*(f"d3st_sgdx_v{k}" for k in range(1, 6)), "sample_spandst_sgdx"]
   assert main(["ls", "tasks", "d3st_sgdxx"]) == 2
   assert "nearest: d3st_sgdx" in capsys.readouterr().err
   for module in ("no.such.module", ".relative", ""):
