@@ -79,7 +79,8 @@ def environment(**changes: str | os.PathLike) -> dict[str, str]:
 
   All engines use huge pages, as launch/environment.sh sets.
   """
-  env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+  left_out = ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")  # would compile at each start
+  env = {k: v for k, v in os.environ.items() if k not in left_out}
   env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   env.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
   return env | {k: os.fspath(v) for k, v in changes.items()}

@@ -11,7 +11,7 @@ that comparison, only the first value of a slot counts, and slots not in the ser
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics import fuzzy
@@ -40,17 +40,19 @@ def frame_agreement(service: Service, states: Sequence[State], backend: str = "d
   return sum(_equal(service, *pair, backend) for pair in pairs) / len(pairs)
 
 
-def _scored_values(service: Service, state: State) -> tuple[str | None, ...]:
-  """Returns the scored value of each of the service's slots, None if not in the state."""
-  return tuple(next(iter(state.get(slot.name, ())), None) for slot in service.slots)
+def _scored_values(service: Service, state: State) -> dict[str, str]:
+  """Returns the value that is scored of each of the service's slots in the state."""
+  slots = service.slot_index
+  return {slot: values[0] for slot, values in state.items() if values and slot in slots}
 
 
-def _equal(
-  service: Service, a: tuple[str | None, ...], b: tuple[str | None, ...], backend: str
-) -> bool:
+def _equal(service: Service, a: Mapping[str, str], b: Mapping[str, str], backend: str) -> bool:
   if a == b:
     return True
-  for slot, x, y in zip(service.slots, a, b, strict=True):
-    if x != y and (slot.is_categorical or x is None or y is None or not fuzzy.equal(x, y, backend)):
+  if a.keys() != b.keys():
+    return False
+  for slot, value in a.items():
+    is_text = slot in service.noncategorical_slots
+    if value != b[slot] and not (is_text and fuzzy.equal(value, b[slot], backend)):
       return False
   return True

@@ -37,7 +37,7 @@ def slot_score(
   """
   if not gold or not predicted:
     return float(not gold and not predicted)
-  if categorical:
+  if categorical or gold[0] == predicted[0]:
     return float(gold[0] == predicted[0])
   return max(match(value, predicted[0], backend) for value in gold)
 
@@ -66,16 +66,15 @@ def goal_scores(
   """
   joint = {True: 1.0, False: 1.0}
   active: dict[bool, list[float]] = {True: [], False: []}
-  for slot in service.slots:
-    name = slot.name
+  for name, categorical in service.slot_kinds:
     if name in gold:
-      score = slot_score(gold[name], predicted.get(name, ()), slot.is_categorical, backend)
-      active[slot.is_categorical].append(score)
+      score = slot_score(gold[name], predicted.get(name, ()), categorical, backend)
+      active[categorical].append(score)
     elif name in predicted:
-      score = slot_score((), predicted[name], slot.is_categorical, backend)
+      score = slot_score((), predicted[name], categorical, backend)
     else:
       continue  # a score of 1 does not change the product
-    joint[slot.is_categorical] *= score
+    joint[categorical] *= score
   noncategorical = len(service.noncategorical_slots)
   return {
     "average_goal_accuracy": _mean(active[True] + active[False]),

@@ -9,14 +9,17 @@ import dataclasses
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
-from sgdx_t5x.files.reading import decode_json, json_type
+from sgdx_t5x.files.reading import decode_as, decode_json, json_type
 
 USER = "USER"
 SYSTEM = "SYSTEM"
+Values = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # of a slot in a state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +28,7 @@ class State:
 
   active_intent: str
   requested_slots: tuple[str, ...]
-  slot_values: Mapping[str, tuple[str, ...]]
+  slot_values: Mapping[str, Values]
 
   def to_json(self) -> dict[str, Any]:
     """Returns the state as SGD writes it."""
@@ -153,10 +156,66 @@ def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
   return data
 
 
+# --- the form of a file --------------------------------------------------------------------
+
+
+class _Span(msgspec.Struct):
+  slot: str
+  start: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+  exclusive_end: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class _Action(msgspec.Struct):
+  act: str = ""
+  slot: str = ""
+  values: list[str] = []
+  canonical_values: list[str] = []
+
+
+class _Call(msgspec.Struct):
+  method: str
+  parameters: dict
+
+
+class _Annotation(msgspec.Struct):
+  slots: list[_Span] | None = None
+  actions: list[_Action] | None = None
+  service_call: _Call | None = None
+  service_results: list[dict] | None = None
+
+
+class _AnnotatedTurn(msgspec.Struct):
+  frames: list[_Annotation]
+
+
+class _AnnotatedDialogue(msgspec.Struct):
+  turns: list[_AnnotatedTurn]
+
+
+class _Item(msgspec.Struct):
+  dialogue_id: str
+  services: tuple[str, ...]
+  turns: tuple[Turn, ...]
+
+
+_ITEMS = msgspec.json.Decoder(list[_Item])
+
+
 def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
   """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
-  for item in decode_dialogues(text, origin):
-    yield Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
+  items = decode_as(_ITEMS, text)
+  try:
+    # Frames keep spans, acts and calls as they are in the file, unknown keys included, so what the
+    # decoder did not look at is checked here. Where that fails, `from_json` says what is wrong.
+    msgspec.convert(items, list[_AnnotatedDialogue], from_attributes=True)
+  except msgspec.ValidationError:
+    items = None
+  if items is None:
+    for data in decode_dialogues(text, origin):
+      yield Dialogue.from_json(data if isinstance(data, dict) else {}, origin)
+    return
+  for item in items:
+    yield Dialogue(item.dialogue_id, item.services, item.turns)
 
 
 def write_dialogues(dialogues: Iterable[Dialogue]) -> str:

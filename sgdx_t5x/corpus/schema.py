@@ -74,6 +74,11 @@ class Service:
     return frozenset(slot.name for slot in self.slots if not slot.is_categorical)
 
   @functools.cached_property
+  def slot_kinds(self) -> tuple[tuple[str, bool], ...]:
+    """(name, whether it is categorical) of each slot, in order."""
+    return tuple((slot.name, slot.is_categorical) for slot in self.slots)
+
+  @functools.cached_property
   def tracked_slots(self) -> tuple[int, ...]:
     """Positions of slots that an intent requires or accepts.
 

@@ -10,8 +10,9 @@ import pathlib
 import re
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
+import msgspec
 import orjson
 
 from sgdx_t5x.errors import SgdxError, nearest
@@ -19,6 +20,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 # Bytes that a compressed file, or a file in an archive, may become. SGD's largest has 6 million.
 LARGEST_UNPACKED = 2**30
 _GZIP = b"\x1f\x8b"
+_T = TypeVar("_T")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -185,6 +187,21 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       expected=expected,
       fix="write the file again: it was probably cut short" if cut or not fix else fix,
     ) from None
+
+
+def decode_as(decoder: msgspec.json.Decoder[_T], content: str | bytes) -> _T | None:
+  """Decodes JSON whose types the decoder checks, several times as fast as Python could.
+
+  Returns:
+    None if it is not JSON, or not of the decoder's type. The caller then decodes it with
+    `decode_json`, which also reads NaN and lone surrogates, and says where it is wrong.
+  """
+  try:
+    if isinstance(content, bytes):
+      content.decode()  # msgspec does not look at the characters of what it skips
+    return decoder.decode(content)
+  except (msgspec.MsgspecError, RecursionError, ValueError):
+    return None
 
 
 def not_utf8(where: str, error: UnicodeDecodeError, expected: str) -> SgdxError:

@@ -290,7 +290,7 @@ def _score_variants(
   found = _Variants()
   for variant, predicted in _read(predictions, selection):
     frames = predicted.frames
-    found.scores[variant] = score(gold, frames)
+    found.scores[variant] = _shared_columns(score(gold, frames), found.scores)
     found.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
     found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
     found.extra[variant] = predicted.extra_dialogues
@@ -299,7 +299,16 @@ def _score_variants(
     if count_answers := getattr(selection.prompt_format, "count_answers", None):
       for key, numbers in count_answers(frames, variant, selection).items():
         found.further.setdefault(key, {})[variant] = numbers
+    del predicted, frames  # before the next are read: they are what takes the most memory
   return found
+
+
+def _shared_columns(scores: FrameScores, others: Mapping[str, FrameScores]) -> FrameScores:
+  """Replaces ids and services by those of a variant with the same frames, to save memory."""
+  for other in others.values():
+    if np.array_equal(other.frame_ids, scores.frame_ids):
+      return dataclasses.replace(other, metrics=scores.metrics)
+  return scores
 
 
 @checked_arguments(scored=Scored, per_frame=Mapping, on_progress=Callable)

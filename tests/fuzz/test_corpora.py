@@ -19,10 +19,11 @@ from sgdx_t5x import metrics
 from sgdx_t5x.corpus import statistics
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.dialogue import check_dialogue, write_dialogues
+from sgdx_t5x.corpus.dialogue import check_dialogue, read_dialogues, write_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import check_aligned, load_schema, parse_schema
 from sgdx_t5x.corpus.variants import convert_dialogue, renamings
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import gold_frames
 from sgdx_t5x.variants.wording import wording
 
@@ -79,6 +80,27 @@ def test_dialogues(boats_in_memory):
     write_dialogues(convert_dialogue(d, names) for d in found)
 
   run("dialogues", Document([boat_schema.dialogue()]), read)
+
+
+def test_dialogues_read_in_c_are_those_read_in_python(monkeypatch):
+  """Python's reader, which says what is wrong, is the reference: with the decoder, or without."""
+
+  def outcome(data):
+    try:
+      # As JSON: nan is not equal to itself.
+      return json.dumps([dialogue.to_json() for dialogue in read_dialogues(data, "file")]), None
+    except SgdxError as e:
+      return e.text, e
+
+  def read(data):
+    fast, error = outcome(data)
+    with monkeypatch.context() as patch:
+      patch.setattr("sgdx_t5x.corpus.dialogue.decode_as", lambda decoder, content: None)
+      assert fast == outcome(data)[0]
+    if error:
+      raise error
+
+  run("dialogues_twice", Document([boat_schema.dialogue()]), read)
 
 
 def test_annotation(boats_in_memory):

@@ -11,6 +11,7 @@ from fuzzing import Document, run
 
 from sgdx_t5x import metrics, scoring
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import gold_frames
 from sgdx_t5x.report import steps
 from sgdx_t5x.report.runs import read_run
@@ -48,6 +49,32 @@ def test_dialogue_predictions(folder, selection):
     score(read_predictions(path, "v3", selection if data[-2:] == b"]\n" else some), selection)
 
   run("dialogue_predictions", Document(data), read, folder)
+
+
+def test_predictions_read_in_c_are_those_read_in_python(folder, selection, monkeypatch):
+  """Python's reader, which says what is wrong, is the reference: with the decoder, or without."""
+  path = folder / "dialogues_all.json"
+  path.touch()
+  data = [tiny.dialogue(name, turns, "v3") for name, turns in tiny.GOLD.items()]
+  data[0]["turns"][2]["frames"][0]["slots"] = [{"slot": "amount", "start": 0, "exclusive_end": 4}]
+
+  def outcome():
+    try:
+      return read_predictions(path, "v3", selection), None
+    except SgdxError as e:
+      return e.text, e
+
+  def read(data):
+    path.write_bytes(data)
+    fast, error = outcome()
+    with monkeypatch.context() as patch:
+      module = "sgdx_t5x.scoring.predictions.dialogues"
+      patch.setattr(f"{module}.decode_as", lambda decoder, content: None)
+      assert fast == outcome()[0]
+    if error:
+      raise error
+
+  run("predictions_twice", Document(data), read, folder)
 
 
 def test_prediction_rows(folder, selection):

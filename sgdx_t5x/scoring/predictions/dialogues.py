@@ -4,15 +4,16 @@ Of SGD's format (see its README), only speaker, utterance, frames, service, stat
 slots are read.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.dialogue import USER, frame_id
+import msgspec
+
+from sgdx_t5x.corpus.dialogue import USER, Values, frame_id
 from sgdx_t5x.corpus.variants import ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import decode_json, opened
+from sgdx_t5x.files.reading import decode_as, decode_json, opened
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
@@ -25,36 +26,72 @@ from sgdx_t5x.scoring.predictions.files import (
 _STR = frozenset((str,))  # to compare with the types of a list's items; faster than one by one
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PredictedTurn:
-  """One turn of a DSTC8 dialogue; `frames` is (service, prediction), with the file's names."""
+class PredictedState(msgspec.Struct):
+  """A predicted state, with the names of the file; None for what the tracker does not predict."""
 
-  index: int
+  slot_values: dict[str, Values]
+  active_intent: str | None = None
+  requested_slots: tuple[str, ...] | None = None
+
+
+class PredictedSpan(msgspec.Struct):
+  """Where a slot's value is in the utterance."""
+
+  slot: str
+  start: int
+  exclusive_end: int
+
+
+class PredictedService(msgspec.Struct):
+  """One frame: of the user's turns, all have a state."""
+
+  service: str
+  state: PredictedState | None = None
+  slots: tuple[PredictedSpan, ...] | None = None
+
+
+class PredictedTurn(msgspec.Struct):
+  """One turn of a DSTC8 dialogue."""
+
   speaker: str
   utterance: str
-  frames: tuple[tuple[str, PredictedFrame], ...]
-
-  @property
-  def utterance_crc(self) -> int:
-    """CRC-32, to compare with `GoldFrame.utterance_crc`."""
-    return utterance_crc(self.utterance)
+  frames: tuple[PredictedService, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PredictedDialogue:
-  """One dialogue of a DSTC8 file; `gold_history`: written by `sgdx track --history gold`."""
+class PredictedDialogue(msgspec.Struct):
+  """One dialogue of a DSTC8 file; its history is "gold" if `sgdx track --history gold` wrote it."""
 
   dialogue_id: str
   turns: tuple[PredictedTurn, ...]
-  gold_history: bool = False
+  history: Any = None
+
+
+_FILE = msgspec.json.Decoder(list[PredictedDialogue])
 
 
 def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
-  fix = "correct the file; rename it to *.jsonl if it holds JSON Lines"
   expected = "a complete file of dialogues"
   with opened(file, expected) as stream:
-    items = decode_json(stream.read(), str(file), expected, fix)
+    content = stream.read()
+  dialogues = decode_as(_FILE, content)
+  if dialogues is None or not all(map(_has_states, dialogues)):
+    fix = "correct the file; rename it to *.jsonl if it holds JSON Lines"
+    yield from _parse_dialogues(decode_json(content, str(file), expected, fix), file)
+  else:
+    yield from dialogues
+
+
+def _has_states(dialogue: PredictedDialogue) -> bool:
+  """Whether all frames of the user's turns have a state; those of the system's have none."""
+  for turn in dialogue.turns:
+    if turn.speaker == USER and any(frame.state is None for frame in turn.frames):
+      return False
+  return True
+
+
+def _parse_dialogues(items: Any, file: pathlib.Path) -> Iterator[PredictedDialogue]:
+  """Yields the dialogues of decoded JSON, and says what is wrong with one that is malformed."""
   if not isinstance(items, list):
     raise SgdxError(
       f"{file}: the top-level JSON value has type {type(items).__name__}",
@@ -65,7 +102,7 @@ def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
     try:
       name = _text(item["dialogue_id"], "dialogue_id")
       turns = tuple(_parse_turn(i, turn) for i, turn in enumerate(item["turns"]))
-      dialogue = PredictedDialogue(name, turns, item.get("history") == "gold")
+      dialogue = PredictedDialogue(name, turns, item.get("history"))
     except (KeyError, TypeError, AttributeError) as e:
       name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
       raise SgdxError(
@@ -83,14 +120,14 @@ def _parse_turn(index: int, turn: Mapping[str, Any]) -> PredictedTurn:
     utterance, frames = _text(turn["utterance"], "utterance"), []
     for frame in turn["frames"] if turn["speaker"] == USER else ():
       where = f"turn {index}, service {frame.get('service')}"
-      frames.append((_text(frame["service"], "service"), _parse_frame(frame, utterance)))
+      frames.append(_parse_frame(frame, utterance))
   except (KeyError, TypeError, AttributeError) as e:
     raise TypeError(f"{where}: {_reason(e)}") from None
-  return PredictedTurn(index, turn["speaker"], utterance, tuple(frames))
+  return PredictedTurn(turn["speaker"], utterance, tuple(frames))
 
 
-def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedFrame:
-  state = frame["state"]
+def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedService:
+  service, state = _text(frame["service"], "service"), frame["state"]
   for slot, values in state["slot_values"].items():
     if not (isinstance(values, list) and values and _STR.issuperset(map(type, values))):
       raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more strings")
@@ -106,11 +143,16 @@ def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedFrame:
   if spans is not None:
     if not isinstance(spans, list):
       raise TypeError(f"slots: {spans!r} is not a list of spans")
-    spans = tuple(
-      (_text(s["slot"], "slot"), utterance[s["start"] : s["exclusive_end"]]) for s in spans
-    )
-  intent = intent if intent is None else _text(intent, "active_intent")
-  return PredictedFrame(state["slot_values"], intent, requested, spans)
+    spans = tuple(_parse_span(span, utterance) for span in spans)
+  if intent is not None:
+    _text(intent, "active_intent")
+  return PredictedService(service, PredictedState(state["slot_values"], intent, requested), spans)
+
+
+def _parse_span(span: Mapping[str, Any], utterance: str) -> PredictedSpan:
+  slot, start, end = _text(span["slot"], "slot"), span["start"], span["exclusive_end"]
+  utterance[start:end]  # raises TypeError for other positions than numbers
+  return PredictedSpan(slot, start, end)
 
 
 def _text(value: Any, what: str) -> str:
@@ -123,21 +165,27 @@ def _reason(error: Exception) -> str:
   return f"missing key {error}" if isinstance(error, KeyError) else str(error)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _RawFrame:
-  where: str
+class _RawFrame(msgspec.Struct):
+  """A predicted user frame, with the names of the file."""
+
+  place: str  # file and dialogue
   dialogue_id: str
   turn: int
+  utterance: str
   service: str
+  state: PredictedState
+  spans: tuple[PredictedSpan, ...] | None
   gold_history: bool
-  predicted: PredictedFrame  # with the names of the file
+
+  @property
+  def where(self) -> str:
+    return f"{self.place}, turn {self.turn}"
 
   @property
   def slots(self) -> list[str]:
     """All slots named in the frame."""
-    predicted = self.predicted
-    tagged = [slot for slot, _ in predicted.spans or ()]
-    return [*predicted.slot_values, *(predicted.requested_slots or ()), *tagged]
+    tagged = [span.slot for span in self.spans or ()]
+    return [*self.state.slot_values, *(self.state.requested_slots or ()), *tagged]
 
 
 def dialogue_frames(
@@ -147,8 +195,9 @@ def dialogue_frames(
   extra: set[str] = set()
   raw = list(_raw_frames(files, selection, extra))
   names = _find_names(raw, variant, selection)
-  gold_ids = {frame.frame_id for frame in selection.gold}
+  gold_ids = {frame.frame_id: frame.frame_id for frame in selection.gold}
   frames: dict[str, PredictedFrame] = {}
+  shared: dict[tuple[str, ...], tuple[str, ...]] = {}
   for frame in raw:
     to = names[frame.service]
     key = frame_id(frame.dialogue_id, frame.turn, to.service)
@@ -159,18 +208,24 @@ def dialogue_frames(
         fix="merge the two frames",
       )
     if key in gold_ids:  # frames of other services are not scored, as in the official scorer
-      frames[key] = _rename(frame.predicted, to)
+      frames[gold_ids[key]] = _rename(frame, to, shared)
   _check_uniform(raw)
   return Predictions(frames, len(extra), any(frame.gold_history for frame in raw))
 
 
-def _rename(frame: PredictedFrame, to: Renaming) -> PredictedFrame:
-  requested, spans = frame.requested_slots, frame.spans
+def _rename(
+  frame: _RawFrame, to: Renaming, shared: dict[tuple[str, ...], tuple[str, ...]]
+) -> PredictedFrame:
+  """Returns a frame in original names; `shared` keeps equal values once, most stay for turns."""
+  state, requested, spans = frame.state, frame.state.requested_slots, frame.spans
+  values = {to.slots[slot]: tuple(each) for slot, each in state.slot_values.items()}
   return PredictedFrame(
-    {to.slots[slot]: tuple(values) for slot, values in frame.slot_values.items()},
-    to.intents.get(frame.active_intent, frame.active_intent),
+    {slot: shared.setdefault(each, each) for slot, each in values.items()},
+    to.intents.get(state.active_intent, state.active_intent),
     None if requested is None else tuple(to.slots[slot] for slot in requested),
-    None if spans is None else tuple((to.slots[slot], text) for slot, text in spans),
+    None
+    if spans is None
+    else tuple((to.slots[s.slot], frame.utterance[s.start : s.exclusive_end]) for s in spans),
   )
 
 
@@ -180,7 +235,7 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
   Frames without "slots" are the exception: the official scorer leaves them out of slot tagging.
   """
   for key in ("active_intent", "requested_slots"):
-    lacking = [frame for frame in raw if getattr(frame.predicted, key) is None]
+    lacking = [frame for frame in raw if getattr(frame.state, key) is None]
     if lacking and len(lacking) < len(raw):
       raise SgdxError(
         f"{lacking[0].where}, service {lacking[0].service}: no {key} in the state",
@@ -204,6 +259,7 @@ def _raw_frames(
     selection.on_read(file.stat().st_size)
     for item in read_dialogue_items(file):
       where = f"{file}, dialogue {item.dialogue_id}"
+      gold_history = item.history == "gold"
       if item.dialogue_id not in dialogue_ids and selection.allow_missing:
         extra.add(item.dialogue_id)
         continue
@@ -221,21 +277,20 @@ def _raw_frames(
           fix="remove one of the two",
         )
       seen[item.dialogue_id] = file.name
-      for turn in item.turns:
-        here = f"{where}, turn {turn.index}"
-        crc = turns.get((item.dialogue_id, turn.index))
+      for number, turn in enumerate(item.turns):
+        crc = turns.get((item.dialogue_id, number))
         if crc is None:  # no gold frames: the official scorer ignores predicted ones
           continue
-        if turn.speaker != USER or crc != turn.utterance_crc:
+        if turn.speaker != USER or crc != utterance_crc(turn.utterance):
           raise SgdxError(
-            f"{here}: differs from the user turn in the corpus",
+            f"{where}, turn {number}: differs from the user turn in the corpus",
             expected=f"the speaker and utterance of that turn in {selection.split}",
             available=f"{turn.speaker}: {turn.utterance!r}",
             fix=f"{SAME_CORPUS}; different splits have the same dialogue ids",
           )
-        for service, predicted in turn.frames:
-          key = item.dialogue_id, turn.index, service
-          yield _RawFrame(here, *key, item.gold_history, predicted)
+        key = where, item.dialogue_id, number, turn.utterance
+        for frame in turn.frames:
+          yield _RawFrame(*key, frame.service, frame.state, frame.slots, gold_history)
 
 
 def _find_names(
@@ -270,7 +325,7 @@ def _find_names(
 
 def _fits(frame: _RawFrame, names: Mapping[str, Renaming]) -> bool:
   to = names.get(frame.service)
-  return to is not None and to.slots.keys() >= set(frame.slots)
+  return to is not None and all(slot in to.slots for slot in frame.slots)
 
 
 def _renamed(frame: _RawFrame, names: Mapping[str, Renaming]) -> list[str]:
