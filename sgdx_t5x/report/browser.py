@@ -13,7 +13,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -96,12 +96,17 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
 
 
 def embed(
-  runs: Sequence[Run], texts: Texts, jsonl: Sequence[str], examples: int = EXAMPLES
+  runs: Sequence[Run],
+  rows_of: Sequence[Sequence[Mapping[str, Any]]],
+  texts: Texts,
+  jsonl: Sequence[str],
+  examples: int = EXAMPLES,
 ) -> dict[str, Any]:
   """Returns the data of the page's error browser.
 
   Args:
     runs: the runs; those without per-frame errors have no examples.
+    rows_of: for each run, its `frame_rows`.
     texts: texts of the corpus.
     jsonl: paths of the files with all examples, relative to the page.
     examples: how many frames to embed per run, service, slot, variant and kind.
@@ -112,8 +117,8 @@ def embed(
   """
   totals: dict[tuple[Any, ...], list[int]] = {}
   ranked: list[tuple[int, dict[str, Any]]] = []
-  for number, run in enumerate(runs):
-    rows = [{"run": number, **row} for row in frame_rows(run, runs[0] if number else None)]
+  for number in range(len(runs)):
+    rows = [{"run": number, **row} for row in rows_of[number]]
     for row in rows:
       for cell in _cells(row):
         counts = totals.setdefault(cell, [0, 0, 0])
@@ -171,20 +176,28 @@ def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
   return counts
 
 
-def jsonl_lines(run: Run, texts: Texts, first_run: Run | None = None) -> Iterator[str]:
+def jsonl_lines(rows: Iterable[Mapping[str, Any]], texts: Texts) -> Iterator[str]:
   """Yields the lines of errors/RUN.jsonl: `frame_rows` with texts of the corpus.
 
   These are "said", the user's turn and the one before it, and per failure "wording": variant ->
   [name, description] of the slot.
   """
-  for row in frame_rows(run, first_run):
+  for row in rows:
+    line = dict(row)
     if row["dialogue"] in texts.dialogues:
-      row["said"] = _turns(texts, row["dialogue"], row["turn"], max(0, row["turn"] - 1))
-    variants = texts.services.get(row["service"], {}).items()
-    for failure in row["failures"]:
-      slot = failure["slot"]
-      failure["wording"] = {variant: service["slots"].get(slot) for variant, service in variants}
-    yield json.dumps(row, ensure_ascii=False)
+      line["said"] = _turns(texts, row["dialogue"], row["turn"], max(0, row["turn"] - 1))
+    slots_by_variant = {
+      variant: service["slots"]
+      for variant, service in texts.services.get(row["service"], {}).items()
+    }
+    line["failures"] = [
+      {
+        **failure,
+        "wording": {v: slots.get(failure["slot"]) for v, slots in slots_by_variant.items()},
+      }
+      for failure in row["failures"]
+    ]
+    yield json.dumps(line, ensure_ascii=False)
 
 
 # --- choosing ------------------------------------------------------------------------------

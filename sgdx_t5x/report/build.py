@@ -162,10 +162,16 @@ def write(
       plot_style.save(figure, folder / "plots", name)
     on_progress("saving plots", len(content.figures), len(content.figures), "plots")
     _write_tables(content, folder / "tables")
-    examples_of = _write_runs(content, folder)
+    first, *others = content.runs
+    # Scores, examples and the page's browser: the frames with errors are found once.
+    rows_of = [
+      list(browser.frame_rows(first)),
+      *(list(browser.frame_rows(x, first)) for x in others),
+    ]
+    examples_of = _write_runs(content, rows_of, folder)
     data = None
     if examples and any(has_errors(run) for run in content.runs):
-      data = browser.embed(content.runs, content.texts, examples_of, examples)
+      data = browser.embed(content.runs, rows_of, content.texts, examples_of, examples)
     page = Page(
       content.title,
       (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
@@ -272,10 +278,12 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
         file.write_text(document(form, [table], **about), "utf-8", "replace")
 
 
-def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
+def _write_runs(
+  content: Content, rows_of: Sequence[Sequence[Mapping[str, Any]]], folder: pathlib.Path
+) -> list[str]:
   """Writes each run's examples, and its scores if not saved yet; returns the example files."""
   written = []
-  for number, run in enumerate(content.runs, start=1):
+  for number, (run, rows) in enumerate(zip(content.runs, rows_of, strict=True), start=1):
     stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"
     stem = stem if len(content.runs) == 1 else f"{number}-{stem}"
     if run.scored:
@@ -287,7 +295,6 @@ def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
     if has_errors(run):
       (folder / "errors").mkdir(exist_ok=True)
       written.append(f"errors/{stem}.jsonl")
-      first = content.runs[0] if number > 1 else None
       with (folder / written[-1]).open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(f"{line}\n" for line in browser.jsonl_lines(run, content.texts, first))
+        file.writelines(f"{line}\n" for line in browser.jsonl_lines(rows, content.texts))
   return written

@@ -4,12 +4,13 @@ import json
 import math
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import not_found, opened
+from sgdx_t5x.files.reading import decode_as, not_found, opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -18,6 +19,7 @@ from sgdx_t5x.signature import Signature
 FRAMES_FORMAT = "sgdx-frames/1"  # raise the number when a reader must change
 _EXPECTED = "a file written by `sgdx score --json` or --per-frame"
 _HIGHEST = 1 + 1e-6  # maximum score, with room for rounding
+Score = Annotated[float, msgspec.Meta(ge=0, le=_HIGHEST)]
 _RESTORE = "run `sgdx score` again; the file was probably truncated"
 
 
@@ -106,18 +108,18 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     next(lines)
     for number, line in enumerate(lines, start=2):
       where = f"{path}, line {number}"
-      key, frame, scores, failed, agreed = _parse_row(line, where, variants, kept)
-      if key in frames:
+      row, scores = _parse_row(line, where, variants, kept)
+      if row.id in frames:
         raise SgdxError(
-          f"{where}: frame {key} occurs twice",
+          f"{where}: frame {row.id} occurs twice",
           expected="unique frames",
           fix="run `sgdx score` again",
         )
-      frames[key] = frame
-      if failed:
-        failures[key] = failed
-      if agreed is not None:
-        agreement[key] = agreed
+      frames[row.id] = row.dialogue_id, row.turn, row.service, row.seen
+      if row.failures:
+        failures[row.id] = row.failures
+      if row.agreement is not None:
+        agreement[row.id] = row.agreement
       values.append(scores)
   _check_count(path, head["signature"], len(frames))
   table = np.array(values, dtype=np.float64).reshape(len(frames), len(kept), len(variants))
@@ -129,7 +131,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     np.array(services, dtype=str),
     np.array(seen, dtype=bool),
   )
-  scores = {
+  by_variant = {
     variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(kept)})
     for v, variant in enumerate(variants)
   }
@@ -137,7 +139,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     path,
     head["signature"],
     head["checksum"],
-    scores,
+    by_variant,
     names,
     failures=failures if head.get("failures") else None,
     agreement=agreement if head.get("agreement") else None,
@@ -158,29 +160,32 @@ def is_head(head: Any) -> bool:
   )
 
 
+class _Row(msgspec.Struct):
+  """A line of a frame, of which the decoder checks types and ranges."""
+
+  id: str
+  dialogue_id: str
+  turn: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+  service: str
+  seen: bool
+  scores: Mapping[str, Mapping[str, Score | None]]
+  agreement: Score | None = None
+  failures: tuple[Failure, ...] = ()
+
+
+_ROWS = msgspec.json.Decoder(_Row)
+
+
 def _parse_row(
   line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
-) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...], float | None]:
-  """Parses a row of per-frame scores.
-
-  Returns (frame id, (dialogue, turn, service, seen), scores by metric and then variant, failures,
-  agreement).
-  """
+) -> tuple[_Row, list[float]]:
+  """Parses a row of per-frame scores; returns it, and its scores by metric and then variant."""
   try:
-    row = json.loads(line)
-    frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
-    values = [row["scores"][metric][variant] for metric in metrics for variant in variants]
-    scores = [math.nan if x is None else float(x) for x in values]
-    if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
-      raise TypeError("id, dialogue_id and service must be strings")
-    agreed = row.get("agreement")
-    agreed = None if agreed is None else float(agreed)
-    if any(x < 0 or x > _HIGHEST for x in scores) or not 0 <= (agreed or 0) <= _HIGHEST:
-      raise ValueError("a score outside the range 0 to 1")
-    if not 0 <= frame[1] < 2**31:
-      raise ValueError(f"invalid turn {frame[1]}")
-    failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
-    return row["id"], frame, scores, failures, agreed
+    row = decode_as(_ROWS, line) or _read_row(json.loads(line), variants, metrics)
+    values = [row.scores[metric][variant] for metric in metrics for variant in variants]
+    for failure in row.failures:
+      _check_failure(failure, variants)
+    return row, [math.nan if x is None else x for x in values]
   except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{where}: not a row of per-frame scores ({type(e).__name__}: {e})",
@@ -189,8 +194,28 @@ def _parse_row(
     ) from None
 
 
-def _failure(
-  variants: Collection[str],
+def _read_row(data: Any, variants: Collection[str], metrics: Collection[str]) -> _Row:
+  """Reads what the decoder refused: says what is wrong, or takes NaN and "3" for numbers."""
+  dialogue, turn = data["dialogue_id"], int(data["turn"])
+  service, seen = data["service"], bool(data["seen"])
+  scores: dict[str, dict[str, float | None]] = {}
+  for metric in metrics:
+    values = {variant: data["scores"][metric][variant] for variant in variants}
+    scores[metric] = {v: None if x is None else float(x) for v, x in values.items()}
+  if not all(isinstance(x, str) for x in (data["id"], dialogue, service)):
+    raise TypeError("id, dialogue_id and service must be strings")
+  agreed = data.get("agreement")
+  agreed = None if agreed is None else float(agreed)
+  numbers = [x for row in scores.values() for x in row.values() if x is not None]
+  if any(x < 0 or x > _HIGHEST for x in numbers) or not 0 <= (agreed or 0) <= _HIGHEST:
+    raise ValueError("a score outside the range 0 to 1")
+  if not 0 <= turn < 2**31:
+    raise ValueError(f"invalid turn {turn}")
+  failures = tuple(_read_failure(**x) for x in data.get("failures", ()))
+  return _Row(data["id"], dialogue, turn, service, seen, scores, agreed, failures)
+
+
+def _read_failure(
   slot: str,
   gold: Sequence[str],
   predicted: Mapping[str, str | None],
@@ -198,11 +223,15 @@ def _failure(
 ) -> Failure:
   if not isinstance(slot, str):
     raise TypeError("a slot must be a string")
-  if not (set(predicted) == set(variants) and kinds.keys() <= set(variants)):
-    raise ValueError(f"failure of {slot}: its variants differ from those in the header")
+  return Failure(slot, tuple(gold), predicted, kinds)
+
+
+def _check_failure(failure: Failure, variants: Collection[str]) -> None:
+  kinds = failure.kinds
+  if failure.predicted.keys() != set(variants) or not kinds.keys() <= set(variants):
+    raise ValueError(f"failure of {failure.slot}: its variants differ from those in the header")
   if unknown := set(kinds.values()).difference(KINDS):
     raise ValueError(f"unknown kind of failure {unknown.pop()!r}")
-  return Failure(slot, tuple(gold), predicted, kinds)
 
 
 def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
