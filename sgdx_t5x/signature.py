@@ -1,7 +1,6 @@
 """Signatures: what a score depends on, in one line to report with it (as in sacreBLEU)."""
 
 import dataclasses
-import importlib.metadata
 import re
 from collections.abc import Mapping
 
@@ -18,6 +17,8 @@ _OWN_SCHEMA = re.compile(r"(?:^|\+)(.+?)=([0-9a-f]{8})(?=\+|$)")
 
 def package_version() -> str:
   """Returns the installed version of sgdx_t5x, or "0.0.0+source"."""
+  import importlib.metadata  # here: it takes 15 ms, and most commands print no signature
+
   try:
     return importlib.metadata.version("sgdx_t5x")
   except importlib.metadata.PackageNotFoundError:

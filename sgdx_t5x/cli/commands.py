@@ -48,6 +48,14 @@ class _Parser(argparse.ArgumentParser):
     return "\n\n".join(map(_folded, blocks))
 
 
+class _Version(argparse.Action):
+  """Prints the version; argparse's own action would look it up for every command."""
+
+  def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+    print(f"sgdx_t5x {package_version()}")
+    parser.exit()
+
+
 def _folded(block: str) -> str:
   """Rewraps a paragraph if the path of a document has made a line too long; keeps words whole."""
   lines = block.splitlines()
@@ -65,7 +73,9 @@ def make_parser() -> argparse.ArgumentParser:
     epilog=_annex_list() + _EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  parser.add_argument("--version", action="version", version=f"sgdx_t5x {package_version()}")
+  parser.add_argument(
+    "--version", action=_Version, nargs=0, help="show program's version number and exit"
+  )
   parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
   subparsers = parser.add_subparsers(metavar="COMMAND")
   for command in _COMMANDS:

@@ -197,8 +197,9 @@ def collect_rows(
       if kinds != selection.corpus.perturbed(selection.split):
         other = other or row  # files may mix several sets; each is scored with its own corpus
         continue
-      example = dataclasses.replace(row.example, variant=variant)
-      row = dataclasses.replace(row, example=example)
+      if kinds:  # "ned+v3": from here on, v3
+        row = dataclasses.replace(row, example=dataclasses.replace(row.example, variant=variant))
+      example = row.example
       dialogue = "" if example.frame_id in frames else example.dialogue_id
       is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)
       _check_row(row, selection, frames, is_extra)
