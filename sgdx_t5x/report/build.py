@@ -18,7 +18,7 @@ from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
 from sgdx_t5x.scoring import score_files
-from sgdx_t5x.scoring.score import schema_checksum
+from sgdx_t5x.scoring.notes import schema_checksum
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import document
 from sgdx_t5x.variants.variant_schemas import VariantSchemas

@@ -1,11 +1,15 @@
-"""Remarks on scores: warnings about what makes them PARTIAL, and other notes."""
+"""Remarks on scores: what makes them PARTIAL, other notes, and what signatures say of files."""
 
+import json
 import pathlib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.metrics import GOAL_METRICS, FrameScores
+from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection, find_files, is_rows
 from sgdx_t5x.scoring.settings import Settings
 
@@ -86,3 +90,20 @@ def ignored_lines(
         f"{len(counts):,} of {len(scores):,} answers for {variant} contain slots or intents that "
         f"were not in the prompt ({sum(counts):,} in total); these parts are ignored"
       )
+
+
+def with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
+  """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
+  marks = "+".join(f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items()))
+  return Provenance({**files.fields, "schemas": marks}, files.notes)
+
+
+def schema_checksum(schema: Schema) -> str:
+  """Returns 8 hex digits, by which a signature names a variant of the user's own."""
+  return f"{zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode()):08x}"
+
+
+def with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:
+  """Marks variants that were predicted with the gold states of earlier turns."""
+  note = f"{', '.join(variants)}: oracle scores, tracked with the gold states of earlier turns"
+  return Provenance({**files.fields, "history": "gold"}, (*files.notes, note))

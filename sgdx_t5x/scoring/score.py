@@ -8,7 +8,6 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 
 import dataclasses
 import functools
-import json
 import pathlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,8 +19,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.corpus.variants import SGDX_VARIANTS, in_order, untagged
+from sgdx_t5x.corpus.variants import SGDX_VARIANTS, in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
@@ -29,21 +27,27 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
-from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames
-from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines
+from sgdx_t5x.scoring.notes import (
+  ignored_lines,
+  note_lines,
+  warning_lines,
+  with_gold_history,
+  with_own_schemas,
+)
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
   PredictionSource,
   Selection,
-  check_source,
+  by_variant,
   find_files,
 )
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
+from sgdx_t5x.scoring.score_tables import annex_notes
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
@@ -149,7 +153,7 @@ class Scored:
       self.warnings,
       self.failures(),
       self.agreement or None,
-      notes=tuple(further.notes(self.further)),
+      notes=tuple(annex_notes(self.further)),
     )
 
 
@@ -185,7 +189,7 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  names, predictions = tuple(predictions), _by_variant(predictions)
+  names, predictions = tuple(predictions), by_variant(predictions)
   own = (*predictions, *how.schemas)  # the order in which the user named variants
   for name in names:
     corpus.check_kinds(split, name)
@@ -215,12 +219,12 @@ def score_predictions(
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   if own_schemas := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
-    files = _with_own_schemas(files, own_schemas)
+    files = with_own_schemas(files, own_schemas)
   if found.oracles:
-    files = _with_gold_history(files, in_order(found.oracles, own))
+    files = with_gold_history(files, in_order(found.oracles, own))
   parts = {key: {v: x[v] for v in scores if v in x} for key, x in found.further.items()}
   notes = (
-    *further.notes(parts),
+    *annex_notes(parts),
     *note_lines(scores, predictions, split, how),
     *ignored_lines(found.ignored, scores),
     *files.notes,
@@ -241,22 +245,6 @@ def score_predictions(
     files,
     parts,
   )
-
-
-def _by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, PredictionSource]:
-  """Returns predictions by variant alone, "v1" for "ned+v1". Raises UsageError for one twice."""
-  found: dict[str, PredictionSource] = {}
-  for name, path in predictions.items():
-    variant = untagged(name)[1]
-    check_source(path, name)
-    if variant in found:
-      raise UsageError(
-        f"two predictions of variant {variant}: {found[variant]} and {path}",
-        expected="one source per variant, from one corpus",
-        fix="score the predictions for each perturbed corpus in a separate run",
-      )
-    found[variant] = path
-  return found
 
 
 @dataclasses.dataclass
@@ -366,22 +354,6 @@ def score_report(
     **by_source,
     **scored.further,
   }
-
-
-def _with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
-  """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
-  marks = "+".join(f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items()))
-  return Provenance({**files.fields, "schemas": marks}, files.notes)
-
-
-def schema_checksum(schema: Schema) -> str:
-  """Returns 8 hex digits, by which a signature names a variant of the user's own."""
-  return f"{zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode()):08x}"
-
-
-def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:
-  note = f"{', '.join(variants)}: oracle scores, tracked with the gold states of earlier turns"
-  return Provenance({**files.fields, "history": "gold"}, (*files.notes, note))
 
 
 # --- reading -------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
-from sgdx_t5x.scoring import further
 from sgdx_t5x.scoring.frame_lines import (
   FRAMES_FORMAT,
   first_line,
@@ -28,6 +27,7 @@ from sgdx_t5x.scoring.frame_lines import (
 )
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.rows import Rows
+from sgdx_t5x.scoring.score_tables import annex_notes
 from sgdx_t5x.signature import Signature
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
@@ -154,7 +154,7 @@ def read_frames_of(
       available=f"checksum {table.checksum}",
       fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
-  notes = tuple(further.notes(report))
+  notes = tuple(annex_notes(report))
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]), notes=notes)
 
 

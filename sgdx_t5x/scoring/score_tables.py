@@ -2,10 +2,11 @@
 
 import csv
 import io
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.scoring import further
+from sgdx_t5x import annexes
 from sgdx_t5x.scoring.columns import JGA, Column, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Cell, Table, count, percent
@@ -21,7 +22,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
     tables.append(_variants_table(name, name, rows))
     tables += _robustness_table(f"{name}, ", name, rows)
   tables += provenance_tables(report.get("provenance"))
-  tables += further.tables(report)
+  tables += _annex_tables(report)
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
     for name, rows in others.items():
@@ -53,7 +54,7 @@ def long_csv(report: Mapping[str, Any]) -> str:
       for key, value in scores.items():
         place = key, "official", name, variant
         writer.writerow((*place, value, "", "", signature))
-  for cells in further.csv_rows(report):
+  for cells in _annex_csv_rows(report):
     writer.writerow((*cells, "", "", signature))
   numbers = [("joint_goal_accuracy", report["sgdx"]), *report["metrics"].items()]
   numbers.append(("predict_nothing", report["predict_nothing"]))
@@ -149,3 +150,28 @@ def _interval_table(title: str, name: str, rows: Rows) -> Table:
   lines = tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
   counts = (count(row.num_dialogues) for row in groups)
   return Table(f"{title} (%)", ("", *GROUPS), (*lines, ("dialogues", *counts)))
+
+
+# --- parts of annexes -----------------------------------------------------------------------
+
+
+def _annex_tables(report: Mapping[str, Any]) -> list[Table]:
+  """Returns the tables of what annexes' prompt formats count beside states."""
+  return [table for module, part in _annex_parts(report) for table in module.tables(part)]
+
+
+def _annex_csv_rows(report: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+  """Yields (metric, group, name, key, value) of these parts of a report."""
+  for module, part in _annex_parts(report):
+    yield from module.csv_rows(part)
+
+
+def annex_notes(report: Mapping[str, Any]) -> list[str]:
+  """Returns lines without which these parts would mislead. Args: report, or these parts of one."""
+  return [line for module, part in _annex_parts(report) for line in module.notes(part)]
+
+
+def _annex_parts(report: Mapping[str, Any]) -> Iterator[tuple[types.ModuleType, Any]]:
+  for key, module in annexes.table("SCORE_TABLES").items():
+    if report.get(key):
+      yield annexes.load(module), report[key]

@@ -9,6 +9,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.corpus.variants import untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
@@ -76,7 +77,23 @@ class Predictions:
   gold_history: bool = False
 
 
-def check_source(source: Any, variant: str) -> None:
+def by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, PredictionSource]:
+  """Returns predictions by variant alone, "v1" for "ned+v1". Raises UsageError for one twice."""
+  sources: dict[str, PredictionSource] = {}
+  for name, path in predictions.items():
+    variant = untagged(name)[1]
+    _check_source(path, name)
+    if variant in sources:
+      raise UsageError(
+        f"two predictions of variant {variant}: {sources[variant]} and {path}",
+        expected="one source per variant, from one corpus",
+        fix="score the predictions for each perturbed corpus in a separate run",
+      )
+    sources[variant] = path
+  return sources
+
+
+def _check_source(source: Any, variant: str) -> None:
   """Raises UsageError for predictions that are no path or paths: those in memory, for example."""
   paths = source if isinstance(source, list | tuple) else [source]
   wrong = [path for path in paths if not isinstance(path, str | os.PathLike)]
