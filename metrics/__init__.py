@@ -32,6 +32,7 @@ from sgdx_t5x.metrics.frames import (
   gold_frames,
   predict_nothing,
   score_frames,
+  sharing_columns,
 )
 from sgdx_t5x.metrics.fuzzy import BACKENDS, match
 from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, JOINT_METRICS, goal_scores, slot_score
@@ -92,6 +93,7 @@ __all__ = [
   "right_slots",
   "schema_sensitivity",
   "score_frames",
+  "sharing_columns",
   "slot_failures",
   "slot_score",
   "spread",

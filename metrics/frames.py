@@ -257,3 +257,11 @@ def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
     position = {key: i for i, key in enumerate(score.frame_ids.tolist())}
     result[variant] = score.take(np.array([position[key] for key in order], dtype=np.intp))
   return result
+
+
+def sharing_columns(scores: FrameScores, others: Mapping[str, FrameScores]) -> FrameScores:
+  """Replaces ids and services by those of another variant of the same frames, to save memory."""
+  for other in others.values():
+    if np.array_equal(other.frame_ids, scores.frame_ids):
+      return dataclasses.replace(other, metrics=scores.metrics)
+  return scores

@@ -58,7 +58,10 @@ class Table:
 
 def percent(fraction: float | None) -> Number:
   """A fraction in the paper's style: 0.7264 is "72.6", None is "-"."""
-  return Number(fraction, "-" if fraction is None else f"{100 * fraction:.1f}")
+  if fraction is None:
+    return Number(None, "-")
+  text = f"{100 * fraction:.1f}"
+  return Number(fraction, "0.0" if text == "-0.0" else text)
 
 
 def points(difference: float | None) -> Number:

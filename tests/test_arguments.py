@@ -109,14 +109,15 @@ def test_settings_of_the_scoring(settings, words, right):
 @pytest.mark.parametrize(
   ("source", "words"),
   [
-    ([{"id": "a"}], "a list of dict"),
+    ([3], "a list of int"),
+    (["a.jsonl", {"id": "a"}], "a list of dict and str"),
     ([], "an empty list"),
     ({"a": 1}, "of type dict"),
     (None, "of type NoneType"),
   ],
 )
-def test_predictions_in_memory_are_refused(source, words, right):
+def test_predictions_that_are_neither_paths_nor_rows_are_refused(source, words, right):
   """Regression: AttributeError: 'dict' object has no attribute 'stat'."""
   with pytest.raises(UsageError, match=f"predictions for 'original' are.* {words}") as error:
     sgdx_t5x.score_predictions(*right["score_predictions"][:2], {"original": source})
-  assert "write them to a file" in error.value.fix
+  assert "pass rows" in error.value.fix

@@ -11,11 +11,11 @@ import functools
 import hashlib
 import pathlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
-from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, read_dialogues
-from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema
+from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, check_ids, read_dialogues
+from sgdx_t5x.corpus.schema import Schema, check_aligned, check_slot_names, load_schema
 from sgdx_t5x.corpus.sources import DOWNLOAD_HINT, Source
 from sgdx_t5x.corpus.variants import (
   ALL_VARIANTS,
@@ -26,7 +26,7 @@ from sgdx_t5x.corpus.variants import (
   untagged,
 )
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files.reading import decode_json, is_text
+from sgdx_t5x.files.reading import decode_json
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
@@ -70,6 +70,14 @@ class Corpus:
   def __repr__(self) -> str:
     splits, variants = ", ".join(self.splits), ", ".join(self.variants)
     return f"<Corpus {self.origin}: {splits}; {variants}>"
+
+  def __getitem__(self, split: str) -> "Split":
+    """Returns the dialogues of a split: `corpus["test"]`. Raises SgdxError if there is none."""
+    self._check_split(split)
+    return Split(self, split)
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self.splits)
 
   @functools.cached_property
   def name(self) -> str:
@@ -168,7 +176,7 @@ class Corpus:
         raise self._missing(split, variant)
       schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
       if variant == ORIGINAL:
-        _check_names(schema)
+        check_slot_names(schema)
       else:
         check_aligned(self.schema(split), schema)
       self._schemas[key] = schema
@@ -281,6 +289,52 @@ class Corpus:
     )
 
 
+class Split(Sequence[Dialogue]):
+  """The dialogues of a split, in order; all are read and checked when the first is asked for."""
+
+  def __init__(self, corpus: Corpus, name: str):
+    """Args: corpus; name, one of its splits."""
+    self.corpus, self.name = corpus, name
+
+  def __repr__(self) -> str:
+    return f"<Split {self.name} of {self.corpus.origin}>"
+
+  def __len__(self) -> int:
+    return len(self._dialogues)
+
+  @overload
+  def __getitem__(self, place: int | str) -> Dialogue: ...
+
+  @overload
+  def __getitem__(self, place: slice) -> tuple[Dialogue, ...]: ...
+
+  def __getitem__(self, place: int | str | slice) -> Dialogue | tuple[Dialogue, ...]:
+    """Returns a dialogue by its position or id, or several by a slice.
+
+    Raises:
+      IndexError: no such position.
+      SgdxError: no such id.
+    """
+    if not isinstance(place, str):
+      return self._dialogues[place]
+    if place not in self._positions:
+      raise SgdxError(
+        f"{self.corpus.origin}: no dialogue {place!r} in {self.name}",
+        expected="the id of a dialogue of this split",
+        available=nearest(place, list(self._positions)[:1000]),
+        fix="correct the id; ids repeat between splits",
+      )
+    return self._dialogues[self._positions[place]]
+
+  @functools.cached_property
+  def _dialogues(self) -> tuple[Dialogue, ...]:
+    return tuple(self.corpus.dialogues(self.name))
+
+  @functools.cached_property
+  def _positions(self) -> dict[str, int]:
+    return {dialogue.dialogue_id: i for i, dialogue in enumerate(self._dialogues)}
+
+
 def schema_path(variant: str, split: str) -> str:
   """Returns the path of a variant's schema in the layout."""
   if variant == ORIGINAL:
@@ -300,43 +354,6 @@ class _Perturbation:
   complete: bool
   last_only: bool  # of each dialogue, only the last turn is scored
   label: str
-
-
-def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
-  """Refuses a dialogue whose id is among `ids` or no text, or whose frames have the same id."""
-  name = dialogue.dialogue_id
-  if name in ids:
-    raise SgdxError(
-      f"{origin}: dialogue {name} occurs twice in the corpus",
-      expected="unique dialogue ids in a split",
-      fix="remove the duplicate file or dialogue",
-    )
-  if not is_text(name):
-    raise SgdxError(
-      f"{origin}: dialogue id {name!r} holds half a character (a lone surrogate)",
-      expected="an id that UTF-8 can encode",
-      fix="rename the dialogue, or write the file again",
-    )
-  frames = [(turn, frame.service) for turn, frame in dialogue.user_frames()]
-  if len(set(frames)) < len(frames):
-    turn, service = next(x for x in frames if frames.count(x) > 1)
-    raise SgdxError(
-      f"{origin}, dialogue {name}, turn {turn}: two frames of {service}",
-      expected="at most one frame per service in a user turn",
-      fix="merge them; sgdx data verify lists what else is wrong",
-    )
-
-
-def _check_names(schema: Schema) -> None:
-  """Refuses names of slots that the ids of examples could not hold, see `example_id`."""
-  for service in map(schema.__getitem__, schema.names):
-    for slot in service.slots:
-      if "/" in slot.name:
-        raise SgdxError(
-          f"{schema.origin}: slot {slot.name!r} of {service.name} has a / in its name",
-          expected="names without /, which separates the parts of an example's id",
-          fix="rename the slot in the schema and in the dialogues; variants may have a /",
-        )
 
 
 def _label(step: Mapping[str, Any]) -> str:

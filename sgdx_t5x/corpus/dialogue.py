@@ -8,14 +8,14 @@ of the release, the older files without `canonical_values` included.
 import dataclasses
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
-from sgdx_t5x.files.reading import decode_as, decode_json, json_type
+from sgdx_t5x.files.reading import decode_as, decode_json, is_text, json_type
 
 USER = "USER"
 SYSTEM = "SYSTEM"
@@ -242,6 +242,31 @@ def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
       )
     for frame in turn.frames:
       _check_frame(frame, schema, where, needs_state=speaker == USER)
+
+
+def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
+  """Refuses a dialogue whose id is among `ids` or no text, or whose frames have the same id."""
+  name = dialogue.dialogue_id
+  if name in ids:
+    raise SgdxError(
+      f"{origin}: dialogue {name} occurs twice in the corpus",
+      expected="unique dialogue ids in a split",
+      fix="remove the duplicate file or dialogue",
+    )
+  if not is_text(name):
+    raise SgdxError(
+      f"{origin}: dialogue id {name!r} holds half a character (a lone surrogate)",
+      expected="an id that UTF-8 can encode",
+      fix="rename the dialogue, or write the file again",
+    )
+  frames = [(turn, frame.service) for turn, frame in dialogue.user_frames()]
+  if len(set(frames)) < len(frames):
+    turn, service = next(x for x in frames if frames.count(x) > 1)
+    raise SgdxError(
+      f"{origin}, dialogue {name}, turn {turn}: two frames of {service}",
+      expected="at most one frame per service in a user turn",
+      fix="merge them; sgdx data verify lists what else is wrong",
+    )
 
 
 def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) -> None:

@@ -185,6 +185,18 @@ def load_schema(text: str | bytes, origin: str) -> Schema:
   return parse_schema(decode_json(text, origin, "a complete schema.json", fix), origin)
 
 
+def check_slot_names(schema: Schema) -> None:
+  """Refuses names of slots that the ids of examples could not hold, see `example_id`."""
+  for service in map(schema.__getitem__, schema.names):
+    for slot in service.slots:
+      if "/" in slot.name:
+        raise SgdxError(
+          f"{schema.origin}: slot {slot.name!r} of {service.name} has a / in its name",
+          expected="names without /, which separates the parts of an example's id",
+          fix="rename the slot in the schema and in the dialogues; variants may have a /",
+        )
+
+
 def check_aligned(source: Schema, target: Schema) -> None:
   """Refuses two schemas whose services, slots or intents do not match by position.
 

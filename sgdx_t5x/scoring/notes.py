@@ -60,7 +60,9 @@ def note_lines(
   """
   by_file: dict[pathlib.Path, list[str]] = {}
   for variant, place in sources.items():
-    by_file.setdefault(find_files(place, split)[0].resolve(), []).append(variant)
+    first = find_files(place, split)[0]
+    if isinstance(first, pathlib.Path):
+      by_file.setdefault(first.resolve(), []).append(variant)
   for file, variants in by_file.items():
     if len(variants) > 1 and not is_rows(file):
       yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"

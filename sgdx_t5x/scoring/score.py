@@ -44,6 +44,7 @@ from sgdx_t5x.scoring.predictions.files import (
   Selection,
   by_variant,
   find_files,
+  size_of,
 )
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
@@ -163,7 +164,7 @@ class Scored:
 def score_predictions(
   corpus: Corpus | str | pathlib.Path,
   split: str,
-  predictions: Mapping[str, PredictionSource],
+  predictions: Mapping[str, Any],
   *,
   gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
@@ -174,8 +175,8 @@ def score_predictions(
   Args:
     corpus: an open corpus, or an argument of `sgdx_t5x.open_corpus`.
     split: "train", "dev" or "test".
-    predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
-      stands for every variant named in JSONL ids.
+    predictions: variant -> file, folder, files or rows, see `predictions.read_predictions`; the key
+      "all" stands for every variant named in JSONL ids.
     gold: frames of the split, if already read.
     on_progress: called with (task, done, total, unit).
     **settings: see `Settings.of`.
@@ -202,7 +203,7 @@ def score_predictions(
     return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
 
   prediction_files = [file for source in predictions.values() for file in find_files(source, split)]
-  size = sum(file.stat().st_size for file in prediction_files)
+  size = sum(map(size_of, prediction_files))
   on_read = counter(on_progress, "reading predictions", size, "MB", MEGABYTE)
   selection = Selection(
     corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
@@ -278,7 +279,7 @@ def _score_variants(
   found = _Variants()
   for variant, predicted in _read(predictions, selection):
     frames = predicted.frames
-    found.scores[variant] = _shared_columns(score(gold, frames), found.scores)
+    found.scores[variant] = metrics.sharing_columns(score(gold, frames), found.scores)
     found.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
     found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
     found.extra[variant] = predicted.extra_dialogues
@@ -289,14 +290,6 @@ def _score_variants(
         found.further.setdefault(key, {})[variant] = numbers
     del predicted, frames  # before the next are read: they are what takes the most memory
   return found
-
-
-def _shared_columns(scores: FrameScores, others: Mapping[str, FrameScores]) -> FrameScores:
-  """Replaces ids and services by those of a variant with the same frames, to save memory."""
-  for other in others.values():
-    if np.array_equal(other.frame_ids, scores.frame_ids):
-      return dataclasses.replace(other, metrics=scores.metrics)
-  return scores
 
 
 @checked_arguments(scored=Scored, per_frame=Mapping, on_progress=Callable)

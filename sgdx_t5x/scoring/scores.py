@@ -7,6 +7,7 @@ from typing import Any
 
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.errors import UsageError, nearest, require
 from sgdx_t5x.scoring import score_tables
 from sgdx_t5x.scoring.columns import JGA
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -15,6 +16,7 @@ from sgdx_t5x.scoring.score import Scored, score_predictions, score_report
 from sgdx_t5x.tables import document
 
 _IN_MEMORY = "scores in memory"
+_KINDS_OF_ROWS = ("service", "domain", "overall")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +62,27 @@ class Scores:
       for name, row in self.rows.services.items()
     ]
 
+  def to_frame(self, by: str = "service") -> Any:
+    """Returns a pandas DataFrame, a row per service; pandas must be installed.
+
+    Args:
+      by: "service", "domain", or "overall" for all, seen and unseen services.
+
+    Raises:
+      SgdxError: another word, or no pandas.
+    """
+    if by not in _KINDS_OF_ROWS:
+      raise UsageError(
+        f"to_frame: by = {by!r}",
+        expected="what a row is about",
+        available=nearest(by, _KINDS_OF_ROWS),
+        fix="use one of these",
+      )
+    pandas = require("pandas", extra="report", why="scores as a DataFrame", beside="pandas")
+    rows = {name: row for kind, name, row in self.rows.items() if kind == by}
+    sizes = {name: {"num_frames": row.num_frames, **row.values} for name, row in rows.items()}
+    return pandas.DataFrame.from_dict(sizes, orient="index").rename_axis(by)
+
   @property
   def signature(self) -> str:
     """What the scores depend on, in one line to report with them."""
@@ -95,8 +118,8 @@ def score(corpus: Any, split: str, predictions: Mapping[str, Any], **settings: A
   Args:
     corpus: the official archive, a folder in its layout, "sample", or an open corpus.
     split: "train", "dev" or "test".
-    predictions: "original", "v1" to "v5" -> a file, a folder or files; or "all" -> JSONL whose ids
-      name the variant.
+    predictions: "original", "v1" to "v5" -> a file, a folder, files, or a list of rows {"id",
+      "prediction"} or of DSTC8 dialogues; or "all" -> JSONL or rows whose ids name the variant.
     **settings: see `scoring.settings.Settings`.
 
   Raises:

@@ -325,3 +325,17 @@ def test_gzipped_files_are_refused_in_folders_and_archives(name, tmp_path):
   for place in (root, packed):
     with pytest.raises(SgdxError, match=f"{name} is gzipped"):
       open_corpus(place)
+
+
+def test_a_split_is_a_sequence_of_dialogues(tmp_path):
+  corpus = open_corpus(tiny_corpus.write_corpus(tmp_path / "tiny"))
+  split = corpus["test"]
+  assert len(split) == len(list(split)) == len(tiny_corpus.GOLD)
+  assert [dialogue.dialogue_id for dialogue in split] == list(tiny_corpus.GOLD)
+  assert split["2_00000"] is split[-1]
+  assert split[:2] == tuple(corpus.dialogues("test"))[:2]
+  assert list(corpus) == list(corpus.splits)
+  with pytest.raises(SgdxError, match="no dialogue '9_00000' in test"):
+    split["9_00000"]
+  with pytest.raises(SgdxError, match="no split 'valid'"):
+    corpus["valid"]

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.corpus import Corpus, check_ids
-from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, decode_dialogues
+from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, check_ids, decode_dialogues
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError, malformed
 

@@ -50,7 +50,9 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   variant and raise an error.
   """
   files = find_files(source, selection.split)
-  path = source if isinstance(source, str | pathlib.Path) else files[0].parent
+  path: PredictionSource | pathlib.Path = source
+  if isinstance(files[0], pathlib.Path) and not isinstance(source, str | pathlib.Path):
+    path = files[0].parent  # of a list of files
   if not is_rows(files[0]):
     raise SgdxError(
       f"{path}: DSTC8 dialogues do not state which variant they were predicted for",

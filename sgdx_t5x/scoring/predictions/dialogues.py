@@ -4,7 +4,6 @@ Of SGD's format (see its README), only speaker, utterance, frames, service, stat
 slots are read.
 """
 
-import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +17,12 @@ from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   SAME_CORPUS,
+  InMemory,
+  PredictionFile,
   Predictions,
   Selection,
   similar_names,
+  size_of,
 )
 
 _STR = frozenset((str,))  # to compare with the types of a list's items; faster than one by one
@@ -69,8 +71,11 @@ class PredictedDialogue(msgspec.Struct):
 _FILE = msgspec.json.Decoder(list[PredictedDialogue])
 
 
-def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
+def read_dialogue_items(file: PredictionFile) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
+  if isinstance(file, InMemory):
+    yield from _parse_dialogues(list(file.items), file)
+    return
   expected = "a complete file of dialogues"
   with opened(file, expected) as stream:
     content = stream.read()
@@ -90,7 +95,7 @@ def _has_states(dialogue: PredictedDialogue) -> bool:
   return True
 
 
-def _parse_dialogues(items: Any, file: pathlib.Path) -> Iterator[PredictedDialogue]:
+def _parse_dialogues(items: Any, file: PredictionFile) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of decoded JSON, and says what is wrong with one that is malformed."""
   if not isinstance(items, list):
     raise SgdxError(
@@ -189,7 +194,7 @@ class _RawFrame(msgspec.Struct):
 
 
 def dialogue_frames(
-  files: Sequence[pathlib.Path], variant: str, selection: Selection
+  files: Sequence[PredictionFile], variant: str, selection: Selection
 ) -> Predictions:
   """Returns the frames of DSTC8 files in original names. Raises SgdxError for invalid ones."""
   extra: set[str] = set()
@@ -246,7 +251,7 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
 
 
 def _raw_frames(
-  files: Sequence[pathlib.Path], selection: Selection, extra: set[str]
+  files: Sequence[PredictionFile], selection: Selection, extra: set[str]
 ) -> Iterator[_RawFrame]:
   """Yields the predicted user frames, after checking dialogues and utterances against the gold.
 
@@ -256,7 +261,7 @@ def _raw_frames(
   dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
   seen: dict[str, str] = {}
   for file in files:
-    selection.on_read(file.stat().st_size)
+    selection.on_read(size_of(file))
     for item in read_dialogue_items(file):
       where = f"{file}, dialogue {item.dialogue_id}"
       gold_history = item.history == "gold"

@@ -17,8 +17,31 @@ from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-# Where predictions are: a file, a folder to search, or a list of files.
-PredictionSource = str | os.PathLike | Sequence[str | os.PathLike]
+
+@dataclasses.dataclass(frozen=True)
+class InMemory:
+  """Predictions that a program holds: the rows of a JSONL file, or DSTC8 dialogues.
+
+  Attributes:
+    variant: what they are for, as the caller named it.
+    items: rows or dialogues, as JSON would decode them; at least one.
+  """
+
+  variant: str
+  items: Sequence[Mapping[str, Any]]
+
+  def __str__(self) -> str:
+    return self.name
+
+  @property
+  def name(self) -> str:
+    """Where they are, for errors."""
+    return f"predictions[{self.variant!r}]"
+
+
+# Where predictions are: a file, a folder to search, a list of files, or rows in memory.
+PredictionSource = str | os.PathLike | Sequence[str | os.PathLike] | InMemory
+PredictionFile = pathlib.Path | InMemory
 SAME_CORPUS = "score against the corpus and split that were predicted"
 EXTRA = f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
 
@@ -77,38 +100,43 @@ class Predictions:
   gold_history: bool = False
 
 
-def by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, PredictionSource]:
-  """Returns predictions by variant alone, "v1" for "ned+v1". Raises UsageError for one twice."""
+def by_variant(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
+  """Returns predictions by variant alone, "v1" for "ned+v1", and wraps those in memory.
+
+  Raises:
+    UsageError: two for one variant, or one that is neither paths nor rows.
+  """
   sources: dict[str, PredictionSource] = {}
-  for name, path in predictions.items():
-    variant = untagged(name)[1]
-    _check_source(path, name)
+  for name, given in predictions.items():
+    variant, source = untagged(name)[1], _source(given, name)
     if variant in sources:
       raise UsageError(
-        f"two predictions of variant {variant}: {sources[variant]} and {path}",
+        f"two predictions of variant {variant}: {sources[variant]} and {source}",
         expected="one source per variant, from one corpus",
         fix="score the predictions for each perturbed corpus in a separate run",
       )
-    sources[variant] = path
+    sources[variant] = source
   return sources
 
 
-def _check_source(source: Any, variant: str) -> None:
-  """Raises UsageError for predictions that are no path or paths: those in memory, for example."""
-  paths = source if isinstance(source, list | tuple) else [source]
-  wrong = [path for path in paths if not isinstance(path, str | os.PathLike)]
-  if wrong or not paths:
-    shown = f"a list of {type(wrong[0]).__name__}" if wrong else "an empty list"
-    raise UsageError(
-      f"the predictions for {variant!r} are "
-      + (shown if paths is source else f"of type {type(source).__name__}"),
-      expected="the path of a file or folder, or a list of files",
-      fix='write them to a file, a line {"id": ..., "prediction": ...} per prompt of `sgdx '
-      "prompts`, or the dialogues with predicted states as DSTC8 JSON, and pass its path",
-    )
+def _source(source: Any, variant: str) -> PredictionSource:
+  items = source if isinstance(source, list | tuple) else [source]
+  if items and all(isinstance(item, str | os.PathLike) for item in items):
+    return source
+  if items is source and items and all(isinstance(item, Mapping) for item in items):
+    return InMemory(variant, items)
+  kinds = sorted({type(item).__name__ for item in items})
+  kind = f"a list of {' and '.join(kinds)}" if items else "an empty list"
+  raise UsageError(
+    f"the predictions for {variant!r} are "
+    + (kind if items is source else f"of type {type(source).__name__}"),
+    expected="the path of a file or folder, a list of files, or a list of rows",
+    fix='pass rows such as {"id": ..., "prediction": ...}, one per prompt of `sgdx prompts`, or '
+    "dialogues with predicted states as DSTC8 has them",
+  )
 
 
-def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
+def find_files(path: PredictionSource, split: str) -> Sequence[PredictionFile]:
   """Returns the prediction files at a path, sorted, of one format.
 
   `dialogues*.json` and `*.jsonl` are searched for in the folder itself, then in its
@@ -117,6 +145,8 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   Raises:
     SgdxError: no files, or both formats.
   """
+  if isinstance(path, InMemory):
+    return [path]
   if not isinstance(path, str | os.PathLike):
     return [pathlib.Path(file) for file in path]
   path = pathlib.Path(path)
@@ -144,9 +174,16 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   )
 
 
-def is_rows(file: pathlib.Path) -> bool:
+def is_rows(file: PredictionFile) -> bool:
   """Whether a file is JSONL; T5X names shards `x.jsonl-00000-of-00001`."""
+  if isinstance(file, InMemory):
+    return "turns" not in file.items[0]
   return ".jsonl" in file.name
+
+
+def size_of(file: PredictionFile) -> int:
+  """Returns the bytes of a file, 0 for what is in memory already."""
+  return 0 if isinstance(file, InMemory) else file.stat().st_size
 
 
 def _holds_predictions(name: str) -> bool:

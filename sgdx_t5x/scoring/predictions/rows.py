@@ -8,7 +8,7 @@ samples of lm-evaluation-harness, {"doc": {"id", ...}, "filtered_resps": [text]}
 """
 
 import dataclasses
-import pathlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +23,8 @@ from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   SAME_CORPUS,
+  InMemory,
+  PredictionFile,
   Predictions,
   PredictionSource,
   Selection,
@@ -53,11 +55,11 @@ class PredictionRow:
   read: Callable[[ServicePair], PredictedFrame] | None = None
 
 
-ReadFile = Callable[[pathlib.Path], Iterator[PredictionRow]]
+ReadFile = Callable[[PredictionFile], Iterator[PredictionRow]]
 
 
 def read_rows(
-  file: pathlib.Path, unit: Unit, on_read: Callable[[int], None] = lambda size: None
+  file: PredictionFile, unit: Unit, on_read: Callable[[int], None] = lambda size: None
 ) -> Iterator[PredictionRow]:
   """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is malformed.
 
@@ -84,9 +86,12 @@ def read_rows(
 
 
 def numbered_lines(
-  file: pathlib.Path, on_read: Callable[[int], None] = lambda size: None
+  file: PredictionFile, on_read: Callable[[int], None] = lambda size: None
 ) -> Iterator[tuple[str, bytes]]:
   """Yields (file and line number, bytes) of each non-empty line. Args: see `read_rows`."""
+  if isinstance(file, InMemory):
+    yield from _lines_of(file)
+    return
   size = 0
   with opened(file, "predictions as JSON Lines") as lines:
     for number, line in enumerate(lines, start=1):
@@ -97,6 +102,21 @@ def numbered_lines(
       if line.strip():
         yield f"{file}, line {number}", line
   on_read(size)
+
+
+def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
+  """Yields rows in memory as lines of JSON, so that they are read and checked like a file's."""
+  for number, row in enumerate(predictions.items, start=1):
+    where = f"{predictions}, row {number}"
+    try:
+      line = json.dumps(dict(row)).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+      raise SgdxError(
+        f"{where}: {e}",
+        expected="a row of strings, as JSON has them",
+        fix=f"write {_OWN_ROW}",
+      ) from None
+    yield where, line
 
 
 def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
@@ -171,7 +191,7 @@ Readings = dict[str, dict[str, dict[str | None, str | PredictedFrame | None]]]
 
 
 def collect_rows(
-  files: Sequence[pathlib.Path],
+  files: Sequence[PredictionFile],
   selection: Selection,
   only: str | None = None,
   read_file: ReadFile | None = None,
