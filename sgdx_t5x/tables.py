@@ -7,6 +7,7 @@ value (a fraction, for CSV and for sorting) and the text that is shown (in perce
 import csv
 import dataclasses
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -85,9 +86,21 @@ def interval(ci95: Sequence[float] | None, split: bool) -> tuple[Cell, ...]:
   return ("-" if low.value is None else f"[{low}, {high}]",)
 
 
-def p_value(p: float | None) -> Number:
-  """A p-value: 0.0316 is "0.032", below 0.0005 "<.001", None is "-"."""
-  return Number(p, "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001")
+def p_value(p: float | None, bootstrap_samples: int = 0) -> Number:
+  """A p-value: 0.0316 is "0.032", below 0.0005 "<.001", None is "-".
+
+  Args:
+    p: the value.
+    bootstrap_samples: how many it is from, 0 if another test's. They end at 2 / (samples + 1):
+      "<=.002" for 1,000.
+  """
+  if p is None:
+    return Number(None, "-")
+  if p < 0.0005:
+    return Number(p, "<.001")
+  if bootstrap_samples and math.isclose(p, 2 / (bootstrap_samples + 1)):
+    return Number(p, f"<={p:.3f}".replace("0.", "."))
+  return Number(p, f"{p:.3f}")
 
 
 def count(number: int | None) -> Number:

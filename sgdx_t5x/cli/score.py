@@ -46,8 +46,8 @@ examples:
 DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
 the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
 {"id", "prediction"}; a single file also works. Numbers are percent in tables
-and fractions in JSON and CSV. JGA_v1-5, Diff_rel, SS_JGA and the table of
-robustness need v1 to v5. docs/metrics/ defines all metrics,
+and fractions in JSON and CSV. JGA_v1-5, Diff_rel, SS_JGA and robustness need
+v1 to v5; --all prints more tables. docs/metrics/ defines all metrics,
 docs/score-json.md the JSON.
 """
 
@@ -97,6 +97,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     action="store_true",
     help="also score by where values come from: informed by the user, accepted from the system, "
     "carried over from another service",
+  )
+  parser.add_argument(
+    "--all",
+    action="store_true",
+    dest="all_tables",
+    help="print all tables: official metrics, robustness, all intervals, predicting nothing",
   )
   add_scoring(parser)
   add_outputs(parser, "scores", "scores to this JSONL file")
@@ -155,12 +161,18 @@ def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
     report = scoring.score_report(scored, on_progress=update)
     table = scored.table(args.per_frame) if args.per_frame else None
     report = score_files.save(report, table, args.json, args.per_frame)
+  # A screen for a person; files and programs get everything.
+  is_short = args.format == "text" and not args.all_tables
   output.show(
     args.format,
-    score_tables.layout(report),
+    score_tables.summary(report) if is_short else score_tables.layout(report),
     report,
     warnings=report["warnings"],
-    notes=(*score_tables.absent(Row.from_json(report["sgdx"]["all"])), *report["notes"]),
+    notes=(
+      *score_tables.absent(Row.from_json(report["sgdx"]["all"])),
+      *report["notes"],
+      *(["--all prints all tables"] if is_short else []),
+    ),
     signatures={"": report["signature"]},
     csv=score_tables.long_csv(report),
   )

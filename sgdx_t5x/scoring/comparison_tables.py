@@ -38,7 +38,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
     flips = row["flips"].get(column.variant, {})
     return [
       *(percent(found["a"]), percent(found["b"]), points(found["difference"])),
-      *(*interval(found["ci95"], split_intervals), p_value(found["p"])),
+      *(*interval(found["ci95"], split_intervals), p_value(found["p"], report["resamples"])),
       *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
     ]
 
@@ -111,7 +111,7 @@ def _table(
 def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   def cells(row: _Row, column: Column) -> tuple[Cell, Cell]:
     found = row["differences"].get(column.key)
-    return _difference(found), p_value(found["p"] if found else None)
+    return _difference(found), p_value(found["p"] if found else None, len(samples.weights))
 
   masks = group_masks(compared.frames.seen).items()
   rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
@@ -123,6 +123,7 @@ def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Tab
 def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   """Services from the worst difference to the best, by the mean over v1 to v5 if there is one."""
   frames, lines, num_variants = compared.frames, [], len(compared.scores[0])
+  num_samples = len(samples.weights)
   names = sorted(set(frames.services.tolist()))
   made = {x: compare.row(compared, frames.services == x, samples) for x in names}
   # Without v1 to v5, the original counts, or else the first variant, which is shown then.
@@ -137,7 +138,7 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
     original, mean, sensitivity = map(_difference, shown)
     flips = (sum(n[kind] for n in row["flips"].values()) for kind in ("broken", "fixed"))
     sizes = (row["num_frames"] * num_variants, row["num_dialogues"])
-    cells = (service, original, mean, p_value(found[basis.key]["p"]), sensitivity)
+    cells = (service, original, mean, p_value(found[basis.key]["p"], num_samples), sensitivity)
     lines.append((found[basis.key]["difference"], (*cells, *map(count, (*flips, *sizes)))))
   lines.sort(key=lambda line: line[0])
   header = (

@@ -12,8 +12,27 @@ from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Cell, Table, count, percent
 
 
+def summary(report: Mapping[str, Any]) -> list[Table]:
+  """Returns the main tables of a report of `scoring.score_report`, and those asked for.
+
+  The second has the intervals of retained and worst, or those of the variants without v1 to v5.
+  """
+  tables = []
+  for name, rows in (("jga", report["sgdx"]), *report["metrics"].items()):
+    metric, rows = columns(name), Rows.from_json(rows)
+    title = "predictions" if name == "jga" else name
+    tables.append(_variants_table(title, name, rows))
+    robust = [x for x in (metric.retained, metric.worst) if rows.groups["all"].has(x.key)]
+    shown = robust or [x for x in metric.per_variant if rows.groups["all"].has(x.key)]
+    if shown and rows.groups["all"].intervals:
+      prefix = "" if name == "jga" else f"{name}, "
+      lines = _interval_lines(shown, rows)
+      tables.append(Table(f"{prefix}95% intervals (%)", ("", *GROUPS), lines))
+  return [*tables, *provenance_tables(report.get("provenance")), *_annex_tables(report)]
+
+
 def layout(report: Mapping[str, Any]) -> list[Table]:
-  """Returns the tables of a report of `scoring.score_report`, in percent."""
+  """Returns all tables of a report of `scoring.score_report`, in percent."""
   jga = Rows.from_json(report["sgdx"])
   others = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
   tables = [_variants_table("predictions", "jga", jga), *_robustness_table("", "jga", jga)]
@@ -147,9 +166,15 @@ def _interval_table(title: str, name: str, rows: Rows) -> Table:
   overall = rows.groups["all"]
   if not overall.has(metric.mean.key):  # the mean needs all of v1 to v5; show those given
     shown += [x for x in metric.variants if overall.has(x.key)]
-  lines = tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
   counts = (count(row.num_dialogues) for row in groups)
-  return Table(f"{title} (%)", ("", *GROUPS), (*lines, ("dialogues", *counts)))
+  lines = (*_interval_lines(shown, rows), ("dialogues", *counts))
+  return Table(f"{title} (%)", ("", *GROUPS), lines)
+
+
+def _interval_lines(shown: Sequence[Column], rows: Rows) -> tuple[tuple[Cell, ...], ...]:
+  """Returns a line per number: its name, and its value with interval for each group."""
+  groups = rows.groups.values()
+  return tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
 
 
 # --- parts of annexes -----------------------------------------------------------------------

@@ -117,7 +117,8 @@ def test_scores_per_frame_have_the_agreement(scored):
 def test_the_table_fits_80_columns(corpus, tmp_path, capsys):
   sources = predictions(tmp_path, BASE)
   key = "active_intent_accuracy"
-  assert sgdx("score", "--corpus", corpus, "--predictions", *sources, "--metric", key) == 0
+  command = ("score", "--corpus", corpus, "--predictions", *sources, "--metric", key)
+  assert sgdx(*command, "--all") == 0
   lines = capsys.readouterr().out.splitlines()
   assert all(len(line) <= 80 for line in lines if "signature" not in line)
   table = [" ".join(line.split()) for line in lines]
@@ -134,13 +135,30 @@ def test_the_table_fits_80_columns(corpus, tmp_path, capsys):
   ]
 
 
+def test_the_summary_fits_a_screen(corpus, tmp_path, capsys):
+  """24 lines of 80 columns: the main table, retained and worst with intervals, the signature."""
+  sources = predictions(tmp_path, BASE)
+  assert sgdx("score", "--corpus", corpus, "--predictions", *sources) == 0
+  lines = capsys.readouterr().out.splitlines()
+  assert sum(max(1, -(-len(line) // 80)) for line in lines) <= 24  # the signature is not folded
+  table = [" ".join(line.split()) for line in lines]
+  start = table.index("95% intervals (%)")
+  assert [line.split(" [")[0] for line in table[start + 2 : start + 4]] == [
+    "retained 88.0",
+    "worst 66.7",
+  ]
+  assert any(line.startswith("signature: ") for line in lines)
+  assert "--all prints all tables" in lines
+  assert "official metrics" not in " ".join(table)
+
+
 def test_partial_sets_of_variants(corpus, tmp_path, capsys):
   """Without the original, three metrics are left; without one of v1 to v5, none."""
   out = tmp_path / "s.json"
   sets = {ALL[1:]: ["worst", "spread", "agreement"], ALL[:5]: [], ALL[:1]: []}
   for variants, known in sets.items():
     sources = predictions(tmp_path, BASE, variants)
-    command = ("score", "--corpus", corpus, "--predictions", *sources, "--json", out)
+    command = ("score", "--corpus", corpus, "--predictions", *sources, "--json", out, "--all")
     assert sgdx(*command) == 0
     row = load(out)["sgdx"]["all"]
     assert [key for key in NEW if row[key] is not None] == known

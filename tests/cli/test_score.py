@@ -387,7 +387,7 @@ def test_variants_of_ones_own_have_the_order_in_which_they_were_given(corpus, tm
   v2, original = (f"{v}={tiny.write_dialogues(tmp_path / v, tiny.GOLD, v)}" for v in ("v2", ALL[0]))
 
   def variants(*predictions):
-    options = ("--schemas", *folders, "--per-frame", tmp_path / "s.jsonl")
+    options = ("--schemas", *folders, "--per-frame", tmp_path / "s.jsonl", "--all")
     assert score(corpus, *predictions, *map(str, options), out=out) == 0
     table = capsys.readouterr().out.partition("official metrics")[2].splitlines()
     assert list(load(out)["variants"]) == table[1].split()
@@ -495,7 +495,7 @@ def test_json_into_a_folder_that_is_not_there(corpus, tmp_path, capsys):
 
 
 def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
-  given = ("--corpus", corpus, "--predictions", *gold_everywhere(tmp_path))
+  given = ("--corpus", corpus, "--all", "--predictions", *gold_everywhere(tmp_path))
   done = sgdx_process("score", *given, env={**os.environ, "COLUMNS": "80"})
   assert done.returncode == 0, done.stderr
   assert "\x1b" not in done.stdout

@@ -47,6 +47,9 @@ def test_numbers_are_shown_as_in_the_paper():
   assert texts == ["+2.5", "-8.6", "0.0", "0.0", "0.0", "-"]
   assert [str(count(x)) for x in (42297, 0, None)] == ["42,297", "0", "-"]
   assert [str(p_value(x)) for x in (1.0, 0.0316, 0.0004, None)] == ["1.000", "0.032", "<.001", "-"]
+  assert str(p_value(2 / 1001, 1000)) == "<=.002"  # where 1,000 samples end
+  assert [str(p_value(x, 1000)) for x in (0.002997, 0.0004)] == ["0.003", "<.001"]
+  assert [str(percent(x)) for x in (-0.0001, -0.0006)] == ["0.0", "-0.1"]
   assert (percent(0.7264).value, count(42297).value, points(None).value) == (0.7264, 42297, None)
 
 

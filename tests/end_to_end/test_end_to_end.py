@@ -115,7 +115,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
   predictions = tmp_path / "inference_eval"
   found = sgdx_process(
     *("score", "--corpus", small_sample / "sample", "--split", "dev"),
-    *("--predictions", f"all={predictions}", "--json", tmp_path / "scores.json"),
+    *("--predictions", f"all={predictions}", "--json", tmp_path / "scores.json", "--all"),
   )
   assert found.returncode == 0, found.stderr
   assert "SS_JGA" in found.stdout

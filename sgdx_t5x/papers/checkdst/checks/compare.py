@@ -102,7 +102,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
         continue
       ends = interval(found["ci95"], split_intervals)
       change = percent(found["a"]), percent(found["b"]), points(found["difference"])
-      cells.append((column.row_label, *change, *ends, p_value(found["p"])))
+      cells.append((column.row_label, *change, *ends, p_value(found["p"], report["resamples"])))
     title = f"{label} (%), {row['num_frames']:,} frames, {row['num_changed']:,} changed"
     tables.append(Table(title, header, tuple(cells)))
   return tables
