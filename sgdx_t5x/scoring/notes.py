@@ -10,7 +10,7 @@ import numpy as np
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.metrics import GOAL_METRICS, FrameScores
 from sgdx_t5x.prompts.protocol import Provenance
-from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection, find_files, is_rows
+from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection, files_of, is_rows
 from sgdx_t5x.scoring.settings import Settings
 
 
@@ -60,7 +60,7 @@ def note_lines(
   """
   by_file: dict[pathlib.Path, list[str]] = {}
   for variant, place in sources.items():
-    first = find_files(place, split)[0]
+    first = files_of(place, split)[0]
     if isinstance(first, pathlib.Path):
       by_file.setdefault(first.resolve(), []).append(variant)
   for file, variants in by_file.items():

@@ -43,7 +43,7 @@ from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
   Selection,
   by_variant,
-  find_files,
+  files_of,
   size_of,
 )
 from sgdx_t5x.scoring.rows import GROUPS
@@ -202,7 +202,7 @@ def score_predictions(
   def score(frames: Sequence[GoldFrame], predicted: Mapping[str, PredictedFrame]) -> FrameScores:
     return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
 
-  prediction_files = [file for source in predictions.values() for file in find_files(source, split)]
+  prediction_files = [file for source in predictions.values() for file in files_of(source, split)]
   size = sum(map(size_of, prediction_files))
   on_read = counter(on_progress, "reading predictions", size, "MB", MEGABYTE)
   selection = Selection(

@@ -27,7 +27,7 @@ from typing import Any
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files.reading import decode_json
-from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
+from sgdx_t5x.scoring.predictions.files import Paths, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.delivery import ToolStyle
@@ -42,7 +42,7 @@ class _Failed(Exception):
   """A request that the service did not answer."""
 
 
-def answered_style(sources: Mapping[str, PredictionSource], split: str) -> ToolStyle:
+def answered_style(sources: Mapping[str, Paths], split: str) -> ToolStyle:
   """Returns the style of the answered requests, which is part of an answer's id.
 
   Args:

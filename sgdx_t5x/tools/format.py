@@ -25,7 +25,7 @@ from sgdx_t5x.tools.delivery import ToolStyle
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-  from sgdx_t5x.scoring.predictions.files import PredictionSource, Selection
+  from sgdx_t5x.scoring.predictions.files import Paths, Selection
   from sgdx_t5x.scoring.predictions.rows import PredictionRow
 
 
@@ -93,7 +93,7 @@ class ToolCalls(TextExamples):
     return Provenance({"delivery": str(self.style)})
 
 
-def calls_format(sources: "Mapping[str, PredictionSource]", split: str) -> ToolCalls:
+def calls_format(sources: "Mapping[str, Paths]", split: str) -> ToolCalls:
   """Returns the format of answered requests. Args and errors: `call_predictions.answered_style`."""
   return ToolCalls(answered_style(sources, split))
 

@@ -17,7 +17,7 @@ from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
   Selection,
   check_missing,
-  find_files,
+  files_of,
   is_rows,
 )
 from sgdx_t5x.scoring.predictions.rows import ReadFile, collect_rows, row_frames
@@ -36,7 +36,7 @@ def read_predictions(path: PredictionSource, variant: str, selection: Selection)
     SgdxError: see the module; missing predictions, unless allowed.
   """
   selection.schemas.get(selection.split, variant)  # raises for an unknown variant
-  files = find_files(path, selection.split)
+  files = files_of(path, selection.split)
   if not is_rows(files[0]):
     return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
   answers, extra = collect_rows(files, selection, variant, _read_file(selection))
@@ -49,7 +49,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   Args: see `read_predictions`; `source` may also be a list of files. DSTC8 dialogues do not name a
   variant and raise an error.
   """
-  files = find_files(source, selection.split)
+  files = files_of(source, selection.split)
   path: PredictionSource | pathlib.Path = source
   if isinstance(files[0], pathlib.Path) and not isinstance(source, str | pathlib.Path):
     path = files[0].parent  # of a list of files

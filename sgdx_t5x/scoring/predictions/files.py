@@ -40,7 +40,8 @@ class InMemory:
 
 
 # Where predictions are: a file, a folder to search, a list of files, or rows in memory.
-PredictionSource = str | os.PathLike | Sequence[str | os.PathLike] | InMemory
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+PredictionSource = Paths | InMemory
 PredictionFile = pathlib.Path | InMemory
 SAME_CORPUS = "score against the corpus and split that were predicted"
 EXTRA = f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
@@ -136,7 +137,12 @@ def _source(source: Any, variant: str) -> PredictionSource:
   )
 
 
-def find_files(path: PredictionSource, split: str) -> Sequence[PredictionFile]:
+def files_of(source: PredictionSource, split: str) -> Sequence[PredictionFile]:
+  """Returns what predictions are read from. Raises SgdxError: see `find_files`."""
+  return [source] if isinstance(source, InMemory) else find_files(source, split)
+
+
+def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   """Returns the prediction files at a path, sorted, of one format.
 
   `dialogues*.json` and `*.jsonl` are searched for in the folder itself, then in its
@@ -145,8 +151,6 @@ def find_files(path: PredictionSource, split: str) -> Sequence[PredictionFile]:
   Raises:
     SgdxError: no files, or both formats.
   """
-  if isinstance(path, InMemory):
-    return [path]
   if not isinstance(path, str | os.PathLike):
     return [pathlib.Path(file) for file in path]
   path = pathlib.Path(path)

@@ -33,7 +33,7 @@ from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import signature_fields
-from sgdx_t5x.scoring.predictions.files import PredictionSource
+from sgdx_t5x.scoring.predictions.files import Paths
 from sgdx_t5x.scoring.score import Scored, score_predictions
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
@@ -124,7 +124,7 @@ def check(
   corpus: Corpus | str | pathlib.Path,
   split: str,
   perturbed: Mapping[str, Corpus | str | pathlib.Path],
-  predictions: Mapping[str, PredictionSource],
+  predictions: Mapping[str, Paths],
   *,
   entities: Slots | None = None,
   failures: bool = False,
@@ -201,7 +201,7 @@ class _Work:
     self,
     test_set: TestSet,
     labels: Mapping[str, str],
-    sources: Mapping[str, PredictionSource],
+    sources: Mapping[str, Paths],
   ) -> None:
     """Scores and counts a set; `labels` and `sources` map variants to labels and predictions."""
     values = self.slots if self.lists_values else None

@@ -6,14 +6,14 @@ from sgdx_t5x.corpus.variants import ORIGINAL, in_order, tagged, untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.papers.checkdst.checks.sets import TestSet
 from sgdx_t5x.prompts.protocol import PromptFormat
-from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
+from sgdx_t5x.scoring.predictions.files import Paths, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import read_rows
 from sgdx_t5x.scoring.score import ALL
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def labels(
-  predictions: Mapping[str, PredictionSource],
+  predictions: Mapping[str, Paths],
   sets: Mapping[str, TestSet],
   schemas: VariantSchemas,
   split: str,
@@ -75,11 +75,11 @@ def labels(
 
 
 def every_set(
-  predictions: Mapping[str, PredictionSource],
+  predictions: Mapping[str, Paths],
   sets: Mapping[str, TestSet],
   split: str,
   prompt_format: PromptFormat,
-) -> dict[str, PredictionSource]:
+) -> dict[str, Paths]:
   """Returns the predictions with "all" replaced by the sets named in the ids of its rows.
 
   Schema variants are included only if a perturbed set has them too; without anything to compare,
