@@ -34,8 +34,9 @@ examples:
     sgdx stats --corpus sgd.zip
 
   The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
-    sgdx backtranslate --corpus sgd.zip --provider google --out google
-    sgdx stats --corpus sgd.zip --schemas google
+    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
+      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
+    sgdx stats --corpus sgd.zip --schemas nllb
 
   Schemas of your own, with names:
     sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere

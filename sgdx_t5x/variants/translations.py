@@ -59,17 +59,10 @@ class Plan:
   Attributes:
     texts: distinct texts.
     known: how many of them are already translated, in both directions.
-    characters_to: to be translated into the pivot.
-    characters_back: to be translated back; texts not yet in the pivot count with their English
-      length.
-    is_paid: whether characters are charged for.
   """
 
   texts: int
   known: int
-  characters_to: int = 0
-  characters_back: int = 0
-  is_paid: bool = False
 
 
 class Provider(Protocol):

@@ -4,7 +4,7 @@
 class Shouting:
   """A translator that appends the target language to a text; fails after `calls` batches."""
 
-  name, is_paid, batch_texts, batch_characters = "shouting", True, 3, 1000
+  name, batch_texts, batch_characters = "shouting", 3, 1000
 
   def __init__(self, calls=None):
     self.calls, self.sent = calls, []

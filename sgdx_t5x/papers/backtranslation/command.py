@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_corpus, add_split
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split, check_least
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.cli.progress import progress
@@ -19,39 +19,30 @@ from sgdx_t5x.errors import UsageError, with_document_paths
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.papers.backtranslation.backtranslate import BackTranslation
-  from sgdx_t5x.variants.translations import Plan
+  from sgdx_t5x.variants.translations import Plan, Provider
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_PRICE = 20.0  # USD per million characters
 _CACHE = ".cache"
 _OPTIONS = {  # per provider; options not given keep the provider's defaults
   "table": ("table",),
-  "google": ("project", "price"),
-  "hf": (
-    "model_to", "model_from", "language_codes", "batch_size", "beams",
-    "sample", "temperature", "top_p", "seed",
-  ),
-}  # fmt: skip
+  "hf": ("model", "model_back", "source", "target", "beams", "batch_size"),
+}
 _EPILOG = """\
 examples:
   The back-translations shipped with this package (SGD train; zh, ja, ko):
     sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
 
-  With Google Translate, which the paper used; first an estimate of the cost:
-    sgdx backtranslate --corpus sgd.zip --provider google --out google --dry-run
+  With a checkpoint for all directions, NLLB; codes as its tokenizer has them:
+    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
+      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
 
-  With local checkpoints, one for each direction and pivot, and sampling:
-    sgdx backtranslate --corpus sgd.zip --provider hf --pivots zh ja \\
-      --model-to 'models/en-{pivot}' --model-from 'models/{pivot}-en' \\
-      --sample --seed 1 --out marian
-
-  With one NLLB, M2M100 or mBART-50 checkpoint for all directions:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model-to nllb-200 \\
-      --out nllb
+  With a checkpoint for each direction, which need no codes:
+    sgdx backtranslate --corpus sgd.zip --provider hf --pivots zh \\
+      --model opus-mt-en-zh --model-back opus-mt-zh-en --out opus
 
   From recorded texts that were corrected by hand:
     sgdx backtranslate --corpus sgd.zip --pivots ja --provider table \\
-      --table marian/ja/train/texts.jsonl --out corrected
+      --table nllb/ja/train/texts.jsonl --out corrected
 
 DIR/PIVOT/SPLIT/ will contain schema.json; texts.jsonl, with each text, its
 pivot text, provider and date; and repairs.jsonl if some results could not be
@@ -96,46 +87,14 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     metavar="FILE",
     help="recorded translations (default: those shipped with this package)",
   )
-  google = parser.add_argument_group("--provider google")
-  google.add_argument(
-    "--project",
-    metavar="ID",
-    help="Google Cloud project to bill (default: that of the credentials)",
-  )
-  google.add_argument(
-    "--price",
-    type=float,
-    metavar="USD",
-    help=f"price per million characters, for --dry-run (default: {_PRICE:g}, an assumption)",
-  )
   hf = parser.add_argument_group("--provider hf")
-  add_input(
-    hf,
-    "--model-to",
-    metavar="DIR",
-    help="checkpoint for English > {pivot}, or for all directions",
-  )
-  add_input(hf, "--model-from", metavar="DIR", help="checkpoint for {pivot} > English")
-  hf.add_argument(
-    "--language-codes",
-    nargs="+",
-    metavar="PIVOT=CODE",
-    help="language codes of the checkpoint, if not the usual ones: zh=zho_Hant",
-  )
-  hf.add_argument(
-    "--batch-size", type=int, metavar="N", help="number of texts per batch (default: 16)"
-  )
+  add_input(hf, "--model", metavar="DIR", help="checkpoint from English to the pivots")
+  add_input(hf, "--model-back", metavar="DIR", help="of the way back (default: --model)")
+  hf.add_argument("--source", metavar="CODE", help="English, as the tokenizer calls it: eng_Latn")
+  text = "the pivots, in the order of --pivots: zho_Hans jpn_Jpan kor_Hang"
+  hf.add_argument("--target", nargs="+", metavar="CODE", help=text)
   hf.add_argument("--beams", type=int, metavar="N", help="width of the beam search (default: 4)")
-  hf.add_argument(
-    "--sample", action="store_true", default=None, help="sample instead of using beam search"
-  )
-  hf.add_argument(
-    "--temperature", type=float, help="sampling temperature, with --sample (default: 1)"
-  )
-  hf.add_argument(
-    "--top-p", type=float, help="nucleus sampling threshold, with --sample (default: 0.9)"
-  )
-  hf.add_argument("--seed", type=int, help="random seed, with --sample (default: 0)")
+  hf.add_argument("--batch-size", type=int, metavar="N", help="texts per batch (default: 16)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -146,20 +105,17 @@ def run(args: argparse.Namespace) -> int:
   """
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.papers.backtranslation import backtranslate
-  from sgdx_t5x.papers.backtranslation.providers import open_provider
   from sgdx_t5x.variants.wording import wording
 
-  if args.price is not None and not 0 <= args.price < float("inf"):
-    raise UsageError(f"--price {args.price}", expected="at least 0 USD", fix="leave it out")
   pivots = _pivots(args)
-  options = _provider_options(args)
+  _check_options(args, pivots)
   schema = open_corpus(args.corpus).schema(args.split)
   out = pathlib.Path(args.out)
-  provider = open_provider(args.provider, options, out / _CACHE, _say)
+  provider = _open_provider(args, pivots)
   items = list(wording(schema).items())
   plans = {pivot: provider.plan(items, pivot) for pivot in pivots}
   if args.dry_run:
-    _print_plans(plans, args)
+    _print_plans(plans)
     return 0
   if any(plan.known < plan.texts for plan in plans.values()):  # else the provider is not called
     provider.check(pivots)
@@ -189,8 +145,8 @@ def _pivots(args: argparse.Namespace) -> list[str]:
   return list(dict.fromkeys(args.pivots))
 
 
-def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
-  """Returns the chosen provider's options; refuses those of another provider."""
+def _check_options(args: argparse.Namespace, pivots: list[str]) -> None:
+  """Refuses options of another provider, and those that do not fit together."""
   for provider, names in _OPTIONS.items():
     for name in names:
       if getattr(args, name) is not None and provider != args.provider:
@@ -200,43 +156,36 @@ def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
           available=" ".join(f"--{n.replace('_', '-')}" for n in _OPTIONS[args.provider]),
           fix="leave it out, or choose the provider it belongs to",
         )
-  given = {
-    name: value for name in _OPTIONS[args.provider] if (value := getattr(args, name)) is not None
-  }
-  given.pop("price", None)
-  return _hf_options(given) if args.provider == "hf" else given
-
-
-def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
-  from sgdx_t5x.papers.backtranslation.providers.huggingface import Sampling
-
-  for name in ("batch_size", "beams"):
-    if given.get(name, 1) < 1:
-      raise UsageError(
-        f"--{name.replace('_', '-')} {given[name]}", expected="1 or more", fix="leave it out"
-      )
-  sampling = {n: given.pop(n) for n in ("temperature", "top_p", "seed") if n in given}
-  if given.pop("sample", False):
-    if "beams" in given:
-      raise UsageError(
-        "--sample with --beams", expected="one decoding method", fix="leave out one of them"
-      )
-    given["sampling"] = Sampling(**sampling)
-  elif sampling:
+  if args.provider == "hf" and not args.model:
     raise UsageError(
-      " ".join(f"--{name.replace('_', '-')}" for name in sampling) + " without --sample",
-      expected="these options only together with --sample",
-      fix="add --sample",
+      "--provider hf without --model",
+      expected="the folder of a checkpoint that translates",
+      fix="pass --model DIR, and --model-back DIR unless it translates both ways",
     )
-  codes = [item.partition("=") for item in given.pop("language_codes", [])]
-  for pivot, sign, code in codes:
-    if not (pivot and code):
-      raise UsageError(
-        f"--language-codes {pivot}{sign}{code}",
-        expected="PIVOT=CODE, for example zh=zho_Hant",
-        fix="use the language code from the checkpoint's tokenizer",
-      )
-  return {**given, "language_codes": {pivot: code for pivot, _, code in codes}}
+  if bool(args.source) != bool(args.target) or len(args.target or pivots) != len(pivots):
+    raise UsageError(
+      f"--source {args.source or 'missing'}, --target {' '.join(args.target or ['missing'])}",
+      expected=f"both, with one target for each of {' '.join(pivots)}",
+      fix="pass --source CODE --target CODE ..., or neither if the checkpoint has no codes",
+    )
+  for name in ("beams", "batch-size"):
+    check_least(args, name, 1, "leave it out")
+
+
+def _open_provider(args: argparse.Namespace, pivots: list[str]) -> "Provider":
+  if args.provider == "hf":
+    from sgdx_t5x.papers.backtranslation import checkpoint, text_provider
+
+    codes = {}
+    if args.source:
+      codes = {text_provider.SOURCE: args.source, **dict(zip(pivots, args.target, strict=True))}
+    options = {n: v for n in ("beams", "batch_size") if (v := getattr(args, n)) is not None}
+    translator = checkpoint.CheckpointTranslator(args.model, args.model_back, codes, **options)
+    return text_provider.TextProvider(translator, pathlib.Path(args.out) / _CACHE, _say)
+  from sgdx_t5x.variants.shipped import shipped_table
+  from sgdx_t5x.variants.translations import open_table
+
+  return open_table(args.table) if args.table else shipped_table()
 
 
 # --- output --------------------------------------------------------------------------------
@@ -246,19 +195,11 @@ def _say(line: str) -> None:
   print(with_document_paths(line), file=sys.stderr)
 
 
-def _print_plans(plans: "Mapping[str, Plan]", args: argparse.Namespace) -> None:
+def _print_plans(plans: "Mapping[str, Plan]") -> None:
   """Prints to stdout what is left to do."""
   for pivot, plan in plans.items():
     print(f"{pivot}: {plan.texts:,} distinct texts, {plan.known:,} of them already translated")
-    if plan.known < plan.texts:
-      forward, back = plan.characters_to, plan.characters_back
-      print(f"    to send: {forward:,} characters to the pivot language, about {back:,} back")
-  characters = sum(plan.characters_to + plan.characters_back for plan in plans.values())
-  if any(plan.is_paid for plan in plans.values()):
-    price = _PRICE if args.price is None else args.price
-    print(f"cost: about {characters * price / 1e6:.2f} USD for {characters:,} characters,")
-    print(f"      at {price:g} USD per million, an assumption: see the provider's price list")
-  print("nothing was sent or written")
+  print("nothing was translated or written")
 
 
 def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[str]) -> None:

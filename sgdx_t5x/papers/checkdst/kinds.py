@@ -9,7 +9,7 @@ from sgdx_t5x.papers.checkdst.split import Perturber, Split
 # kind -> (function of a split, a seed and options; names of the options)
 KINDS: Mapping[str, tuple[Callable[..., Perturber], tuple[str, ...]]] = {
   "ned": (ned.perturber, ("entities", "slots")),
-  "pi": (pi.perturber, ("provider", "table", "pivot", "model_to", "model_from", "project")),
+  "pi": (pi.perturber, ("provider", "table", *pi.OF_CHECKPOINT)),
   "sdi": (sdi.perturber, ("only", "restart", "terms")),
   "vs": (vs.perturber, ("values",)),
 }

@@ -39,15 +39,14 @@ def add_parser(subparsers: Any) -> None:
 
   pi = _add_kind(kinds, "pi", "users say the same in other words")
   text = "exchange (default): another user's words for the same acts; templates: the simulator's; "
-  text += "table: --table; hf, google: back-translation"
+  text += "table: --table; hf: back-translation"
   pi.add_argument("--provider", metavar="NAME", help=text)
   add_input(pi, "--table", metavar="FILE", help='lines {"text", "made"}')
-  text = "pivot language of hf and google (default: zh), see `sgdx backtranslate`"
-  pi.add_argument("--pivot", metavar="CODE", help=text)
-  add_input(pi, "--model-to", metavar="DIR", help="checkpoint of hf")
-  text = "checkpoint for the way back, if different"
-  add_input(pi, "--model-from", metavar="DIR", help=text)
-  pi.add_argument("--project", metavar="ID", help="Google Cloud project to bill")
+  pi.add_argument("--pivot", metavar="CODE", help="pivot language of hf (default: zh)")
+  add_input(pi, "--model", metavar="DIR", help="checkpoint of hf, see `sgdx backtranslate`")
+  add_input(pi, "--model-back", metavar="DIR", help="checkpoint for the way back, if different")
+  pi.add_argument("--source", metavar="CODE", help="English, as its tokenizer calls it: eng_Latn")
+  pi.add_argument("--target", metavar="CODE", help="the pivot: zho_Hans")
 
   sdi = _add_kind(kinds, "sdi", "users speak with fillers, repeats, restarts and repairs")
   sdi.add_argument("--only", metavar="LIST", help="kinds to use: repairs,fillers,...")

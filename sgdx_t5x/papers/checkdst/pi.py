@@ -21,8 +21,8 @@ from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refe
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import overlap, same_text, span_texts
 
-EXCHANGE, TEMPLATES, TABLE, TRANSLATORS = "exchange", "templates", "table", ("hf", "google")
-PROVIDERS = (EXCHANGE, TEMPLATES, TABLE, *TRANSLATORS)
+EXCHANGE, TEMPLATES, TABLE, CHECKPOINT = PROVIDERS = ("exchange", "templates", "table", "hf")
+OF_CHECKPOINT = ("pivot", "model", "model_back", "source", "target")
 _PIVOT = "zh"
 
 
@@ -42,8 +42,8 @@ def perturber(
     seed: determines the words of providers that draw them.
     provider: one of PROVIDERS.
     table: the file of provider "table", see `pi_translated.table`.
-    pivot: the language of providers "hf" and "google"; default "zh".
-    translator: their options.
+    pivot: the language of provider "hf"; default "zh".
+    translator: further options of it, see `pi_translated.translator`.
 
   Raises:
     UsageError: no such provider, or options that it does not have.
@@ -62,7 +62,7 @@ def perturber(
       translate = pi_translated.table(table)
     else:
       options |= {"pivot": pivot or _PIVOT, **translator}
-      translate = pi_translated.translator(provider, pivot or _PIVOT, translator)
+      translate = pi_translated.translator(pivot or _PIVOT, **translator)
     found = pi_translated.provider(split, translate)
   change = functools.partial(_change, found, provider, seed, split.schema)
   return Perturber("pi", options, change, needs, means={"overlap": "turns"})
@@ -70,8 +70,7 @@ def perturber(
 
 _OPTIONS = {
   TABLE: ("table",),
-  "hf": ("pivot", "model_to", "model_from"),
-  "google": ("pivot", "project"),
+  CHECKPOINT: OF_CHECKPOINT,
 }
 
 

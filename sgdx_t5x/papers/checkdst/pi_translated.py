@@ -10,13 +10,12 @@ import pathlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
 
 from sgdx_t5x.corpus.dialogue import USER
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
-from sgdx_t5x.papers.backtranslation.providers import open_provider
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation.checkpoint import CheckpointTranslator
+from sgdx_t5x.papers.backtranslation.text_provider import SOURCE, TextProvider
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.texts import spans_of, words
@@ -60,22 +59,38 @@ def table(where: str) -> Translate:
 
 
 def translator(
-  name: str, pivot: str, options: Mapping[str, Any], cache: str | pathlib.Path = CACHE
+  pivot: str,
+  *,
+  model: str | None = None,
+  model_back: str | None = None,
+  source: str | None = None,
+  target: str | None = None,
 ) -> Translate:
   """Returns a function that translates utterances into a language and back, with a cache.
 
   Args:
-    name: "hf" or "google".
     pivot: the language.
-    options: of the provider, see `backtranslation.providers`.
-    cache: folder.
+    model: folder of the checkpoint.
+    model_back: that of the way back, if different.
+    source: code of English, as the tokenizer calls it.
+    target: code of the pivot.
+
+  Raises:
+    UsageError: no checkpoint, or only one of the codes.
   """
-  given = {key: value for key, value in options.items() if value is not None}
-  found = cast(TextProvider, open_provider(name, given, pathlib.Path(cache), lambda line: None))
+  if not model or bool(source) != bool(target):
+    raise UsageError(
+      "--provider hf " + ("with one language code" if model else "without --model"),
+      expected="the folder of a checkpoint that translates, and its codes of both languages",
+      fix="pass --model DIR --source CODE --target CODE, or no code if its tokenizer has none",
+    )
+  codes = {SOURCE: source, pivot: target} if source and target else {}
+  checkpoint = CheckpointTranslator(model, model_back, codes)
+  provider = TextProvider(checkpoint, pathlib.Path(CACHE), lambda line: None)
 
   def translate(texts: Sequence[str]) -> Mapping[str, str]:
-    found.check([pivot])
-    return found.round_trip(texts, pivot, lambda what, done, total: None)
+    provider.check([pivot])
+    return provider.round_trip(texts, pivot, lambda what, done, total: None)
 
   return translate
 

@@ -12,9 +12,9 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.corpus.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.backtranslation import text_provider
 from sgdx_t5x.papers.backtranslation.backtranslate import back_translate, write_back_translation
-from sgdx_t5x.papers.backtranslation.providers import texts as providers_texts
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
 from sgdx_t5x.variants.shipped import shipped_schema, shipped_table
 from sgdx_t5x.variants.translations import (
   REPAIR_RULES,
@@ -53,7 +53,7 @@ def test_texts_without_a_translation_have_no_date_of_their_own(tmp_path, monkeyp
   """Regression: they had today's, so that a command repeated a day later gave other records."""
   items = [(NAME, "kind"), (DESCRIPTION, "")]
   first = shout(tmp_path)[1].back_translate(items, "zh", lambda *_: None)
-  monkeypatch.setattr(providers_texts, "_today", lambda: "2001-01-01")
+  monkeypatch.setattr(text_provider, "_today", lambda: "2001-01-01")
   assert shout(tmp_path)[1].back_translate(items, "zh", lambda *_: None) == first
   assert first[1].text == first[1].date == ""
 
@@ -328,25 +328,25 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
       shout(tmp_path)[1].plan(ITEMS, "zh")
 
 
-def test_a_plan_by_hand(tmp_path):
-  """Texts not yet in the pivot count with their own length: `a zh` has 4 letters, `bb` 2."""
+def test_a_plan_counts_texts_that_came_back(tmp_path):
+  """An empty text needs no translation."""
   items = [(NAME, "a"), (DESCRIPTION, "bb"), (Element("Banks_1", "slot", "sum", "name"), " ")]
   _, provider = shout(tmp_path)
-  assert provider.plan(items, "zh") == Plan(2, 0, 3, 3, is_paid=True)
+  assert provider.plan(items, "zh") == Plan(2, 0)
   assert list(tmp_path.iterdir()) == []
   with pytest.raises(SgdxError):
     shout(tmp_path, 1)[1].back_translate(items[:1], "zh", lambda *_: None)
-  assert provider.plan(items, "zh") == Plan(2, 0, 2, 2 + 4, is_paid=True)
+  assert provider.plan(items, "zh") == Plan(2, 0)
   [_, _, nothing] = provider.back_translate(items, "zh", lambda *_: None)
   assert (nothing.pivot_text, nothing.text) == ("", "")
-  assert provider.plan(items, "zh") == Plan(2, 2, 0, 0, is_paid=True)
+  assert provider.plan(items, "zh") == Plan(2, 2)
 
 
 def test_texts_keep_the_date_they_came_back(tmp_path, monkeypatch):
-  monkeypatch.setattr(providers_texts, "_today", lambda: "2026-11-20")
+  monkeypatch.setattr(text_provider, "_today", lambda: "2026-11-20")
   with pytest.raises(SgdxError):
     shout(tmp_path, 4)[1].back_translate(ITEMS, "zh", lambda *_: None)
-  monkeypatch.setattr(providers_texts, "_today", lambda: "2026-11-21")
+  monkeypatch.setattr(text_provider, "_today", lambda: "2026-11-21")
   records = shout(tmp_path)[1].back_translate(ITEMS, "zh", lambda *_: None)
   assert [r.date[-2:] for r in records] == ["20"] * 3 + ["21"] * 5
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sys
+import types
 import zipfile
 
 import pytest
@@ -16,8 +17,7 @@ from places import SUPPORT
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import PIVOTS
-from sgdx_t5x.papers.backtranslation import providers
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation import checkpoint
 from sgdx_t5x.variants.wording import wording
 
 
@@ -28,18 +28,16 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def shouting(monkeypatch):
-  """Stands in for Google; `calls`, if set, is the number of batches before it fails."""
+  """Stands in for a checkpoint; `calls`, if set, is the number of batches before it fails."""
   translator = Shouting()
-  monkeypatch.setitem(
-    providers.PROVIDERS,
-    "google",
-    lambda options, cache, notify: TextProvider(translator, cache, notify),
-  )
+  monkeypatch.setattr(checkpoint, "CheckpointTranslator", lambda *args, **options: translator)
   return translator
 
 
-def backtranslate(corpus, out, *args, provider="google"):
+def backtranslate(corpus, out, *args, provider="hf"):
   """Returns the exit code."""
+  if provider == "hf":
+    args = ("--model", str(corpus), *args)  # a folder; the translator is a stand-in
   return main(
     ["backtranslate", "--corpus", str(corpus), "--out", str(out), "--provider", provider, *args]
   )
@@ -211,8 +209,7 @@ def test_an_interrupted_command_says_how_to_resume(corpus, shouting, tmp_path, c
 _KILLED = """
 import os, signal, sys
 from fake_translator import Shouting
-from sgdx_t5x.papers.backtranslation import providers
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation import checkpoint
 from sgdx_t5x.cli import main
 
 class Dying(Shouting):
@@ -221,7 +218,7 @@ class Dying(Shouting):
       os.kill(os.getpid(), signal.SIGKILL)
     return super().translate(*args)
 
-providers.PROVIDERS["google"] = lambda o, cache, notify: TextProvider(Dying(), cache, notify)
+checkpoint.CheckpointTranslator = lambda *args, **options: Dying()
 main(sys.argv[1:])
 """
 
@@ -229,27 +226,22 @@ main(sys.argv[1:])
 def test_a_kill_loses_one_batch(corpus, shouting, tmp_path):
   args = ["backtranslate", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
   path = os.pathsep.join(filter(None, (str(SUPPORT), os.environ.get("PYTHONPATH"))))
-  done = python_code(
-    _KILLED, *args, "--provider", "google", "--pivots", "zh", env={**os.environ, "PYTHONPATH": path}
-  )
+  args += ["--provider", "hf", "--model", str(corpus), "--pivots", "zh"]
+  done = python_code(_KILLED, *args, env={**os.environ, "PYTHONPATH": path})
   assert done.returncode == -signal.SIGKILL
   assert files(tmp_path / "out") == {}
   assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh") == 0
   assert (shouting.count("en"), shouting.count("zh")) == (16 - 12, 16)
 
 
-def test_a_dry_run_costs_and_writes_nothing(corpus, tmp_path, capsys):
-  """210 characters (by hand), there and back, two pivots; Google's client is not even imported."""
+def test_a_dry_run_writes_nothing(corpus, tmp_path, capsys):
+  """Not even the library is imported."""
   out = tmp_path / "out"
-  args = ("--pivots", "zh", "ko", "--dry-run", "--price", "1000")
-  assert backtranslate(corpus, out, *args) == 0
+  assert backtranslate(corpus, out, "--pivots", "zh", "ko", "--dry-run") == 0
   shown = capsys.readouterr()
   assert "ko: 16 distinct texts, 0 of them already translated\n" in shown.out
-  assert "to send: 210 characters to the pivot language, about 210 back" in shown.out
-  assert "cost: about 0.84 USD for 840 characters" in shown.out
-  assert "an assumption" in shown.out
   assert shown.err == ""
-  assert not any(name.startswith("google.cloud.translate") for name in sys.modules)
+  assert "transformers" not in sys.modules
   assert not out.exists()
 
 
@@ -258,7 +250,7 @@ def test_a_dry_run_counts_what_is_left(corpus, shouting, tmp_path, capsys):
   assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh", "ja", "--dry-run") == 0
   shown = capsys.readouterr().out
   assert "zh: 16 distinct texts, 16 of them already translated\n" in shown
-  assert "for 420 characters" in shown
+  assert "ja: 16 distinct texts, 0 of them" in shown
 
 
 def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys):
@@ -280,20 +272,27 @@ def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys)
     (["--provider", "table", "--pivots", "fr"], 1, "no records for pivot 'fr'"),
     (["--provider", "table", "--table", "nowhere"], 1, "nowhere: No such file"),
     (["--provider", "table", "--beams", "2"], 2, "--beams with --provider table"),
-    (["--provider", "google", "--model-to", "x"], 2, "--model-to with --provider google"),
-    (["--provider", "google", "--pivots", "../x"], 2, "--pivots ../x"),
-    (["--provider", "google", "--pivots", "en"], 2, "--pivots en"),
-    (["--provider", "google", "--split", "dev"], 1, "no split 'dev'"),
-    (["--provider", "hf"], 2, "--provider hf without --model-to"),
-    (["--provider", "hf", "--model-to", "nowhere"], 1, "--model-to: no config.json in"),
-    (["--provider", "hf", "--model-to", "x", "--seed", "1"], 2, "--seed without --sample"),
-    (["--provider", "hf", "--model-to", "x", "--sample", "--top-p", "2"], 2, "top-p 2"),
-    (["--provider", "hf", "--model-to", "x", "--sample", "--beams", "2"], 2, "--sample with"),
-    (["--provider", "hf", "--model-to", "x", "--batch-size", "0"], 2, "--batch-size 0"),
-    (["--provider", "hf", "--model-to", "x", "--language-codes", "zh"], 2, "--language-codes zh"),
+    (["--provider", "table", "--model", "x"], 2, "--model with --provider table"),
+    (["--provider", "hf", "--pivots", "../x"], 2, "--pivots ../x"),
+    (["--provider", "hf", "--pivots", "en"], 2, "--pivots en"),
+    (["--provider", "hf", "--model", ".", "--split", "dev"], 1, "no split 'dev'"),
+    (["--provider", "hf"], 2, "--provider hf without --model"),
+    (["--provider", "hf", "--model", "."], 1, "the package transformers is not installed"),
+    (["--provider", "hf", "--model", ".", "--beams", "0"], 2, "--beams 0"),
+    (["--provider", "hf", "--model", ".", "--batch-size", "0"], 2, "--batch-size 0"),
+    (["--provider", "hf", "--model", ".", "--source", "en"], 2, "--target missing"),
+    (
+      ["--provider", "hf", "--model", ".", "--source", "en", "--target", "zh"],
+      2,
+      "one target for each of zh ja ko",
+    ),
   ],
 )
-def test_mistakes_get_an_exit_code_and_four_parts(corpus, tmp_path, capsys, args, code, part):
+def test_mistakes_get_an_exit_code_and_four_parts(
+  corpus, tmp_path, capsys, monkeypatch, args, code, part
+):
+  monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+  monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
   command = ["backtranslate", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
   assert main([*command, *args]) == code
   error = capsys.readouterr().err
@@ -313,7 +312,7 @@ def test_help_has_examples(capsys):
     main(["backtranslate", "--help"])
   shown = capsys.readouterr().out
   assert "examples:" in shown
-  assert "--model-to 'models/en-{pivot}'" in shown
+  assert "--source eng_Latn --target zho_Hans" in shown
   assert all(len(line) <= 100 for line in shown.splitlines())
 
 

@@ -9,7 +9,7 @@ from fuzzing import Document, run
 
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.papers.backtranslation.backtranslate import back_translate
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
 from sgdx_t5x.variants.translations import TABLE_FORMAT, open_table
 from sgdx_t5x.variants.wording import wording
 
@@ -43,7 +43,7 @@ def test_translation_tables(folder, trams):
 class _Echo:
   """A translator that returns texts unchanged."""
 
-  name, is_paid, batch_texts, batch_characters = "echo", False, 9, 900
+  name, batch_texts, batch_characters = "echo", 9, 900
 
   def check(self, pivots):
     pass

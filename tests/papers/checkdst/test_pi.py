@@ -8,7 +8,7 @@ from perturbed import perturbed_sample, sample_dialogues, sample_split
 from undo import undo_words
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.backtranslation.providers.texts import TextProvider
+from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
 from sgdx_t5x.papers.checkdst import pi, pi_exchange, pi_translated
 from sgdx_t5x.papers.checkdst.pi_words import Exchange
 
@@ -135,11 +135,12 @@ def test_back_translated_utterances_come_through_the_providers_of_schemas(tmp_pa
 @pytest.mark.parametrize(
   ("options", "said"),
   [
-    ({"provider": "chatbot"}, "exchange, templates, table, hf, google"),
+    ({"provider": "chatbot"}, "exchange, templates, table, hf"),
     ({"provider": "table"}, "without --table FILE"),
     ({"provider": "templates", "table": "x"}, "--table with --provider templates"),
     ({"pivot": "ja"}, "--pivot with --provider exchange"),
-    ({"provider": "hf"}, "--model-to"),
+    ({"provider": "hf"}, "--provider hf without --model"),
+    ({"provider": "hf", "model": "x", "source": "en"}, "with one language code"),
   ],
 )
 def test_wrong_providers_and_options_are_refused(options, said):

@@ -28,12 +28,10 @@ class Translator(Protocol):
 
   Attributes:
     name: of the provider, "hf".
-    is_paid: whether characters are charged for.
     batch_texts, batch_characters: limits of a batch; a single text may be longer.
   """
 
   name: str
-  is_paid: bool
   batch_texts: int
   batch_characters: int
 
@@ -72,16 +70,9 @@ class TextProvider:
     """Returns what is left to do. Calls and writes nothing."""
     texts = _distinct(text for _, text in items)
     forward, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
-    to_send = [text for text in texts if text not in forward]
-    returning = _distinct(forward[text].made for text in texts if text in forward)
     done = {"", *back}
-    return Plan(
-      len(texts),
-      known=sum(text in forward and forward[text].made in done for text in texts),
-      characters_to=_characters(to_send),
-      characters_back=_characters(to_send) + _characters(t for t in returning if t not in back),
-      is_paid=self._translator.is_paid,
-    )
+    known = sum(text in forward and forward[text].made in done for text in texts)
+    return Plan(len(texts), known)
 
   def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
     """Returns the records of all items. Raises SgdxError if the translator fails."""
