@@ -2,25 +2,25 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, right_answers, values_before
+from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, right_answers
 from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.spandst import new_values
 from sgdx_t5x.spandst.walk import Prediction
 
 
-def gold_labels(dialogues, schema, official=False):
+def gold_labels(dialogues, schema):
   """Maps frame ids to (gold answers, gold labels of the frame)."""
   found = {}
   for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
-    before = values_before(states.get(known.service), known.turn, official)
-    service = schema.services[known.service]
-    found[known.frame_id] = right_answers(service, known, gold, before, official), gold
+    state, service = states.get(known.service), schema.services[known.service]
+    answers = right_answers(service, known, gold, state.values if state else {})
+    found[known.frame_id] = answers, gold
   return found
 
 
-def ceiling(dialogues, schema, seen, official=False):
+def ceiling(dialogues, schema, seen):
   """JGA in percent with gold answers: all, seen, unseen."""
-  labels = gold_labels(dialogues, schema, official)
+  labels = gold_labels(dialogues, schema)
 
   def predict(questions):
     found = []

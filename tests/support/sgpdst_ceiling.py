@@ -7,16 +7,16 @@ from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.walk import Prediction
 
 
-def gold_labels(dialogues, schema, official=False):
+def gold_labels(dialogues, schema, released=False):
   """Maps frame ids to (gold answers, gold labels, gold states before the turn)."""
   found = {}
   for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
-    labels = right_answers(schema.services[known.service], known, gold, states, official)
+    labels = right_answers(schema.services[known.service], known, gold, states, released)
     found[known.frame_id] = labels, gold, states
   return found
 
 
-def ceiling(dialogues, schema, seen, oracle=False, official=False):
+def ceiling(dialogues, schema, seen, oracle=False, released=False):
   """Scores with gold answers in percent: JGA, then fully right frames; each all, seen, unseen.
 
   Args:
@@ -24,9 +24,9 @@ def ceiling(dialogues, schema, seen, oracle=False, official=False):
     schema: schema of the split.
     seen: names of seen services.
     oracle: take empty slots and other services' values from gold history, as the released pipeline.
-    official: use labels as in the released code.
+    released: use labels as in the released code.
   """
-  labels = gold_labels(dialogues, schema, official)
+  labels = gold_labels(dialogues, schema, released)
 
   def predict(questions):
     found = []

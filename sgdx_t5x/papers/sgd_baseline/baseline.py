@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
-from sgdx_t5x.records.turns import Gold, Known, ServiceState
+from sgdx_t5x.records.turns import Gold, Known
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
 from sgdx_t5x.spandst.choices import Choices
@@ -23,35 +23,14 @@ UNFOUND = Choice(SPAN)  # an active slot whose value is in neither utterance, or
 
 @dataclasses.dataclass(frozen=True)
 class BaselineStyle:
-  """Switches of the input and of the labels.
+  """Switches of the input.
 
   Attributes:
-    official: as in the released code, bugs included. A value in both utterances is labelled in the
-      system's (two arguments are swapped there); in the labels, a service without a frame in the
-      previous user turn starts from an empty state; overlong utterances are truncated at the end.
-      False labels the user's utterance, uses the service's last frame, and truncates at the
-      beginning, which keeps the newest words.
     names: show the names of intents and slots with their descriptions, as the code does; the
       paper's Table 3 has descriptions only.
   """
 
-  official: bool = False
   names: bool = True
-
-
-def values_before(
-  state: ServiceState | None, turn: int, official: bool = False
-) -> Mapping[int, Sequence[str]]:
-  """Returns the values that a state update is relative to.
-
-  Args:
-    state: of the service after its last user frame, or None.
-    turn: of the frame.
-    official: see `BaselineStyle`.
-  """
-  if state is None or (official and state.turn != turn - 2):
-    return {}
-  return state.values
 
 
 def state_update(gold: Gold, before: Mapping[int, Sequence[str]]) -> dict[int, tuple[str, ...]]:
@@ -68,7 +47,6 @@ def right_answers(
   known: Known,
   gold: Gold,
   before: Mapping[int, Sequence[str]],
-  official: bool = False,
 ) -> dict[int, Choice]:
   """Returns the gold answers for the slots of a frame's state update.
 
@@ -76,8 +54,7 @@ def right_answers(
     service: the frame's, in the original schema.
     known: the frame.
     gold: its labels.
-    before: from `values_before`.
-    official: see `BaselineStyle`.
+    before: values of the service after its last frame.
 
   Returns:
     Position of each updated slot that an intent takes -> its answer, `UNFOUND` if none gives its
@@ -85,22 +62,20 @@ def right_answers(
   """
   tracked, update = set(service.tracked_slots), state_update(gold, before)
   return {
-    slot: _right(service.slots[slot], slot, known, gold, values, official)
+    slot: _right(service.slots[slot], slot, known, gold, values)
     for slot, values in update.items()
     if slot in tracked
   }
 
 
-def _right(
-  slot: Slot, position: int, known: Known, gold: Gold, values: Sequence[str], official: bool
-) -> Choice:
+def _right(slot: Slot, position: int, known: Known, gold: Gold, values: Sequence[str]) -> Choice:
   if values[0] == DONTCARE:
     return Choice(ANY)
   if slot.is_categorical:
     if values[0] not in slot.possible_values:
       return UNFOUND
     return Choice(VALUE, slot.possible_values.index(values[0]))
-  for by_user in (False, True) if official else (True, False):
+  for by_user in (True, False):  # the user's words first
     text = known.user if by_user else known.system
     spans = {
       text[span.start : span.end]: Choice(SPAN, int(by_user), span.start, span.end)

@@ -6,7 +6,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.corpus.example_id import ExampleId
-from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle, right_answers, values_before
+from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle, right_answers
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   FEATURES,
   LENGTHS,
@@ -38,7 +38,7 @@ def baseline_examples(
     output_features: the `inputs` vocabulary tokenizes the texts.
     schemas: schemas of all variants.
     variants: each record yields one example per variant.
-    style: of the input and the labels.
+    style: of the input.
     table: returns the model's table of schema embeddings.
 
   Returns:
@@ -56,8 +56,8 @@ def baseline_examples(
   }
 
   def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    before = values_before(states.get(known.service), known.turn, style.official)
-    right = right_answers(original[known.service], known, gold, before, style.official)
+    state = states.get(known.service)
+    right = right_answers(original[known.service], known, gold, state.values if state else {})
     for variant, reader in readers.items():
       example = reader.example(known, states)
       example.features["targets"] = targets(example, right, gold, lengths["targets"])

@@ -144,7 +144,7 @@ class BaselineReader:
     del states
     rows, room = self._rows(known.service), self._lengths["inputs"] - 3
     cut = [self._cut(text) for text in (known.system, known.user)]
-    shown = _shown(len(cut[0].ids), len(cut[1].ids), room, self._style.official)
+    shown = _shown(len(cut[0].ids), len(cut[1].ids), room)
     system, user = (pieces.ids[part] for pieces, part in zip(cut, shown, strict=True))
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     segments = [answers.SEPARATOR, *[answers.SYSTEM_UTTERANCE] * len(system), answers.SEPARATOR]
@@ -172,19 +172,14 @@ class BaselineReader:
     )
 
 
-def _shown(system: int, user: int, room: int, official: bool) -> tuple[slice, slice]:
+def _shown(system: int, user: int, room: int) -> tuple[slice, slice]:
   """Returns the slices of utterances of `system` and `user` pieces that fit into `room`.
 
-  Beginnings are truncated, the system's first; in the released code the end of the longer one,
-  piece by piece, and the user's if they are equally long.
+  Beginnings are truncated, the system's first, which keeps the newest words.
   """
-  if not official:
-    over = max(system + user - room, 0)
-    before = min(system, over)
-    return slice(before, None), slice(over - before, None)
-  while system + user > room:
-    system, user = (system - 1, user) if system > user else (system, user - 1)
-  return slice(0, system), slice(0, user)
+  over = max(system + user - room, 0)
+  before = min(system, over)
+  return slice(before, None), slice(over - before, None)
 
 
 def targets(

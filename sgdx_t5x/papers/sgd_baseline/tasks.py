@@ -72,7 +72,7 @@ def register_baseline(
   Args:
     name, data, variants, vocabulary, folders: see `registration.register`.
     table: returns the table of schema embeddings; gin must give the model the same one.
-    style: of the input and the labels.
+    style: of the input.
   """
   return register_encoder_task(
     name,

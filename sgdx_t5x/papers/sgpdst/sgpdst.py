@@ -42,7 +42,6 @@ class Rules:
     requested: probability that the user requests the slot.
     copy: probability that the user accepts the system's value.
     cross: probability that the value is that of the other slot.
-    user_spans: whether spans must lie in the user's utterance, as in the released code.
   """
 
   span: float = 1.0
@@ -50,7 +49,6 @@ class Rules:
   requested: float = 0.9
   copy: float = 0.85
   cross: float = 0.9
-  user_spans: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
 
 
 def right_answers(
-  service: Service, known: Known, gold: Gold, states: States, official: bool = False
+  service: Service, known: Known, gold: Gold, states: States, released: bool = False
 ) -> Answers:
   """Returns the gold answers for a frame, with scores of 1 (spans: 2).
 
@@ -115,7 +113,8 @@ def right_answers(
     known: the frame.
     gold: its labels.
     states: gold states of all services before the turn.
-    official: leave "dontcare" for free-text slots unlabelled, as in the released code.
+    released: leave "dontcare" for free-text slots unlabelled, as the released code does, whose
+      ceiling is known.
   """
   before = own_values(known, states)
   mine, others = offers(known.acts), history(known, states)
@@ -128,7 +127,7 @@ def right_answers(
     one, offered = service.slots[slot], mine.get((known.service, slot), ())
     if slot in tagged and not one.is_categorical:
       spans[slot] = tagged[slot], 2.0
-    elif values[0] == DONTCARE and (one.is_categorical or not official):
+    elif values[0] == DONTCARE and (one.is_categorical or not released):
       options[slot] = ANY, 1.0
     elif _meet(values, offered) and not (one.is_categorical and slot in before):
       copies[slot] = 1.0  # filled slots are never copied to: options may still overwrite them
@@ -174,19 +173,10 @@ def own_values(known: Known, states: States) -> Values:
   return state.values if state else {}
 
 
-def intent_before(known: Known, states: States, official: bool = False) -> int:
-  """Returns the intent that was active before the turn.
-
-  Args:
-    known: the frame.
-    states: before the turn.
-    official: forget it after a turn of another service, as the released code does when tracking: it
-      only looks at the previous frame.
-  """
+def intent_before(known: Known, states: States) -> int:
+  """Returns the intent that was active before the turn. Args: a frame, the states before it."""
   state: ServiceState | None = states.get(known.service)
-  if state is None or (official and state.turn < known.turn - 2):
-    return NONE
-  return state.intent
+  return state.intent if state else NONE
 
 
 def new_values(
@@ -241,8 +231,7 @@ def _texts(service: Service, known: Known, answers: Answers, rules: Rules) -> di
   for slot, (span, score) in answers.spans.items():
     utterance = known.user if span.by_user else known.system
     text = utterance[span.start : span.end].strip()
-    wrong_place = rules.user_spans and not span.by_user
-    if text and score > rules.span and not wrong_place and not service.slots[slot].is_categorical:
+    if text and score > rules.span and not service.slots[slot].is_categorical:
       found[slot] = text, score
   best: dict[str, float] = {}
   for text, score in found.values():
@@ -274,7 +263,7 @@ class Sampling:
   words: int | None = None
 
 
-# The released code's log says .02 for combine, but the code itself drops positives.
+# The released code's log says .02 for combine; the code itself keeps .3 of the positives instead.
 SAMPLING = {
   "meant": {
     "intent": Sampling(),
@@ -290,7 +279,6 @@ SAMPLING["mild"] = {
   "copy": Sampling(negatives=0.5, words=3),
   "cross": Sampling(negatives=0.5, words=2),
 }
-SAMPLING["as_released"] = {**SAMPLING["meant"], "combine": Sampling(positives=0.3)}
 
 
 def share_kept(sampling: Sampling, positive: bool, name: str, changed: Iterable[str]) -> float:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 # Values of `segments`; 0 is padding. From OPTION on, each option has its own number.
-FIRST, SYSTEM, USER, NULL, HIDDEN, SECOND, OPTION = range(1, 8)
+FIRST, SYSTEM, USER, NULL = range(1, 5)
+SECOND, OPTION = 6, 7
 MAX_OPTIONS = 16  # SGD's most are 13: 11 values, "null" and "do not care"
 # Labels in `targets`, numbered from 1 so that 0 means no label.
 NO, YES = 1, 2

@@ -72,7 +72,7 @@ def sgpdst_examples(
 
   def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
     service = original[known.service]
-    labels = right_answers(service, known, gold, states, style.official)
+    labels = right_answers(service, known, gold, states)
     asked = list(_asked(part, service, known, states, gold, labels, split == "train"))
     changed = {service.slots[slot].name for _, positive, slot, _ in asked if positive}
     for about, positive, slot, question in asked:

@@ -33,22 +33,12 @@ class SgpStyle:
   """Switches of the input and of training.
 
   Attributes:
-    official: reproduce apparent bugs of the released code: the attention mask shows the first
-      padding piece instead of the separator after the utterance, and intents are padded with
-      padding options; "dontcare" for free text has no label; "null" aside, spans count only in the
-      user's utterance; when tracking, the previous intent is forgotten after another service's
-      turn.
-    sampling: which examples an epoch uses: "meant", "mild" or "as_released", see
-      `sgpdst.SAMPLING`.
+    sampling: which examples an epoch uses: "meant" or "mild", see `sgpdst.SAMPLING`.
     utterance: maximum pieces before the schema's texts; None means `UTTERANCE`.
   """
 
-  official: bool = False
   sampling: str = "meant"
   utterance: int | None = None
-
-
-OFFICIAL = SgpStyle(official=True, sampling="as_released")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,8 +93,6 @@ class SgpReader:
     self._texts = functools.lru_cache(maxsize=None)(self._fitting)
     null = self._cut("null").ids
     self._null = null[0] if len(null) == 1 else vocabulary.marker(1)
-    most = max((len(service.intents) for service in variant.services), default=0)
-    self._most_intents = most if self.style.official else 0
 
   # --- examples ----------------------------------------------------------------------------
 
@@ -197,19 +185,13 @@ class SgpReader:
     null = len(ids) - 1 if tail is None else 0
     segments += [a.NULL if tail is None else a.FIRST] * len(behind)
     positions = list(range(len(ids)))
-    separator = a.FIRST
-    if self.style.official and self._part != "intent" and len(ids) <= self._limit:
-      ids.append(0)  # visible padding in place of the separator
-      segments.append(a.FIRST)
-      positions.append(len(positions))
-      separator = a.HIDDEN
     second = [*texts[0], v.eos_id] if texts[0] else []
     numbers = [a.SECOND] * len(second)
     for number, option in enumerate(texts[1]):
       second += [*option, v.eos_id]
       numbers += [a.OPTION + number] * (len(option) + 1)
     ids += [v.eos_id, *second]
-    segments += [separator, *numbers]
+    segments += [a.FIRST, *numbers]
     positions += range(1 + self._limit, 2 + self._limit + len(second))
     features = {"inputs": ids, "segments": segments, "positions": positions}
     return Example({**features, "context": [context] * len(ids)}, pieces, null)
@@ -266,9 +248,7 @@ class SgpReader:
         [*self._cut(one.description).ids[:limit], *self._cut(f"# {one.name}").ids]
         for one in service.intents
       ]
-      options.append(list(self._cut("none").ids))
-      padding = self._most_intents + 1 - len(options)
-      return [], options + [[0]] * max(padding, 0)
+      return [], [*options, list(self._cut("none").ids)]
     one: Slot = service.slots[slot]
     if self._part == "copy":
       return list(self._cut(one.description).ids[:limit]), []

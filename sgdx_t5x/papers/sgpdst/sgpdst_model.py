@@ -44,12 +44,10 @@ class SgpTracker(nn.Module):
   Attributes:
     config: of the encoder.
     part: "intent", "combine", "copy" or "cross".
-    official: include 0 when max-pooling options' tokens, as the released code does.
   """
 
   config: BertConfig
   part: str = "combine"
-  official: bool = False
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:
@@ -90,7 +88,7 @@ class SgpTracker(nn.Module):
 
   def _options(self, hidden: Array, segments: Array) -> Array:
     """Returns log probabilities of the options, each max-pooled over its tokens' states."""
-    least = 0.0 if self.official else jnp.finfo(hidden.dtype).min
+    least = jnp.finfo(hidden.dtype).min
     pooled, there = [], []
     for number in range(a.OPTION, a.OPTION + a.MAX_OPTIONS):
       mine = segments == number
@@ -113,8 +111,7 @@ def visible(segments: Array) -> Array:
     Bool `[B, L, L]`.
   """
   query, key = segments[:, :, None], segments[:, None, :]
-  hidden = (query >= a.OPTION) & (key >= a.OPTION) & (query != key)
-  return ~hidden & (key != a.HIDDEN)
+  return (query < a.OPTION) | (key < a.OPTION) | (query == key)
 
 
 def _linear(name: str, features: int) -> Dense:

@@ -39,11 +39,10 @@ def sgpdst_tracker(
     gold: states before the turn and the turn's intent, which copy and cross then use instead of
       predictions, as in the released pipeline (an oracle).
   """
-  official = readers["combine"].style.official
-  rules = Rules(user_spans=official)
+  rules = Rules()
 
   def predict(questions: Sequence[Question]) -> list[Prediction]:
-    intents = _intents(original, readers["intent"], ask, questions, official)
+    intents = _intents(original, readers["intent"], ask, questions)
     asked = [
       _Asked(original, readers, q, intent, None if gold is None else gold[q.known.frame_id])
       for q, intent in zip(questions, intents, strict=True)
@@ -63,11 +62,10 @@ def _intents(
   reader: SgpReader,
   ask: Ask,
   questions: Sequence[Question],
-  official: bool,
 ) -> list[int]:
   examples = []
   for known, states in ((q.known, q.states) for q in questions):
-    before = intent_before(known, states, official)
+    before = intent_before(known, states)
     examples.append(reader.intent(known, before, features.has_jumped(known, states)))
   vectors = ask("intent", [example.features for example in examples])
   found = []

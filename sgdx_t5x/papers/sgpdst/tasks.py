@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import seqio
 
-from sgdx_t5x.corpus.variants import SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst.sgpdst import PARTS, SAMPLING
 from sgdx_t5x.papers.sgpdst.sgpdst_examples import sgpdst_examples
-from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, OFFICIAL, SgpStyle
+from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, SgpStyle
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 
@@ -39,7 +38,7 @@ def register_sgpdst(
   Args:
     part: the sub-model: "intent", "combine", "copy" or "cross".
     name, data, variants, vocabulary, folders: see `registration.register`.
-    style: of the input and of training; `sgpdst_features.OFFICIAL` is the released code's.
+    style: of the input and of training.
 
   Raises:
     SgdxError: there is no such part, or no such sampling.
@@ -78,20 +77,10 @@ def register_sgpdst_families(
   vocabulary: Callable[[], seqio.Vocabulary],
   style: SgpStyle | None = None,
 ) -> None:
-  """Registers the tasks and mixtures of one data set: per sub-model, those of a prompt format.
-
-  Tasks `sgpdst_official_...`, on SGD and SGD-X alone, reproduce the released code's bugs.
-  """
+  """Registers the tasks and mixtures of one data set: per sub-model, those of a prompt format."""
   for part in PARTS:
-    task = functools.partial(register_sgpdst, part=part, vocabulary=vocabulary)
-    register_mixtures(f"{prefix}{NAME}_{part}", data, functools.partial(task, style=style))
-    family = f"{prefix}{NAME}_official_{part}"
-    for suffix, variants in (
-      ("sgd", ("original",)),
-      ("sgd_sgdx", ("original", *SGDX_VARIANTS)),
-      *((f"sgdx_{variant}", (variant,)) for variant in SGDX_VARIANTS),
-    ):
-      task(f"{family}_{suffix}", data=data, variants=variants, style=OFFICIAL)
+    task = functools.partial(register_sgpdst, part=part, vocabulary=vocabulary, style=style)
+    register_mixtures(f"{prefix}{NAME}_{part}", data, task)
 
 
 def intent_accuracy(targets: Sequence, predictions: Sequence) -> dict[str, float]:

@@ -21,7 +21,7 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
   """Returns the tracker of four checkpoints.
 
   Raises:
-    SgdxError: a sub-model is missing, given twice, or of another style than the rest.
+    SgdxError: a sub-model is missing or given twice.
   """
   found: dict[str, Checkpoint] = {}
   for one in checkpoints:
@@ -44,18 +44,7 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
       )
       + ", then pass all four folders",
     )
-  models = {part: LoadedModel(found[part], lengths) for part in PARTS}
-  officials = {part: model.task.how.official for part, model in models.items()}
-  if len(set(officials.values())) > 1:
-    raise SgdxError(
-      "sub-models of SGP-DST with and without the bugs of the released code: "
-      + ", ".join(
-        f"{part} {'with' if official else 'without'}" for part, official in officials.items()
-      ),
-      expected="all four trained on sgpdst_official_... tasks, or none",
-      fix="retrain those that differ",
-    )
-  return SgpTracker(models)
+  return SgpTracker({part: LoadedModel(found[part], lengths) for part in PARTS})
 
 
 def _part(checkpoint: Checkpoint) -> str:

@@ -24,7 +24,6 @@ CASES = {
   **{f"{where}/{run}": ([f"{where}/{run}.gin"], [*flags, *COPY])
      for where in (FOLDER, f"{FOLDER}/sample")
      for run, flags in (("eval", EVAL), ("infer", INFER))},
-  "official": ([f"{FOLDER}/copy.gin", f"{FOLDER}/official.gin"], [*TRAIN, START]),
   **encoder_cases(f"{FOLDER}/copy.gin"),
 }  # fmt: skip
 INCLUDED = {f"{FOLDER}/sgpdst_model.gin", f"{FOLDER}/train.gin", f"{FOLDER}/sample/train.gin"}

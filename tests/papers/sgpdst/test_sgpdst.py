@@ -76,7 +76,7 @@ def test_a_tagged_value_is_a_span_and_others_are_options():
   assert not found.copies
   assert not found.crosses
   free = gold(cafe_name=("dontcare",), seats=("dontcare",))
-  released = right_answers(SERVICE, said, free, {}, official=True)
+  released = right_answers(SERVICE, said, free, {}, released=True)
   assert released.options == {SEATS: (ANY, 1.0)}
 
 
@@ -137,7 +137,6 @@ def test_spans_overwrite_and_of_the_same_text_the_best_stays():
   assert after(said, spans=both) == {NAME: ("Rome",)}
   of_system = {CITY: (Span(CITY, False, 0, 4), 2.0)}
   assert after(said, spans=of_system) == {CITY: ("Oslo",)}
-  assert after(said, spans=of_system, rules=Rules(user_spans=True)) == {}
   assert after(said, spans={SEATS: (span, 2.0), PHONE: (span, 2.0)}) == {}
 
 
@@ -152,8 +151,6 @@ def test_the_intent_before_is_the_services_own():
   states = {0: ServiceState(2, 0, {}), 1: ServiceState(4, 1, {})}
   later = known(turn=6)
   assert intent_before(later, states) == 0
-  assert intent_before(later, states, official=True) == NONE  # turn 4 was another service's
-  assert intent_before(known(turn=4), states, official=True) == 0
   assert intent_before(later, {}) == NONE
 
 
@@ -175,9 +172,6 @@ def test_sampling():
   assert share_kept(one, True, "city", []) == 0.3
   assert share_kept(one, False, "city", ["city"]) == 0.02
   assert share_kept(one, False, "city_of_event", ["event_city_of"]) == 1.0
-  # As in the released code: all negatives, 30% of the positives.
-  released = SAMPLING["as_released"]["combine"]
-  assert (released.positives, released.negatives) == (0.3, 1.0)
   assert SAMPLING["meant"]["combine"].negatives == 0.02
 
 

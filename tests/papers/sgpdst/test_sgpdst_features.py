@@ -11,7 +11,7 @@ from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_features as f
-from sgdx_t5x.papers.sgpdst.sgpdst_features import OFFICIAL, SgpReader, SgpStyle
+from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader, SgpStyle
 from sgdx_t5x.records.turns import (
   INFORM,
   NONE,
@@ -135,23 +135,6 @@ def test_the_oldest_words_go_and_a_cut_span_is_null():
   span = f.Span(0, False, 0, 4)
   assert f.span_targets(found, span) == (found.null, found.null)
   assert f.span_targets(found, None) == (found.null, found.null)
-
-
-def test_the_released_mask_shows_padding_for_the_separator():
-  style = SgpStyle(official=True, utterance=40)
-  found = reader("combine", style).combine(known(), 0)
-  segments, ids = found.features["segments"], found.features["inputs"]
-  assert ids[found.null + 1] == 0
-  assert segments[found.null + 1 : found.null + 3] == [a.FIRST, a.HIDDEN]
-  assert found.features["positions"][found.null + 1 : found.null + 3] == [found.null + 1, 41]
-  full = reader("combine", style).combine(known(system="word " * 60), 0)
-  assert a.HIDDEN not in full.features["segments"]  # no padding
-  intent = reader("intent", style).intent(known(turn=0), NONE, jumped=False)
-  assert a.HIDDEN not in intent.features["segments"]
-  other = Known("1-000-Rides_1", 0, 1, "", "", (), (1,))
-  padded = reader("intent", style).intent(other, NONE, False).features
-  assert max(padded["segments"]) == a.OPTION + 2  # as many as Cafes_1, though it has no intents
-  assert OFFICIAL.sampling == "as_released"
 
 
 def test_spans_of_the_sample_come_back():

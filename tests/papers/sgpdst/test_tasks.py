@@ -14,7 +14,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_model
 from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
-from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, OFFICIAL
+from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES
 from sgdx_t5x.papers.sgpdst.tasks import (
   copy_scores,
   intent_accuracy,
@@ -42,7 +42,6 @@ def test_names_formats_and_features():
   for part in PARTS:
     for name in (f"sgpdst_{part}_oracle", f"sample_sgpdst_{part}_sgdx_v3"):
       assert tasks.REGISTERED[name].format == f"sgpdst_{part}"
-    assert tasks.REGISTERED[f"sgpdst_official_{part}_sgdx_v5"].how == OFFICIAL
   assert tasks.REGISTERED["sgpdst_copy_backtrans"].mixture
   assert tuple(sgpdst_model.SgpFeatureConverter.TASK_FEATURES) == FEATURES
 
