@@ -8,9 +8,9 @@ from boat_schema import BOAT_SLOTS, SCHEMA
 
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import parse_schema
+from sgdx_t5x.papers.simulator.acts import TurnOutline
 from sgdx_t5x.papers.simulator.backend import ServiceTable
 from sgdx_t5x.papers.simulator.generate import Simulation
-from sgdx_t5x.papers.simulator.outline import TurnOutline
 from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
 from sgdx_t5x.papers.simulator.templates import read_words
 from sgdx_t5x.papers.simulator.transitions import parse_transitions

@@ -203,7 +203,7 @@ def _run_sets(args: argparse.Namespace) -> int:
 def _run_rows(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.files.writing import atomic_write
-  from sgdx_t5x.papers.checkdst.checks import checkdst_rows, checkdst_tables
+  from sgdx_t5x.papers.checkdst.checks import checkdst_rows
   from sgdx_t5x.scoring import Settings
 
   how = Settings(**scoring_settings(args))
@@ -216,8 +216,6 @@ def _run_rows(args: argparse.Namespace) -> int:
   if args.json:
     with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
-  output.show(
-    args.format, checkdst_tables.layout(report), report, notes=checkdst_tables.notes(report)
-  )
+  output.show(args.format, checkdst_rows.layout(report), report, notes=checkdst_rows.notes(report))
   output.say_written(args.json)
   return 0

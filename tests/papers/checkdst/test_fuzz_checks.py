@@ -10,8 +10,8 @@ from perturbed import on_split, sample_dialogues, sample_split
 from planted import write_planted
 
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.checkdst.changes import recorded_changes
 from sgdx_t5x.papers.checkdst.checks import check, check_report, checkdst_rows, files, tables
-from sgdx_t5x.papers.checkdst.checks.changes import recorded_changes
 from sgdx_t5x.papers.checkdst.checks.sets import open_sets
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.manifest import read_manifests

@@ -12,11 +12,10 @@ from places import FIXTURES
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.frames import changed_frames, snapshot
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.manifest import read_manifests
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.write import write_perturbed
+from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot, write_perturbed
 
 GOLDEN = FIXTURES / "perturb"
 

@@ -13,10 +13,10 @@ from sgdx_t5x.papers.checkdst import register
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.checkdst.entities import free_slots
-from sgdx_t5x.papers.checkdst.frames import changed_frames, snapshot
 from sgdx_t5x.papers.checkdst.kinds import KINDS, open_perturber
 from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.split import changed
+from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot
 
 
 def test_every_kind_is_known_where_kinds_are_told_apart():

@@ -12,11 +12,11 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.frames import count, snapshot
 from sgdx_t5x.papers.checkdst.invariants import _annotation, _leaks
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.split import Split, changed
+from sgdx_t5x.papers.checkdst.write import count, snapshot
 from sgdx_t5x.papers.coco.coco import Coco, counterfactuals
 from sgdx_t5x.papers.coco.coco_combinations import count_combinations
 from sgdx_t5x.papers.coco.coco_filters import known_values

@@ -11,8 +11,7 @@ from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.simulator.backend import ServiceTable
-from sgdx_t5x.papers.simulator.generate import simulate
-from sgdx_t5x.papers.simulator.outline import MAX_TURNS, outline
+from sgdx_t5x.papers.simulator.generate import MAX_TURNS, outline, simulate
 from sgdx_t5x.papers.simulator.transitions import default_transitions, parse_transitions
 
 # The user tells all there is, the system asks for all that is missing, and nothing else happens.

@@ -10,7 +10,7 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
-from sgdx_t5x.papers.checkdst.checks.changes import Changes, recorded_changes
+from sgdx_t5x.papers.checkdst.changes import Changes, recorded_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifests
 from sgdx_t5x.progress import OnProgress
