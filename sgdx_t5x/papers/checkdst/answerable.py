@@ -1,14 +1,11 @@
 """Gold factuality, which no perturbation may lower: whether a state's values were said."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.texts import gaps, spans_of
-
-_WORD = re.compile(r"\w")
+from sgdx_t5x.papers.checkdst.texts import gaps, is_said, spans_of
 
 
 class Unsaid(NamedTuple):
@@ -163,20 +160,3 @@ def _says_less(value: str, before: tuple[str, str], after: tuple[str, str]) -> b
   return (value in before[0] and value not in after[0]) or (
     is_said(value, before[1]) and not is_said(value, after[1])
   )
-
-
-def is_said(value: str, text: str) -> bool:
-  """Whether a text contains a value as whole words.
-
-  Args:
-    value: in any case and spacing.
-    text: lower case, with single spaces.
-  """
-  value = " ".join(value.lower().split())
-  start = text.find(value)
-  while start >= 0:
-    end = start + len(value)
-    if not (_WORD.match(text[start - 1 : start]) or _WORD.match(text[end : end + 1])):
-      return True
-    start = text.find(value, start + 1)
-  return False

@@ -8,6 +8,8 @@ text counts, but it must match exactly (`metrics.checkdst`).
 
 from collections.abc import Sequence
 
+from sgdx_t5x.papers.checkdst.texts import is_said
+
 
 class History:
   """The utterances of one dialogue, to search for values."""
@@ -22,7 +24,8 @@ class History:
   def has(self, value: str, turn: int) -> bool:
     """Whether an utterance up to and including a turn has the value as whole words, in any case."""
     if value not in self._found:
-      self._found[value] = _first(normalised(value), self._normal)
+      texts = (i for i, text in enumerate(self._normal) if value.strip() and is_said(value, text))
+      self._found[value] = next(texts, len(self._normal))
     return self._found[value] <= turn
 
   def has_part(self, value: str, turn: int) -> bool:
@@ -36,23 +39,3 @@ class History:
 def normalised(text: str) -> str:
   """Returns a text in lower case, with whitespace collapsed to single spaces."""
   return " ".join(text.lower().split())
-
-
-def _first(value: str, texts: Sequence[str]) -> int:
-  """Returns the index of the first text with a value as whole words, or else `len(texts)`.
-
-  The empty value is in no text.
-  """
-  for number, text in enumerate(texts):
-    start = text.find(value) if value else -1
-    while start >= 0:
-      end = start + len(value)
-      if not (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1])):
-        return number
-      start = text.find(value, start + 1)
-  return len(texts)
-
-
-def _is_word(character: str) -> bool:
-  """Whether a character is part of a word; "" (at the ends of a text) is not."""
-  return character.isalnum() or character == "_"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.checkdst.answerable import is_said
 from sgdx_t5x.papers.checkdst.entities import Slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.lists import read_lists
 from sgdx_t5x.papers.checkdst.same_value import (
@@ -19,6 +18,7 @@ from sgdx_t5x.papers.checkdst.same_value import (
   same_values,
 )
 from sgdx_t5x.papers.checkdst.split import Split
+from sgdx_t5x.papers.checkdst.texts import is_said
 from sgdx_t5x.papers.checkdst.values import said_values
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool, parse_pool
 from sgdx_t5x.papers.simulator.variation import forms as ways_to_say

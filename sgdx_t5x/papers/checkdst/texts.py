@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Edit = tuple[int, int, str]  # start, end (exclusive), replacement; start == end inserts
-_WORD = re.compile(r"\w+")
+_WORDS = re.compile(r"\w+")
+_WORD = re.compile(r"\w")
 
 
 def spans_of(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
@@ -81,9 +82,26 @@ def whole_words(strings: Iterable[str]) -> re.Pattern[str] | None:
   return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, found))})(?!\w)")
 
 
+def is_said(value: str, text: str) -> bool:
+  """Whether a text contains a value as whole words.
+
+  Args:
+    value: in any case and spacing.
+    text: lower case, with single spaces.
+  """
+  value = " ".join(value.lower().split())
+  start = text.find(value)
+  while start >= 0:
+    end = start + len(value)
+    if not (_WORD.match(text[start - 1 : start]) or _WORD.match(text[end : end + 1])):
+      return True
+    start = text.find(value, start + 1)
+  return False
+
+
 def words(text: str) -> list[str]:
   """Returns the words of a text, in lower case."""
-  return _WORD.findall(text.lower())
+  return _WORDS.findall(text.lower())
 
 
 def overlap(a: str, b: str) -> float:

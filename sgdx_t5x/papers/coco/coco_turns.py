@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.papers.checkdst.answerable import is_said
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.texts import is_said
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 from sgdx_t5x.papers.coco.coco_combinations import Combinations
 from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
