@@ -66,6 +66,6 @@ def encoder_vocabulary_later() -> WordPieceVocabulary:
 
 
 def sample_encoder_vocabulary() -> WordPieceVocabulary:
-  """The sample's own small WordPiece vocabulary (sgdx_t5x/spandst/sample_wordpiece.py)."""
+  """The sample's own small WordPiece vocabulary."""
   path = importlib.resources.files("sgdx_t5x.corpus.sample") / "vocab.txt"
   return WordPieceVocabulary(str(path), lower_case=True)

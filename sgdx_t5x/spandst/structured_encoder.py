@@ -27,10 +27,10 @@ import jax
 import jax.numpy as jnp
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import train_wordpiece as wordpiece
 from sgdx_t5x.spandst.span_model import SpanModel
+from sgdx_t5x.spandst.vocabulary import MARKERS, SPECIAL
 
-_FIRST_WORD = len(wordpiece.SPECIAL) + wordpiece.MARKERS  # in vocabularies trained by `wordpiece`
+_FIRST_WORD = len(SPECIAL) + MARKERS  # in vocabularies like the sample's
 _ADDED = ("slot_context", "intent_context", "marks")  # embeddings that are added to tokens
 # (head, offset of its neighbour, first of its sinusoids); the last prefers some ten tokens around.
 _NEAR = ((0, -1, 0), (1, 1, 0), (3, 0, 4))

@@ -27,7 +27,9 @@ from sgdx_t5x.spandst.wordpiece import UNKNOWN, Pieces, WordPiece
 
 PADDING, FIRST, SEPARATOR = "[PAD]", "[CLS]", "[SEP]"
 FILE, _CONFIG, _TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
-_SPECIAL = (PADDING, UNKNOWN, FIRST, SEPARATOR)
+_NEEDED = (PADDING, UNKNOWN, FIRST, SEPARATOR)
+# The first pieces of the sample's vocabulary: these, then [unused1] to [unused16].
+SPECIAL, MARKERS = (*_NEEDED, "[MASK]"), 16
 
 
 class WordPieceVocabulary(seqio.Vocabulary):
@@ -166,7 +168,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   pieces = [piece.rstrip("\r") for piece in pieces]
   while pieces and not pieces[-1]:
     pieces.pop()
-  problems = [f"no piece {piece}" for piece in _SPECIAL if piece not in pieces]
+  problems = [f"no piece {piece}" for piece in _NEEDED if piece not in pieces]
   if not problems and pieces[0] != PADDING:
     problems.append(f"{PADDING} is piece {pieces.index(PADDING)}, not 0, which SeqIO pads with")
   if len(set(pieces)) < len(pieces):
@@ -175,7 +177,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
-      expected=f"one piece per line, {PADDING} first, with {', '.join(_SPECIAL[1:])}",
+      expected=f"one piece per line, {PADDING} first, with {', '.join(_NEEDED[1:])}",
       available=f"{len(pieces):,} lines",
       fix=fix,
     )

@@ -11,7 +11,6 @@ from places import ROOT
 
 from sgdx_t5x import tasks
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst.train_wordpiece import train_wordpiece
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.spandst.wordpiece import WordPiece, words_of
 
@@ -179,24 +178,11 @@ def test_rules_that_are_not_berts_are_refused(write, settings, words):
   assert WordPieceVocabulary(path).lower_case
 
 
-@pytest.mark.long
-def test_the_samples_vocabulary_is_what_its_script_makes():
-  from sgdx_t5x.spandst.sample_wordpiece import NUM_PIECES, VOCABULARY
-  from sgdx_t5x.t5.sample_vocabulary import sample_lines
-
-  lines = list(sample_lines())
-  pieces = train_wordpiece(lines, NUM_PIECES)
-  assert VOCABULARY.read_text(encoding="utf-8").split() == list(pieces)
+def test_the_samples_vocabulary_knows_its_characters_and_has_markers():
   vocabulary = tasks.sample_encoder_vocabulary()
   assert vocabulary == tasks.sample_encoder_vocabulary()
-  assert all(vocabulary.unk_id not in vocabulary.cut(line).ids for line in lines[:2000])
   assert vocabulary.marker(16)
   assert vocabulary.unk_id not in vocabulary.encode("zq#~!@%^&*()9")
-
-
-def test_a_vocabulary_too_small_for_its_characters():
-  with pytest.raises(SgdxError, match="50 pieces"):
-    train_wordpiece(["abc"], 50)
 
 
 def test_the_encoder_must_be_named(monkeypatch, tmp_path):
