@@ -104,3 +104,10 @@ def test_links_of_pages_lead_to_files_and_headings(page):
     if not target.exists() or (anchor and anchor not in anchors_of(target)):
       broken.append(link)
   assert broken == []
+
+
+def test_pre_commit_has_the_ruff_of_constraints_txt():
+  """Another version formats in another way."""
+  hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+  [pinned] = re.findall(r"^ruff==(.*)$", (ROOT / "constraints.txt").read_text("utf-8"), re.M)
+  assert f"ruff-pre-commit\n    rev: v{pinned}\n" in hooks

@@ -173,7 +173,7 @@ class TranslationTable:
         "have none",
         expected="a record for every name and description in the schema",
         available=nearest((lacking or [missing[0].key])[0], services),
-        fix="add the missing records to the table, or translate with --provider google or hf",
+        fix="add the missing records to the table, or translate with --provider hf",
       )
     return [records[element] for element, _ in items]
 
