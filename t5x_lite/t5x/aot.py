@@ -23,7 +23,7 @@ from typing import Any
 from t5x._aot import account
 from t5x._process.files import replace_text
 from t5x._process.log import log
-from t5x._script import cli, gin_calls, gin_config
+from t5x._script import cli, gin_config
 from t5x.errors import T5XError, UsageError, first_line, nearest
 
 STEPS = ("train", "eval", "decode")
@@ -216,7 +216,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   gin_config.check_unused()
   gin.finalize()
   settings = {}
-  with gin_calls.friendly_gin_errors():
+  with gin_config.cycles_explained():
     if _is_configured(train):
       settings = gin.get_bindings(train)
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")

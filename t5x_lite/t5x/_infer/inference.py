@@ -19,7 +19,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from gin import config as _gin_config
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
@@ -39,6 +38,7 @@ from t5x._infer.rows import (
 )
 from t5x._infer.staged_decode import StagedDecode
 from t5x._process.progress import InferenceProgress
+from t5x._script.gin_config import parsed
 from t5x.errors import T5XError
 
 # A CPU gains nothing from more rows, and they are padded to the longest.
@@ -53,7 +53,7 @@ def uses_prompts() -> bool:
   """Whether gin makes the decoder start from the targets (then they are part of the input)."""
   return any(
     selector.endswith("predict_batch_with_aux") and params.get("prompt_with_targets")
-    for (_, selector), params in _gin_config._CONFIG.items()
+    for (_, selector), params in parsed().items()
   )
 
 

@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from etils import epath
-from gin import config as _gin_config
 
 from t5x._process import matmul
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
+from t5x._script.gin_config import parsed
 
 # Settings that decide where and in what portions the work is done, not its results.
 _WITHOUT_EFFECT = (
@@ -56,7 +56,7 @@ def config_hash(params: Any, what: Mapping[str, Any]) -> str:
       what: further settings, such as the mode.
   """
   digest = hashlib.blake2b(digest_size=4)
-  for (scope, selector), settings in sorted(_gin_config._CONFIG.items()):
+  for (scope, selector), settings in sorted(parsed().items()):
     if not scope.endswith(_WITHOUT_EFFECT):
       kept = {k: repr(v) for k, v in sorted(settings.items()) if k not in _WITHOUT_EFFECT}
       digest.update(f"{scope}/{selector}{kept}".encode())

@@ -20,7 +20,7 @@ from absl import flags, logging
 from t5x._process import hosts
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.log import log, say
-from t5x._script import gin_calls, gin_config
+from t5x._script import gin_config
 from t5x.errors import (
   Interrupted,
   T5XError,
@@ -105,6 +105,8 @@ def quiet(debug: bool) -> None:
   os.environ.setdefault("ABSL_MIN_LOG_LEVEL", "2")
   logging.set_verbosity(logging.ERROR)
   warnings.filterwarnings("ignore")
+  # gin looks for files in packages too, and complains of each that does not have one.
+  python_logging.getLogger().addFilter(lambda record: record.module != "resource_reader")
   _quiet_failing_saves()
 
 
@@ -245,7 +247,7 @@ def run_configured(entry_point: Callable) -> None:
     return
   setup_jax()
   setup_data()
-  with gin_calls.friendly_gin_errors():
+  with gin_config.cycles_explained():
     configured()
 
 

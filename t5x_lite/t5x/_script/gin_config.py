@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gin
 from etils import epath
-from gin import config as _gin_config
 
 from t5x._process.log import log
 from t5x._script.search_paths import installed_search_paths
@@ -81,20 +81,25 @@ def check_literal(binding: str) -> None:
   )
 
 
+def parsed() -> Mapping[tuple[str, str], Mapping[str, Any]]:
+  """Returns {(scope, configurable): {parameter: value}} of the parsed configuration."""
+  return gin.config._CONFIG  # gin shows it to nobody before its own checks, which stop at once
+
+
 def _is_macro(key: tuple[str, str]) -> bool:
   return key[1] in ("gin.macro", "macro")
 
 
 def macros() -> dict[str, Any]:
   """Returns {macro: its value} of the parsed configuration."""
-  return {k[0]: v.get("value") for k, v in _gin_config._CONFIG.items() if _is_macro(k)}
+  return {k[0]: v.get("value") for k, v in parsed().items() if _is_macro(k)}
 
 
 def _referenced_macros() -> dict[str, str]:
   """Returns {macro name: one place that refers to it} over the parsed configuration."""
   places: dict[str, str] = {}
   macro = gin.get_configurable(gin.config.macro)
-  for (scope, selector), params in _gin_config._CONFIG.items():
+  for (scope, selector), params in parsed().items():
     for param, value in params.items():
       for reference in gin.config.iterate_references(value, to=macro):
         place = scope if _is_macro((scope, selector)) else f"{selector}.{param}"
@@ -102,37 +107,27 @@ def _referenced_macros() -> dict[str, str]:
   return places
 
 
-def _explain(error: Exception, source: str) -> T5XError:
-  """Returns gin's error in four parts. Args: source, what was read, for the headline."""
-  return T5XError(
-    f"gin failed {source}.",
-    found=str(error).strip() or type(error).__name__,
-    expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
-    "literal, @REFERENCE() or %MACRO",
-    fix="correct that line; what it names is imported above that line, such as `from t5x import "
-    "utils`, and files are found below the folders of --gin_search_paths.",
-  )
-
-
-def _exists_in_package(path: str) -> bool:
-  """Whether `path` is `some/package/file.gin` of an importable package."""
-  from gin import resource_reader
-
+@contextlib.contextmanager
+def _explained(where: str) -> Iterator[None]:
+  """Turns gin's errors in the block into one in four parts. Args: where, for the headline."""
   try:
-    return os.path.isfile(resource_reader._parse_config_path(path))
-  except (ImportError, ValueError, TypeError):  # TypeError: a folder without __init__.py
-    return False
+    yield
+  except Exception as e:
+    if find_user_error(e):  # of a module that the file imports
+      raise
+    raise T5XError(
+      f"gin failed {where}.",
+      found=str(e).strip() or type(e).__name__,
+      expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
+      "literal, @REFERENCE() or %MACRO",
+      fix="correct that line; what it names is imported above that line, such as `from t5x import "
+      "utils`, and files are found below the folders of --gin_search_paths.",
+    ) from e
 
 
-def _use_safe_readers() -> None:
-  """Replaces gin's file readers: its own fail on folders that look like packages, and log."""
-  from gin import resource_reader
-
-  _gin_config._FILE_READERS[:] = [
-    (open, os.path.isfile),
-    (lambda p: epath.Path(resource_reader._parse_config_path(p)).open(), _exists_in_package),
-    (lambda p: epath.Path(p).open(), lambda p: "://" in p and epath.Path(p).exists()),
-  ]
+@functools.cache  # one entry each, however often a program parses
+def _add_search_path(folder: str) -> None:
+  gin.add_config_file_search_path(folder)
 
 
 def parse_gin_flags(
@@ -155,34 +150,32 @@ def parse_gin_flags(
       T5XError: for the first unreadable line, or all unset and unknown macros together. A user
           error raised by a module that a file imports is passed on unchanged.
   """
-  _use_safe_readers()
   for path in (*gin_search_paths, *DEFAULT_SEARCH_PATHS, *installed_search_paths()):
-    if path and path not in _gin_config._LOCATION_PREFIXES:
-      gin.add_config_file_search_path(path)
+    if path:
+      _add_search_path(path)
+  gin.config.register_file_reader(_open_url, _is_url)
   for gin_file in gin_files:
-    try:
+    with _explained(f"while reading {gin_file}"):
       gin.parse_config_file(gin_file, skip_unknown=skip_unknown)
-    except Exception as e:
-      if find_user_error(e):  # of a module that the file imports
-        raise
-      raise _explain(e, f"while reading {gin_file}") from e
   from_files = set(macros())
   for binding in gin_bindings:
     check_literal(binding)
-    try:
+    with _explained(f"on the command line: {binding}"):
       gin.parse_config(binding, skip_unknown=skip_unknown)
-    except Exception as e:
-      if find_user_error(e):
-        raise
-      raise _explain(e, f"on the command line: {binding}") from e
   _check_command_line_macros(gin_bindings, from_files)
   if finalize_config:
     check_config()
     check_unused()
-    try:
+    with _explained("in the whole configuration"):
       gin.finalize()
-    except ValueError as e:
-      raise _explain(e, "in the whole configuration") from e
+
+
+def _is_url(path: str) -> bool:
+  return "://" in path and epath.Path(path).exists()
+
+
+def _open_url(path: str) -> Any:
+  return epath.Path(path).open()
 
 
 def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]) -> None:
@@ -211,7 +204,7 @@ def check_config() -> None:
   """Raises one T5XError that names every unset or undefined macro and required parameter."""
   unset, undefined = {}, {}
   defined, references = macros(), _referenced_macros()
-  for (scope, selector), params in _gin_config._CONFIG.items():
+  for (scope, selector), params in parsed().items():
     for param, value in params.items():
       if is_required(value):
         is_macro = _is_macro((scope, selector))
@@ -283,6 +276,20 @@ def _edits(a: str, b: str) -> int:
     for j, y in enumerate(b, 1):
       diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
   return row[-1]
+
+
+@contextlib.contextmanager
+def cycles_explained() -> Iterator[None]:
+  """Turns the endless recursion of a macro that refers to itself into a T5XError."""
+  try:
+    yield
+  except RecursionError as e:
+    raise T5XError(
+      "The gin configuration refers to itself.",
+      found="macros or references that depend on each other in a cycle",
+      expected="references without a cycle",
+      fix="find the macro or parameter bound to itself, such as X = %X, or to what contains it.",
+    ) from e
 
 
 def _example(name: str) -> str:
