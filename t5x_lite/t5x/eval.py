@@ -95,7 +95,6 @@ def evaluate(
   Returns:
       {step: {task: {metric: value}}}.
   """
-  arguments = dict(locals())
   import functools
 
   import seqio
@@ -104,7 +103,6 @@ def evaluate(
   from t5x import gin_utils, utils
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
-  from t5x._settings.kinds import check_evaluator, check_inference
   from t5x._settings.model import check_model
   from t5x.errors import not_in_lite
 
@@ -115,8 +113,6 @@ def evaluate(
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
   folder_lock.check_folder_name(output_dir, "EVAL_OUTPUT_DIR")
-  check_inference("evaluate", arguments, {"inference_evaluator_cls": (True, "@seqio.Evaluator")})
-  check_evaluator(inference_evaluator_cls)
   check_model(model)
   utils.import_module(dataset_cfg.module)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)

@@ -159,14 +159,12 @@ def infer(
   Returns:
       The files written.
   """
-  arguments = dict(locals())
   from t5x import gin_utils, utils
   from t5x._infer import setup
   from t5x._infer.journal import config_hash
   from t5x._infer.rows import in_background
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
-  from t5x._settings.kinds import check_inference
   from t5x._settings.model import check_model
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
@@ -175,7 +173,6 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
-  check_inference("infer", arguments, {"write_fn": (False, "@infer.write_inferences_to_file")})
   setup.check_settings(mode, dataset_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)

@@ -460,7 +460,6 @@ def test_periods(position, value):
     ("train", "--gin.INITIAL_CHECKPOINT_PATH='file'", "no complete checkpoint at file"),
     ("train", "--gin.utils.create_learning_rate_scheduler.base_learning_rate='x'", "base_learning"),
     ("train", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
-    ("train", "--gin.JSON_WRITE_N_RESULTS=-1", "JSON_WRITE_N_RESULTS"),
     ("eval", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
     ("infer", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
     ("eval", "--gin.utils.DatasetConfig.batch_size=0", "batch_size"),

@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import gin
+import jax
+import jax.numpy as jnp
 import seqio
-from flax import linen as nn
 
-from t5x import optimizers
+from t5x import adafactor, optimizers
 from t5x._model.base import BaseTransformerModel
-from t5x._settings.kinds import bound_to, check_kind
-from t5x._settings.optimizer import check_optimizer
-from t5x.errors import T5XError, check_number, check_whole
+from t5x.errors import T5XError, check_number, check_whole, first_line
 from t5x.examples.t5 import network
 
 _DECODING: Mapping[str, Callable[[Any, str], None]] = {
@@ -33,33 +33,33 @@ def check_model(model: Any, trains: bool = False) -> None:
     model: what MODEL is bound to.
     trains: whether it needs an optimizer.
   """
-  is_model = hasattr(model, "FEATURE_CONVERTER_CLS") and not isinstance(model, type)
-  fix = "MODEL = @models.EncoderDecoderModel()"
-  check_kind(model, "MODEL", is_model, "a model; append () to a class to create one", fix)
+  if isinstance(model, type) or not hasattr(model, "FEATURE_CONVERTER_CLS"):
+    raise T5XError(
+      "MODEL is not a model.",
+      found=repr(model)[:200],
+      expected="a model; append () to a class to create one",
+      fix="MODEL = @models.EncoderDecoderModel()",
+    )
   if not isinstance(model, BaseTransformerModel):  # other models check their own needs
     return
-  name = type(model).__name__
-  for part, cls, example in (
-    ("module", nn.Module, "@network.Transformer()"),
-    ("input_vocabulary", seqio.Vocabulary, "%VOCABULARY"),
-    ("output_vocabulary", seqio.Vocabulary, "%VOCABULARY"),
-    *([("optimizer_def", optimizers.OptimizerDef, "%OPTIMIZER")] if trains else []),
-  ):
-    value = getattr(model, part)
-    expected = f"a {cls.__name__}, for example {example}"
-    check_kind(
-      value, f"{name}.{part}", isinstance(value, cls), expected, f"{name}.{part} = {example}"
-    )
-  decode = "@decoding.temperature_sample"
-  check_kind(
-    model.decode_fn, f"{name}.decode_fn", callable(model.decode_fn), f"a function: {decode}",
-    f"{name}.decode_fn = {decode}",
-  )  # fmt: skip
   _check_decoding(model)
   if isinstance(model.module, network.Transformer):
     _check_network(model)
   if trains:
     check_optimizer(model.optimizer_def)
+
+
+def bound_to(configurable: Any) -> Mapping[str, Any]:
+  """Returns what gin binds to a class or function that it configured; {} if it did not."""
+  # A reference is to a subclass that gin makes, or to a function around the one it knows.
+  original = [inspect.unwrap(configurable)] if callable(configurable) else []
+  for candidate in getattr(configurable, "__mro__", original):
+    try:
+      gin.get_bindings(candidate, resolve_references=False)
+    except ValueError:  # not configurable
+      continue
+    return gin.get_bindings(candidate)
+  return {}
 
 
 def _check_decoding(model: BaseTransformerModel) -> None:
@@ -92,13 +92,6 @@ def _check_decoding(model: BaseTransformerModel) -> None:
 
 def _check_network(model: BaseTransformerModel) -> None:
   config = model.module.config
-  check_kind(
-    config,
-    "network.Transformer.config",
-    isinstance(config, network.T5Config),
-    "a T5Config",
-    "network.Transformer.config = @network.T5Config()",
-  )
   for part in ("input_vocabulary", "output_vocabulary"):
     vocabulary = getattr(model, part)
     size = _size(vocabulary, part)
@@ -127,3 +120,28 @@ def _size(vocabulary: seqio.Vocabulary, part: str) -> int:
       expected="a non-empty SentencePiece model",
       fix="set VOCABULARY",
     ) from e
+
+
+def check_optimizer(optimizer: optimizers.OptimizerDef) -> None:
+  """Raises T5XError for settings with which an optimizer could not take a step.
+
+  Adafactor and optax notice a setting of the wrong type at the first step only.
+  """
+  if not isinstance(optimizer, (adafactor.Adafactor, optimizers.OptaxWrapper)):
+    return
+
+  def step(params: Any) -> Any:
+    settings = optimizer.update_hyper_params(learning_rate=1.0)
+    return optimizer.apply_gradient(settings, params, optimizer.init_state(params), params)
+
+  try:
+    jax.eval_shape(step, {"kernel": jax.ShapeDtypeStruct((2, 2), jnp.float32)})
+  except TypeError as e:
+    raise T5XError(
+      "The optimizer cannot take a step with its settings.",
+      found=first_line(e),
+      expected="numbers, or the values in its documentation",
+      fix="correct what gin binds to OPTIMIZER and to the optax functions in it",
+    ) from e
+  except Exception:  # it needs the real parameters
+    return

@@ -6,28 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from t5x import utils
-from t5x._settings.kinds import bound_to, check_arguments, check_evaluator, check_kind
 from t5x._settings.model import check_model
 from t5x._step.actions import Actions
 from t5x._train import setup
-from t5x.errors import check_whole
-
-_CONFIGS = {  # argument: (class, whether it may be None, an example)
-  "train_dataset_cfg": (utils.DatasetConfig, False, "@train/utils.DatasetConfig()"),
-  "train_eval_dataset_cfg": (utils.DatasetConfig, True, "@train_eval/utils.DatasetConfig()"),
-  "infer_eval_dataset_cfg": (utils.DatasetConfig, True, "@infer_eval/utils.DatasetConfig()"),
-  "checkpoint_cfg": (utils.CheckpointConfig, False, "@utils.CheckpointConfig()"),
-}
-_CALLABLES = {  # argument: (whether it may be None, an example)
-  "trainer_cls": (False, "@trainer.Trainer"),
-  "summarize_config_fn": (True, "@gin_utils.summarize_gin_config"),
-  "inference_evaluator_cls": (True, "@seqio.Evaluator"),
-  "get_dataset_fn": (True, "None"),
-  "train_eval_get_dataset_fn": (True, "None"),
-  "train_state_initializer_cls": (True, "None"),
-  "verify_matching_vocabs_fn": (True, "None"),
-}
-_FLAGS = ("use_hardware_rng", "concurrent_metrics", "run_eval_before_training", "use_orbax")
 
 
 def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
@@ -47,7 +28,6 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   setup.check_numbers(
     get("model_dir"), total_steps, get("relative_steps"), get("eval_steps"), get("random_seed")
   )
-  check_arguments("train", arguments, _CONFIGS, _CALLABLES, _FLAGS)
   save_cfg = get("checkpoint_cfg").save
   periods = setup.check_periods(
     get("eval_period"),
@@ -58,21 +38,7 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   )
   actions = Actions(get("actions"))
   check_model(get("model"), trains=True)
-  _check_classes(get("trainer_cls"), get("inference_evaluator_cls"))
   return periods, actions
-
-
-def _check_classes(trainer_cls: Any, evaluator_cls: Any) -> None:
-  """Checks what gin binds to classes that are instantiated only after the data is set up."""
-  bound = bound_to(trainer_cls)
-  name = "trainer.Trainer"
-  check_whole(bound.get("num_microbatches"), f"{name}.num_microbatches", 0, optional=True)
-  rate = bound.get("learning_rate_fn")
-  example = "@utils.create_learning_rate_scheduler()"
-  fits = rate is None or callable(rate)
-  fix = f"{name}.learning_rate_fn = {example}"
-  check_kind(rate, f"{name}.learning_rate_fn", fits, f"a function of the step: {example}", fix)
-  check_evaluator(evaluator_cls)
 
 
 def check_data(arguments: Mapping[str, Any]) -> None:
