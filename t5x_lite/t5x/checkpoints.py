@@ -7,11 +7,11 @@ checkpoint that a restart would pick. Which checkpoint a run starts from: `choos
 from __future__ import annotations
 
 from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, choose_checkpoint
-from t5x._checkpoint.load import load_t5x_checkpoint
 from t5x._checkpoint.read import (
   checkpoint_steps,
   layout_of,
   load_checkpoint,
+  load_t5x_checkpoint,
   open_checkpoint,
 )
 from t5x._checkpoint.restore import restore

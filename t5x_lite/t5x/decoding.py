@@ -26,14 +26,11 @@ from t5x._decode.state import (
   Paused,
   Segment,
   TokensToLogits,
-  add_beam_dim,
   all_of,
   cache_map,
   expand_cache,
   flat_batch_beam_expand,
-  flatten_beam_dim,
   forced_token,
-  unflatten_beam_dim,
 )
 from t5x.errors import T5XError
 
@@ -45,22 +42,15 @@ __all__ = [
   "Paused",
   "SamplingLoopState",
   "Segment",
-  "add_beam_dim",
   "beam_search",
   "brevity_penalty",
   "cache_map",
   "flat_batch_beam_expand",
-  "flatten_beam_dim",
   "temperature_sample",
-  "top_k_two_stage",
-  "unflatten_beam_dim",
 ]
 
 Array = jax.Array
 PyTree = Any
-
-# T5X's name; where it divides the work into two stages, XLA does so by itself.
-top_k_two_stage = lax.top_k
 
 
 @flax.struct.dataclass

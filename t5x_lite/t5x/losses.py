@@ -38,26 +38,6 @@ class SpecialLossNormalizingFactor(enum.Enum):
   AVERAGE_PER_SEQUENCE = 3
 
 
-def cross_entropy_with_logits(
-  logits: Array, targets: Array, z_loss: float = 0.0
-) -> tuple[Array, Array]:
-  """Cross entropy against a distribution per token.
-
-  Args:
-    logits: `[..., V]`.
-    targets: `[..., V]`, a distribution over the vocabulary (e.g. one-hot).
-    z_loss: coefficient of log(Z)^2, added to the loss.
-
-  Returns:
-    (loss with z-loss, z-loss), each `[...]`.
-  """
-  logits = logits.astype(jnp.float32)
-  log_z = jax.nn.logsumexp(logits, axis=-1)
-  loss = log_z * jnp.sum(targets, axis=-1) - jnp.sum(targets * logits, axis=-1)
-  total_z_loss = z_loss * jnp.square(log_z)
-  return loss + total_z_loss, total_z_loss
-
-
 def smoothed_cross_entropy(
   logits: Array, targets: Array, label_smoothing: float = 0.0, z_loss: float = 0.0
 ) -> tuple[Array, Array]:

@@ -21,7 +21,6 @@ from flax import linen as nn
 from t5x import active_mesh, decoding, optimizers
 from t5x._model.base import BaseModel, BaseTransformerModel
 from t5x._model.decode_rows import cache_of_rows, rows_of_cache, tokens_and_prompt
-from t5x._model.sequences import count_packed_examples, remove_prefix
 from t5x.errors import T5XError
 from t5x.examples.t5 import network, products
 
@@ -31,10 +30,8 @@ __all__ = [
   "DecoderOnlyModel",
   "DecoderParams",
   "EncoderDecoderModel",
-  "count_packed_examples",
   "get_input_vocabulary",
   "get_output_vocabulary",
-  "remove_prefix",
 ]
 
 Array = jax.Array

@@ -17,51 +17,25 @@ from jax.sharding import PartitionSpec
 
 from t5x import active_mesh
 from t5x._partition.base import BasePartitioner, DataLayout, PjittedFnWithContext, is_spec
-from t5x._partition.chunks import (
-  LocalChunker,
-  LocalChunkInfo,
-  bounds_from_last_device,
-  get_coords,
-)
 from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
 from t5x._partition.settings import checked_rules
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
 __all__ = [
-  "AxisNames",
   "BasePartitioner",
   "DataLayout",
-  "LocalChunkInfo",
-  "LocalChunker",
   "LogicalAxisRules",
   "PartitionSpec",
   "PjitPartitioner",
   "PjittedFnWithContext",
-  "bounds_from_last_device",
   "default_mesh",
   "describe_mesh",
   "divisors",
-  "get_coords",
-  "get_mesh",
   "standard_logical_axis_rules",
 ]
 
 PyTree = Any
-get_mesh = default_mesh  # its former name
-
-
-class AxisNames(tuple):
-  """Logical names of an array's axes; unlike a plain tuple, it is a leaf of a tree."""
-
-  __slots__ = ()
-
-  def __new__(cls, *names: str | None) -> AxisNames:
-    """Makes it from one name, or None, per axis."""
-    return super().__new__(cls, names)
-
-  def __repr__(self) -> str:
-    return f"{type(self).__name__}{super().__repr__()}"
 
 
 # By kind of device. Of a v5e's 128 MiB of VMEM, XLA gives an operation 16 by default; with 32,

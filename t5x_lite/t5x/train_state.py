@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import flax.core
 import flax.serialization
@@ -20,44 +19,6 @@ from t5x.errors import T5XError
 
 PyTree = Any
 EMPTY_DICT: Mapping[str, Any] = flax.core.freeze({})
-
-
-class TrainState(Protocol):
-  """What all train states have; see `FlaxOptimTrainState`."""
-
-  @property
-  def step(self) -> Any:
-    """int32 scalar: updates made so far."""
-
-  @property
-  def params(self) -> PyTree:
-    """Tree of parameters."""
-
-  @property
-  def param_states(self) -> PyTree:
-    """Optimizer slots."""
-
-  @property
-  def flax_mutables(self) -> PyTree:
-    """Other variable collections of the model."""
-
-  def state_dict(self) -> dict[str, Any]:
-    """Returns nested plain dicts."""
-
-  def restore_state(self, state_dict: Mapping[str, Any]) -> TrainState:
-    """Returns this state with the values of `state_dict`."""
-
-  def replace_params(self, params: PyTree) -> TrainState:
-    """Returns the state with other parameters."""
-
-  def replace_step(self, step: Any) -> TrainState:
-    """Returns the state with another step."""
-
-  def apply_gradient(self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree) -> TrainState:
-    """Returns the state after one update."""
-
-  def as_logical_axes(self) -> TrainState:
-    """Returns a state of PartitionSpecs of logical names."""
 
 
 @struct.dataclass
@@ -286,47 +247,6 @@ def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree, PyTree, 
     flax.core.freeze(variables),
     flax.core.freeze(mutables_axes) if mutables_axes else None,
   )
-
-
-def override_params_axes_names(
-  model_variables: Mapping[str, Any],
-  params_axes_names_override: Sequence[tuple[str, tuple[str | None, ...]]] = (),
-) -> flax.core.FrozenDict:
-  """Replaces logical axes of parameters.
-
-  Args:
-    model_variables: from `model.get_initial_variables(...)`.
-    params_axes_names_override: (regular expression for a whole path, such as `.*/mlp/wo/kernel`,
-      its axes) pairs; the first that matches counts.
-
-  Returns:
-    The variables with other `params_axes`.
-
-  Raises:
-    T5XError: there are no logical axes, or not one per dimension.
-  """
-  variables = flax.core.unfreeze(model_variables)
-  if "params_axes" not in variables:
-    raise T5XError(
-      found="model variables without a 'params_axes' collection",
-      expected="logical axes to replace",
-      fix="create parameters with layers.param_with_axes",
-    )
-  axes = flax.traverse_util.flatten_dict(variables["params_axes"])
-  for path, param in flax.traverse_util.flatten_dict(variables["params"]).items():
-    name = "/".join(path)
-    matching = [new for rule, new in params_axes_names_override if re.fullmatch(rule, name)]
-    if not matching:
-      continue
-    if len(matching[0]) != len(param.shape):
-      raise T5XError(
-        found=f"axes {matching[0]} for {name}",
-        expected=f"a name, or None, for each of its {len(param.shape)} dimensions",
-        fix="correct params_axes_names_override",
-      )
-    axes[(*path[:-1], f"{path[-1]}_axes")] = flax_partitioning.AxisMetadata(tuple(matching[0]))
-  variables["params_axes"] = flax.traverse_util.unflatten_dict(axes)
-  return flax.core.freeze(variables)
 
 
 def _axis_names(params_axes: PyTree) -> PyTree:

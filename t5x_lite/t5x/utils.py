@@ -25,7 +25,6 @@ from t5x._data.datasets import (
   verify_matching_vocabs,
 )
 from t5x._data.devices import DevicePrefetcher
-from t5x._data.zeros import get_zeros_batch_like_dataset, get_zeros_batch_like_spec
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.infer_fn import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
@@ -33,7 +32,7 @@ from t5x._process.dtypes import check_dtype
 from t5x._process.matmul import cpu_matmul
 from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
-from t5x.train_state import InferenceState, override_params_axes_names
+from t5x.train_state import InferenceState
 
 __all__ = [
   "CheckpointConfig",
@@ -53,11 +52,8 @@ __all__ = [
   "get_infer_fn",
   "get_mixture_or_task",
   "get_training_eval_datasets",
-  "get_zeros_batch_like_dataset",
-  "get_zeros_batch_like_spec",
   "import_module",
   "log_model_info",
-  "override_params_axes_names",
   "resolve_seed",
   "resume_data",
   "round_vocab_size_to_multiple",

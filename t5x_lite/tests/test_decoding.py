@@ -288,18 +288,6 @@ def test_tokens_are_kept_by_number_or_by_probability(topp):
     decoding.temperature_sample(jnp.zeros((1, 4), jnp.int32), {}, _says(3), EOS, topp=topp)
 
 
-def test_shapes_of_beams():
-  x = jnp.arange(12).reshape(2, 6)
-  beams = decoding.add_beam_dim(x, 3)
-  assert beams.shape == (2, 3, 6)
-  flat = decoding.flatten_beam_dim(beams)
-  np.testing.assert_array_equal(flat, decoding.flat_batch_beam_expand(x, 3))
-  np.testing.assert_array_equal(decoding.unflatten_beam_dim(flat, 2, 3), beams)
-  layers = jnp.zeros((5, 2, 3, 7))
-  assert decoding.flatten_beam_dim(layers, offset=1).shape == (5, 6, 7)
-  assert decoding.unflatten_beam_dim(jnp.zeros((5, 6, 7)), 2, 3, offset=1).shape == layers.shape
-
-
 def test_cache_map_leaves_what_rows_share():
   names = ("cached_key", "cache_index", "cached_bias", "position_embedder_index")
   cache = {"layer": {name: jnp.zeros(2) for name in names}}

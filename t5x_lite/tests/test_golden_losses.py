@@ -78,7 +78,9 @@ def test_gradient_equals_automatic_one(smoothing):
 
   def automatic(logits):
     distribution = jax.nn.one_hot(targets, 7) * (1 - smoothing - smoothing / 6) + smoothing / 6
-    return jnp.sum(losses.cross_entropy_with_logits(logits, distribution, 1e-2)[0] * weights)
+    log_z = jax.nn.logsumexp(logits, axis=-1)
+    loss = log_z - jnp.sum(distribution * logits, axis=-1) + 1e-2 * jnp.square(log_z)
+    return jnp.sum(loss * weights)
 
   np.testing.assert_allclose(
     jax.grad(by_rule)(logits), jax.grad(automatic)(logits), rtol=1e-5, atol=1e-6

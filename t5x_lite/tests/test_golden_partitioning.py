@@ -109,7 +109,7 @@ def test_batch_has_to_divide():
   assert partitioner.get_data_layout(6) == partitioning.DataLayout(6, 0, 1, True)
   devices = jax.devices()
   with pytest.raises(T5XError, match="divisor"):
-    partitioning.get_mesh(model_parallel_submesh=(1, 1, 1, len(devices) + 1))
+    partitioning.default_mesh(model_parallel_submesh=(1, 1, 1, len(devices) + 1))
 
 
 @pytest.mark.long

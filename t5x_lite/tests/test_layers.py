@@ -19,48 +19,12 @@ def _normal(seed, *shape):
 # ------------------------------------------------------------------------------------ masks
 
 
-def test_pairs_that_see_each_other():
-  valid = jnp.asarray([[1, 1, 0], [1, 0, 0]])
-  mask = layers.make_attention_mask(valid, valid[:, :2], dtype=jnp.int32)
-  np.testing.assert_array_equal(mask[:, 0], [[[1, 1], [1, 1], [0, 0]], [[1, 0], [0, 0], [0, 0]]])
-  assert mask.dtype == jnp.int32
-  ids = jnp.asarray([1, 2, 2])
-  same = layers.make_attention_mask(ids, ids, jnp.equal, extra_batch_dims=2)
-  assert same.shape == (1, 1, 1, 3, 3)
-  np.testing.assert_array_equal(same[0, 0, 0], [[1, 0, 0], [0, 1, 1], [0, 1, 1]])
-
-
-def test_causal_masks_depend_on_the_shape_alone():
-  mask = layers.make_causal_mask(jnp.zeros((2, 3)))
-  np.testing.assert_array_equal(mask, np.broadcast_to(np.tril(np.ones((3, 3))), (2, 1, 3, 3)))
-  assert layers.make_causal_mask(jnp.zeros((2, 5, 3)), 1).shape == (1, 2, 5, 1, 3, 3)
-
-
-def test_masks_and_biases_are_combined():
+def test_masks_are_combined():
   a, b = jnp.asarray([[1.0, 0.0, 2.0]]), jnp.asarray([[1.0, 1.0, 0.0]])
   np.testing.assert_array_equal(layers.combine_masks(a, None, b), [[1, 0, 0]])
-  np.testing.assert_array_equal(layers.combine_biases(None, a, b), [[2, 1, 2]])
   assert layers.combine_masks(None) is None
-  assert layers.combine_biases() is None
-  for combine in (layers.combine_masks, layers.combine_biases):
-    with pytest.raises(T5XError, match="differ in rank"):
-      combine(a, b[0])
-
-
-def test_prefixes_packed_with_others():
-  """Two examples, [p p t] and [p t], and padding; p attends to all p, t is causal."""
-  mask = layers.make_decoder_mask(
-    jnp.asarray([[9, 9, 9, 9, 9, 0]]),
-    jnp.float32,
-    decoder_causal_attention=jnp.asarray([[1, 1, 0, 1, 0, 0]]),
-    decoder_segment_ids=jnp.asarray([[1, 1, 1, 2, 2, 0]]),
-  )
-  first, second = [[1, 1, 0], [1, 1, 0], [1, 1, 1]], [[1, 0], [1, 1]]
-  expected = np.zeros((6, 6))
-  expected[:3, :3], expected[3:5, 3:5] = first, second
-  np.testing.assert_array_equal(mask, expected[None, None])
-  causal = layers.make_decoder_mask(jnp.asarray([7, 7, 0]), jnp.int32)  # without a batch
-  np.testing.assert_array_equal(causal, [[[1, 0, 0], [1, 1, 0], [0, 0, 0]]])
+  with pytest.raises(T5XError, match="differ in rank"):
+    layers.combine_masks(a, b[0])
 
 
 # ------------------------------------------------------------------------------- linear maps
@@ -144,7 +108,7 @@ def test_steps_of_a_decode_are_rows_of_the_whole(whole_bias):
   module, variables = _attention()
   x, bias = _normal(1, B, L, E), _normal(4, 1, H, L, L)
   hidden = jnp.ones((B, 1, 1, L)).at[0, ..., 1].set(0)  # a key that no query may see
-  mask = layers.combine_masks(layers.make_causal_mask(x[..., 0]), hidden)
+  mask = layers.combine_masks(jnp.tril(jnp.ones((1, 1, L, L))), hidden)
   want = module.apply(variables, x, x, mask, bias)
   params = {"params": variables["params"]}
   _, cache = module.apply(params, x, x, decode=True, mutable=["cache"])

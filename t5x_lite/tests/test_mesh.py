@@ -3,12 +3,11 @@
 import dataclasses
 import functools
 import itertools
-import sys
 
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, Mesh, PartitionSpec
+from jax.sharding import AbstractMesh, PartitionSpec
 
 from t5x import active_mesh, partitioning
 
@@ -53,37 +52,6 @@ def test_hosts_read_all_data_once(monkeypatch, shape, num_partitions):
     shards.setdefault(layout.shard_id, []).append(layout.is_first_host_in_replica_set)
   assert sorted(shards) == list(range(layout.num_shards))
   assert all(sum(first) == 1 for first in shards.values())
-
-
-def test_which_part_of_an_array_a_host_holds(monkeypatch):
-  """8 x 4 cores of 4 hosts with 4 x 2 each: 2 parts along either axis."""
-  cores = np.empty((8, 4), object)
-  for i, j in np.ndindex(8, 4):
-    cores[i, j] = Chip(4 * i + j, 2 * (i // 4) + j // 2, (i, j, 0), 0)
-  mesh = Mesh(cores, ("data", "model"))
-  home = sys.modules[jax.process_index.__module__]  # where meshes look it up
-  for host in range(4):
-    monkeypatch.setattr(home, "process_index", lambda *_, host=host: host)
-    chunker = partitioning.LocalChunker(mesh)
-    data, model = divmod(host, 2)
-    assert chunker.num_chunks == {"data": 2, "model": 2}
-    assert chunker.chunk_ids == {"data": data, "model": model}
-    both = chunker.get_local_chunk_info((16, 6), ("data", "model"))
-    assert both.slice == (slice(8 * data, 8 * data + 8), slice(3 * model, 3 * model + 3))
-    assert both.replica_id == 0
-    one = chunker.get_local_chunk_info((5, 6), (None, "model"))
-    assert one.slice == (slice(None), slice(3 * model, 3 * model + 3))
-    assert one.replica_id == data
-    assert chunker.get_local_chunk_info((5,), (None,)).replica_id == host
-
-
-def test_places_of_devices():
-  chip = _slice(4, 4)[-1]
-  assert partitioning.get_coords(chip) == (3, 3, 0, 1)
-  assert partitioning.bounds_from_last_device(chip) == (4, 4, 1, 2)
-  cpu = jax.devices()[-1]
-  assert partitioning.get_coords(cpu) == (0, cpu.id)
-  assert partitioning.bounds_from_last_device(cpu) == (1, jax.local_device_count())
 
 
 class PartitionerOfOnesOwn(partitioning.BasePartitioner):

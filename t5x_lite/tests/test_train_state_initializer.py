@@ -4,11 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
 from flax.linen.partitioning import AxisMetadata
 
-from t5x import checkpoints, models, optimizers, partitioning, train_state, utils
-from t5x.errors import T5XError
+from t5x import checkpoints, optimizers, partitioning, utils
 
 
 def _init_fn(rng, input_shapes, input_types):
@@ -42,33 +40,6 @@ def _config(path, mode="latest", **settings):
   return utils.RestoreCheckpointConfig(path=path, mode=mode, **settings)
 
 
-def test_the_first_configuration_with_a_checkpoint_counts(initializer, folder, tmp_path):
-  empty, one = _config(str(tmp_path / "empty")), _config([f"{folder}/checkpoint_2"], "specific")
-  (tmp_path / "empty").mkdir()
-  rng = jax.random.PRNGKey(0)
-  for cfgs, step in (([_config(str(folder)), one], 10), ([empty, one], 2), ([empty], 0)):
-    state = initializer.from_checkpoint_or_scratch(cfgs, init_rng=rng)
-    assert int(state.step) == step
-    np.testing.assert_array_equal(state.params["w"], np.full((2, 3), step))
-  assert initializer.from_checkpoint([empty, _config([])]) is None
-  for mode in ("latest", "all"):  # as in T5X: else a typing error trains from random weights
-    with pytest.raises(T5XError, match=r"There is no folder .*nowhere"):
-      initializer.from_checkpoint_or_scratch([_config(f"{folder}/nowhere", mode)], init_rng=rng)
-
-
-def test_all_checkpoints_one_after_the_other(initializer, folder):
-  several = [f"{folder}/checkpoint_{step}" for step in (5, 2)]
-  for cfg, steps in (
-    (_config(str(folder), "all"), [2, 5, 10]),
-    (_config(several, "specific"), [5, 2]),
-  ):
-    found = list(initializer.from_checkpoints([cfg]))
-    assert [int(state.step) for state, _ in found] == steps
-    assert [path for _, path in found] == [f"{folder}/checkpoint_{step}" for step in steps]
-    with pytest.raises(T5XError, match="from_checkpoints, or"):
-      initializer.from_checkpoint([cfg])
-
-
 def test_functions_see_the_names_that_an_assignment_map_gives(folder, tmp_path):
   """As in T5X, whose map is the first of the functions."""
 
@@ -88,7 +59,8 @@ def test_functions_see_the_names_that_an_assignment_map_gives(folder, tmp_path):
   )
   partitioner = partitioning.PjitPartitioner(num_partitions=1)
   made = utils.TrainStateInitializer(optimizers.sgd(0.1), init_fn, {"x": (2, 3)}, partitioner)
-  restored = made.from_checkpoint([cfg])
+  choice = checkpoints.CheckpointChoice(f"{folder}/checkpoint_10", "as asked")
+  restored = made.from_choice(choice, cfg)
   np.testing.assert_array_equal(restored.params["new"]["w"], np.full((2, 3), 20))
   assert seen == [(["new"], False)]
 
@@ -105,49 +77,5 @@ class OwnCheckpointer(checkpoints.Checkpointer):
 
 def test_a_checkpointer_of_ones_own_reads_by_itself(initializer, folder):
   cfg = _config(str(folder), checkpointer_cls=OwnCheckpointer)
-  assert initializer.from_checkpoint([cfg]) == (str(folder), f"{folder}/checkpoint_10")
-
-
-def test_zeros_like_what_will_come():
-  spec = {"x": jax.ShapeDtypeStruct((2, 5), np.int32), "y": jnp.ones(3)}
-  zeros = utils.get_zeros_batch_like_spec(spec)
-  assert {k: (v.shape, v.dtype, v.any()) for k, v in zeros.items()} == {
-    "x": ((2, 5), np.int32, False),
-    "y": ((3,), np.float32, False),
-  }
-  ds = tf.data.Dataset.from_tensors({"x": np.ones((2, 5), np.int32)})
-  for size, shape in ((None, (2, 5)), (7, (7, 5))):
-    x = utils.get_zeros_batch_like_dataset(ds, batch_size=size)["x"]
-    assert (x.shape, x.dtype, x.any()) == (shape, np.int32, False)
-
-
-def test_logical_axes_can_be_replaced():
-  variables = {
-    "params": {"a": {"kernel": np.zeros((2, 3)), "bias": np.zeros(3)}},
-    "params_axes": {"a": {"kernel_axes": AxisMetadata(("embed", "mlp"))}},
-  }
-  rules = [("kernel", ("x",)), (".*/kernel", ("x", None)), ("a/.*", ("y",))]
-  axes = utils.override_params_axes_names(variables, rules)["params_axes"]["a"]
-  assert axes["kernel_axes"] == AxisMetadata(("x", None))
-  assert axes["bias_axes"] == AxisMetadata(("y",))
-  state = train_state.InferenceState.create(utils.override_params_axes_names(variables, rules))
-  assert state.as_logical_axes().params["a"]["bias"] == partitioning.PartitionSpec("y")
-  with pytest.raises(T5XError, match="2 dimensions"):
-    utils.override_params_axes_names(variables, [("a/kernel", ("x",))])
-  with pytest.raises(T5XError, match="params_axes"):
-    utils.override_params_axes_names({"params": {}}, rules)
-
-
-def test_sequences_of_packed_and_prompted_rows():
-  tokens = jnp.asarray([[1, 2, 3, 4, 0], [5, 6, 7, 8, 9]])
-  shifted = jax.jit(models.remove_prefix)(tokens, jnp.asarray([2, 4]))
-  np.testing.assert_array_equal(shifted, [[3, 4, 0, 0, 0], [9, 0, 0, 0, 0]])
-  np.testing.assert_array_equal(models.remove_prefix(tokens, jnp.asarray([0, 5]))[0], tokens[0])
-  segments = jnp.asarray([[1, 1, 2, 0, 0], [3, 3, 3, 3, 3], [2, 5, 5, 9, 0], [0, 0, 0, 0, 0]])
-  assert models.count_packed_examples(segments) == 6
-
-
-def test_names_of_axes_are_leaves():
-  names = partitioning.AxisNames("batch", None)
-  assert jax.tree_util.tree_leaves({"x": names}) == [("batch", None)]
-  assert repr(names) == "AxisNames('batch', None)"
+  choice = checkpoints.CheckpointChoice(f"{folder}/checkpoint_10", "as asked")
+  assert initializer.from_choice(choice, cfg) == (str(folder), choice.path)

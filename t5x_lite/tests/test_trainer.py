@@ -344,7 +344,7 @@ def test_events_are_written_by_the_first_process_only(tmp_path, monkeypatch):
   for process, folders in ((1, []), (0, ["eval"])):
     monkeypatch.setattr(jax, "process_index", lambda process=process: process)
     manager = trainer.MetricsManager("eval", str(tmp_path))
-    manager.write_scalar("loss", 1.5, 3)
+    manager.write_scalars(3, {"loss": 1.5})
     manager.flush()
     manager.close()
     assert manager.summary_dir == str(tmp_path / "eval")

@@ -110,23 +110,6 @@ def flat_batch_beam_expand(x: Array, beam_size: int, offset: int = 0) -> Array:
   return x if x.ndim <= offset or beam_size == 1 else jnp.repeat(x, beam_size, axis=offset)
 
 
-def add_beam_dim(x: Array, beam_size: int, offset: int = 0) -> Array:
-  """Repeats each row along a new axis after the batch axis: `[B, …]` -> `[B, N, …]`."""
-  return jnp.repeat(jnp.expand_dims(x, offset + 1), beam_size, axis=offset + 1)
-
-
-def flatten_beam_dim(x: Array, offset: int = 0) -> Array:
-  """`[B, N, …]` -> `[B*N, …]`, with `offset` axes before B; scalars stay as they are."""
-  return x if x.ndim <= offset else x.reshape(*x.shape[:offset], -1, *x.shape[offset + 2 :])
-
-
-def unflatten_beam_dim(x: Array, batch_size: int, beam_size: int, offset: int = 0) -> Array:
-  """The inverse of `flatten_beam_dim`."""
-  if x.ndim <= offset:
-    return x
-  return x.reshape(*x.shape[:offset], batch_size, beam_size, *x.shape[offset + 1 :])
-
-
 def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
   """Repeats each row of a cache `num_decodes` times along `axis`."""
   return cache_map(

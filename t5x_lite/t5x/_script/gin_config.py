@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib.metadata
+import importlib.util
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +20,10 @@ import gin
 from etils import epath
 
 from t5x._process.log import log
-from t5x._script.search_paths import installed_search_paths
 from t5x.errors import T5XError, UsageError, find_user_error, nearest
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_SEARCH_PATHS = "t5x.gin_search_paths"  # group of entry points
 DEFAULT_SEARCH_PATHS = (".", _PACKAGE_PARENT)
 
 # NAME=VALUE where NAME is MACRO, scope/mod.Class.param or mod.fn.param.
@@ -123,6 +125,24 @@ def _explained(where: str) -> Iterator[None]:
       fix="correct that line; what it names is imported above that line, such as `from t5x import "
       "utils`, and files are found below the folders of --gin_search_paths.",
     ) from e
+
+
+def installed_search_paths() -> list[str]:
+  """Returns the folders that installed packages add to the search path for gin files.
+
+  A distribution names one by an entry point of the group `t5x.gin_search_paths`: the value is a
+  package that holds gin files, and the folder is the parent of that package. The files of
+  `some_project.gin` are thus found as `gin/FILE.gin`, as from the root of that project.
+  """
+  folders: dict[str, None] = {}
+  for entry in importlib.metadata.entry_points(group=_SEARCH_PATHS):
+    try:
+      spec = importlib.util.find_spec(entry.value)
+    except ImportError:  # the distribution is broken: whatever needs its files will report it
+      continue
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+      folders[os.path.dirname(folder)] = None
+  return list(folders)
 
 
 @functools.cache  # one entry each, however often a program parses

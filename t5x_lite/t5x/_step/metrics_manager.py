@@ -29,10 +29,6 @@ class MetricsManager:
     if self.summary_dir and jax.process_index() == 0:
       self.summary_writer = metric_writers.SummaryWriter(self.summary_dir)
 
-  def write_scalar(self, key: str, val: Any, step: int) -> None:
-    """Writes one number."""
-    self.write_scalars(step, {key: val})
-
   def write_scalars(self, step: int, scalars: Mapping[str, Any]) -> None:
     """Writes {tag: number} and flushes."""
     self.summary_writer.write_scalars(step, scalars)

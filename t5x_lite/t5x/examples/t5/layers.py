@@ -23,11 +23,7 @@ from t5x.examples.t5.embedding import (
 from t5x.examples.t5.masks import (
   MASK_BIAS,
   attention_mask_bias,
-  combine_biases,
   combine_masks,
-  make_attention_mask,
-  make_causal_mask,
-  make_decoder_mask,
 )
 
 __all__ = [
@@ -42,15 +38,11 @@ __all__ = [
   "RelativePositionBiases",
   "attention_mask_bias",
   "check_activations",
-  "combine_biases",
   "combine_masks",
   "default_embed_init",
   "dot_product_attention",
   "keep_mask",
   "kernel_init",
-  "make_attention_mask",
-  "make_causal_mask",
-  "make_decoder_mask",
   "param_with_axes",
   "relative_position_bucket",
 ]
