@@ -1,4 +1,4 @@
-"""Train states restored through T5X's interface, and related functions in `utils`."""
+"""Train states restored through T5X's interface."""
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +7,7 @@ import pytest
 from flax.linen.partitioning import AxisMetadata
 
 from t5x import checkpoints, optimizers, partitioning, utils
+from t5x.errors import T5XError
 
 
 def _init_fn(rng, input_shapes, input_types):
@@ -40,6 +41,33 @@ def _config(path, mode="latest", **settings):
   return utils.RestoreCheckpointConfig(path=path, mode=mode, **settings)
 
 
+def test_the_first_configuration_with_a_checkpoint_counts(initializer, folder, tmp_path):
+  empty, one = _config(str(tmp_path / "empty")), _config([f"{folder}/checkpoint_2"], "specific")
+  (tmp_path / "empty").mkdir()
+  rng = jax.random.PRNGKey(0)
+  for cfgs, step in (([_config(str(folder)), one], 10), ([empty, one], 2), ([empty], 0)):
+    state = initializer.from_checkpoint_or_scratch(cfgs, init_rng=rng)
+    assert int(state.step) == step
+    np.testing.assert_array_equal(state.params["w"], np.full((2, 3), step))
+  assert initializer.from_checkpoint([empty, _config([])]) is None
+  for mode in ("latest", "all"):  # as in T5X: else a typing error trains from random weights
+    with pytest.raises(T5XError, match=r"There is no folder .*nowhere"):
+      initializer.from_checkpoint_or_scratch([_config(f"{folder}/nowhere", mode)], init_rng=rng)
+
+
+def test_all_checkpoints_one_after_the_other(initializer, folder):
+  several = [f"{folder}/checkpoint_{step}" for step in (5, 2)]
+  for cfg, steps in (
+    (_config(str(folder), "all"), [2, 5, 10]),
+    (_config(several, "specific"), [5, 2]),
+  ):
+    found = list(initializer.from_checkpoints([cfg]))
+    assert [int(state.step) for state, _ in found] == steps
+    assert [path for _, path in found] == [f"{folder}/checkpoint_{step}" for step in steps]
+    with pytest.raises(T5XError, match="from_checkpoints, or"):
+      initializer.from_checkpoint([cfg])
+
+
 def test_functions_see_the_names_that_an_assignment_map_gives(folder, tmp_path):
   """As in T5X, whose map is the first of the functions."""
 
@@ -59,8 +87,7 @@ def test_functions_see_the_names_that_an_assignment_map_gives(folder, tmp_path):
   )
   partitioner = partitioning.PjitPartitioner(num_partitions=1)
   made = utils.TrainStateInitializer(optimizers.sgd(0.1), init_fn, {"x": (2, 3)}, partitioner)
-  choice = checkpoints.CheckpointChoice(f"{folder}/checkpoint_10", "as asked")
-  restored = made.from_choice(choice, cfg)
+  restored = made.from_checkpoint([cfg])
   np.testing.assert_array_equal(restored.params["new"]["w"], np.full((2, 3), 20))
   assert seen == [(["new"], False)]
 
@@ -77,5 +104,4 @@ class OwnCheckpointer(checkpoints.Checkpointer):
 
 def test_a_checkpointer_of_ones_own_reads_by_itself(initializer, folder):
   cfg = _config(str(folder), checkpointer_cls=OwnCheckpointer)
-  choice = checkpoints.CheckpointChoice(f"{folder}/checkpoint_10", "as asked")
-  assert initializer.from_choice(choice, cfg) == (str(folder), choice.path)
+  assert initializer.from_checkpoint([cfg]) == (str(folder), f"{folder}/checkpoint_10")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from etils import epath
 
@@ -85,6 +86,38 @@ def check_choice(choice: CheckpointChoice, restore_cfg=None) -> None:
   """
   if not hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore"):
     check_complete(choice.path)
+
+
+def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
+  """Returns the first configuration that has checkpoints, and all those that it names.
+
+  Args:
+      restore_cfgs: `utils.RestoreCheckpointConfig`s. With mode 'specific', `path` names the
+          checkpoints themselves; 'latest' means the latest one of each folder, 'all' all of them.
+
+  Returns:
+      (configuration, checkpoints in ascending order); (None, []) if no folder holds one.
+
+  Raises:
+      T5XError: a folder of checkpoints does not exist.
+  """
+  for cfg in restore_cfgs:
+    given = [cfg.path] if isinstance(cfg.path, str) else list(cfg.path or ())
+    paths = [str(path) for path in given]
+    if cfg.mode != "specific":
+      for path in paths:
+        if not epath.Path(path).is_dir():
+          raise T5XError(
+            f"There is no folder {path}.",
+            expected=f"a folder with checkpoint_N (mode={cfg.mode!r})",
+            fix="correct RestoreCheckpointConfig.path",
+          )
+      steps = {path: checkpoint_steps(path)[-1 if cfg.mode == "latest" else 0 :] for path in paths}
+      paths = [str(epath.Path(p) / f"checkpoint_{step}") for p in paths for step in steps[p]]
+    if paths:
+      rule = f"RestoreCheckpointConfig.path, mode={cfg.mode!r}"
+      return cfg, [CheckpointChoice(path, rule) for path in paths]
+  return None, []
 
 
 def checkpoint_step(choice: CheckpointChoice) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import flax.core
@@ -15,10 +15,11 @@ import jax
 import numpy as np
 
 from t5x import train_state
-from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step
+from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, first_choices
 from t5x._checkpoint.read import flatten
 from t5x._checkpoint.restore import restore
 from t5x._process.log import log
+from t5x.errors import T5XError
 
 PyTree = Any
 
@@ -109,6 +110,47 @@ class TrainStateInitializer:
       f"{choice.rule}"
     )
     return state
+
+  def from_checkpoints(
+    self, restore_cfgs: Sequence, ds_iter=None, init_rng=None
+  ) -> Iterator[tuple[Any, str]]:
+    """Restores all checkpoints of the first configuration that has any, one after the other.
+
+    Args:
+        restore_cfgs: `utils.RestoreCheckpointConfig`s.
+        ds_iter: accepted for T5X's signature; no state of a dataset is restored.
+        init_rng: as for `from_choice`.
+
+    Yields:
+        (train state, path).
+    """
+    del ds_iter
+    cfg, choices = first_choices(restore_cfgs)
+    for choice in choices:
+      yield self.from_choice(choice, cfg, init_rng), choice.path
+
+  def from_checkpoint(self, ckpt_cfgs: Sequence, *, ds_iter=None, init_rng=None):
+    """Restores the checkpoint of the first configuration that has one; None if none has.
+
+    Args: as `from_checkpoints`.
+
+    Raises:
+        T5XError: the configuration names several checkpoints.
+    """
+    del ds_iter
+    cfg, choices = first_choices(ckpt_cfgs)
+    if len(choices) > 1:
+      raise T5XError(
+        "from_checkpoint restores one checkpoint.",
+        found="\n".join(choice.path for choice in choices),
+        fix="use from_checkpoints, or RestoreCheckpointConfig.mode = 'latest'",
+      )
+    return self.from_choice(choices[0], cfg, init_rng) if choices else None
+
+  def from_checkpoint_or_scratch(self, ckpt_cfgs: Sequence, *, init_rng, ds_iter=None):
+    """`from_checkpoint`, or `from_scratch` where no configuration has a checkpoint."""
+    state = self.from_checkpoint(ckpt_cfgs, ds_iter=ds_iter, init_rng=init_rng)
+    return self.from_scratch(init_rng) if state is None else state
 
 
 def log_model_info(path: str | None, state, partitioner=None) -> None:
