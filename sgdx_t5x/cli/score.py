@@ -125,7 +125,9 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
 
 
 def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
-  """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input.
+  """Scores, prints and writes. Returns 0.
+
+  Raises SgdxError for anything wrong in the input, and if the scores mean nothing.
 
   Args:
     args: what `add_options` parsed.
@@ -177,4 +179,5 @@ def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
     csv=score_tables.long_csv(report),
   )
   output.say_written(args.json, args.per_frame)
+  score_tables.check_annexes(report)
   return 0

@@ -196,6 +196,13 @@ def annex_notes(report: Mapping[str, Any]) -> list[str]:
   return [line for module, part in _annex_parts(report) for line in module.notes(part)]
 
 
+def check_annexes(report: Mapping[str, Any]) -> None:
+  """Raises SgdxError if one of these parts says that its scores mean nothing."""
+  for module, part in _annex_parts(report):
+    if problem := module.problem(part):
+      raise problem
+
+
 def _annex_parts(report: Mapping[str, Any]) -> Iterator[tuple[types.ModuleType, Any]]:
   for key, module in annexes.table("SCORE_TABLES").items():
     if report.get(key):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import NO_INTENT
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, nearest, printable
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.scoring.predictions.files import Selection
 from sgdx_t5x.scoring.rows import GROUPS
@@ -24,6 +24,8 @@ RATES = {  # name -> label in a table
   "invalid_json": "answers that are not valid JSON",
   "abstained": "no call where no tool fits",
   "missed": "no call where a tool fits",
+  "in_text": "no call but in the text",
+  "cut_off": "answers cut off by a limit of tokens",
 }
 RATE_HEADINGS = {  # name -> heading of a narrow column
   "intent_accuracy": "intent",
@@ -34,8 +36,11 @@ RATE_HEADINGS = {  # name -> heading of a narrow column
   "invalid_json": "invalid JSON",
   "abstained": "abstained",
   "missed": "missed",
+  "in_text": "in text",
+  "cut_off": "cut off",
 }
 NO_CALL = "no_call"  # answers without any call, right or wrong: counted beside the rates
+IN_TEXT = "in_text"
 Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
 
 
@@ -64,6 +69,7 @@ def call_rates(
   if not trusted_ids:
     _check_names(facts.values(), tools, variant, selection)
   seen = selection.corpus.seen_services(selection.split)
+  example = next((found.in_text for found in facts.values() if found.in_text), "")
   groups: dict[str, Counts] = {group: {n: [0, 0] for n in (*RATES, NO_CALL)} for group in GROUPS}
   for frame in selection.gold:
     if (found := facts.get(frame.frame_id)) is None:
@@ -73,10 +79,13 @@ def call_rates(
       for name, (times, of) in counts.items():
         groups[group][name][0] += times
         groups[group][name][1] += of
-  return {
+  rates: dict[str, Any] = {
     group: {name: {"value": a / of if of else None, "of": of} for name, (a, of) in counts.items()}
     for group, counts in groups.items()
   }
+  if example:
+    rates["all"][IN_TEXT]["example"] = example
+  return rates
 
 
 def frame_counts(
@@ -104,6 +113,8 @@ def frame_counts(
     "invalid_json": (found.invalid, 1),
     "abstained": (silent and not fits, not fits),
     "missed": (silent and fits, fits),
+    IN_TEXT: (bool(found.in_text), 1),
+    "cut_off": (found.cut_off, 1),
     NO_CALL: (found.calls == 0, 1),
   }
 
@@ -134,7 +145,7 @@ def _check_names(
 def tables(rates: Mapping[str, Any]) -> list[Table]:
   """Returns the table of a report's "calls". Args: rates, variant -> group -> rate."""
   rows = tuple(
-    (shown, *(percent(groups["all"][name]["value"]) for groups in rates.values()))
+    (shown, *(percent(rate_value(groups["all"], name)) for groups in rates.values()))
     for name, shown in RATES.items()
   )
   return [Table("calls, all services (%)", ("", *rates), rows)]
@@ -148,14 +159,77 @@ def csv_rows(rates: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, flo
         yield key, "calls", name, variant, rate["value"]
 
 
-def notes(rates: Mapping[str, Any]) -> list[str]:
-  """Returns the line on answers without a call. Args: as `tables`.
+def rate_value(group: Mapping[str, Any], name: str) -> float | None:
+  """The share; None for those that earlier versions did not count."""
+  return group.get(name, {}).get("value")
 
-  An answer that was cut off or refused has no call either: a score of calls needs this number.
+
+def notes(rates: Mapping[str, Any]) -> list[str]:
+  """Returns the lines on answers without a call. Args: as `tables`.
+
+  An answer that was cut off or refused, or whose call the server left in its text, has no call
+  either: a score of calls needs these numbers.
   """
-  counts = [
+  lines = []
+  if counts := _counts(rates, NO_CALL):
+    lines.append(f"answers without a call: {counts}")
+  if any(rate_value(groups["all"], IN_TEXT) for groups in rates.values()):
+    texts = (groups["all"].get(IN_TEXT, {}) for groups in rates.values())
+    example = next(rate["example"] for rate in texts if "example" in rate)
+    lines.append(
+      f"answers with a call only in their text, which counts with --calls-from-text: "
+      f"{_counts(rates, IN_TEXT)}; the first: {_on_a_line(example)}"
+    )
+  if any(rate_value(groups["all"], "cut_off") for groups in rates.values()):
+    lines.append(f"answers cut off by a limit of tokens: {_counts(rates, 'cut_off')}")
+  return lines
+
+
+def _counts(rates: Mapping[str, Any], name: str) -> str:
+  """Returns "3 of 6 (original), ..."."""
+  return ", ".join(
     f"{round(rate['value'] * rate['of']):,} of {rate['of']:,} ({variant})"
     for variant, groups in rates.items()
-    if (rate := groups["all"].get(NO_CALL)) and rate["of"]  # versions before did not count them
-  ]
-  return [f"answers without a call: {', '.join(counts)}"] if counts else []
+    if (rate := groups["all"].get(name)) and rate["of"]  # versions before did not count them
+  )
+
+
+def _on_a_line(text: str) -> str:
+  return printable(" ".join(text.split()))
+
+
+def problem(rates: Mapping[str, Any]) -> SgdxError | None:
+  """Returns the error if no answer has a call although tools fit. Args: as `tables`."""
+  everything = [groups["all"] for groups in rates.values()]
+  if any(group[NO_CALL]["value"] != 1 for group in everything):
+    return None
+  if not any(group["missed"]["value"] for group in everything):
+    return None
+  in_text = sum(
+    round((group[IN_TEXT]["value"] or 0) * group[IN_TEXT]["of"]) for group in everything
+  )
+  example = next(filter(None, (group[IN_TEXT]["example"] for group in everything)), "")
+  return no_calls(sum(group[NO_CALL]["of"] for group in everything), in_text, example)
+
+
+def no_calls(answers: int, in_text: int, example: str) -> SgdxError:
+  """Returns the error for answers of which none has a call.
+
+  Args:
+    answers: how many there are.
+    in_text: how many of them have a call in their text.
+    example: such a text.
+  """
+  if in_text:
+    return SgdxError(
+      f"none of {answers:,} answers has a call, but the text of {in_text:,} has one",
+      expected="calls in tool_calls, where a server's parser of the model's calls puts them",
+      available=f"for example the text: {_on_a_line(example)}",
+      fix="count the calls in texts: --calls-from-text; or start the server with a parser (vLLM: "
+      "--enable-auto-tool-choice --tool-call-parser) and ask again",
+    )
+  return SgdxError(
+    f"none of {answers:,} answers has a call, not even in its text",
+    expected="calls of tools, from a model and a server that support them",
+    fix="read some of the answers; try a model that supports tools, or a higher limit of tokens",
+  )

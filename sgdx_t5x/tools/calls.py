@@ -18,6 +18,8 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.tools.definitions import Tool, bfcl_name, service_tools
 
+_LONGEST_QUOTE = 200  # characters of an answer that are shown
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallFacts:
@@ -33,6 +35,8 @@ class CallFacts:
     mistyped: how many of the rest are neither strings nor null.
     invalid: whether an answer, or the arguments of a call, are not JSON of the required form.
     absent: whether the request had no tool of the frame's service.
+    cut_off: whether the answer was ended by a limit of tokens.
+    in_text: the text of an answer without calls, if a call is in it.
   """
 
   calls: int = 0
@@ -43,6 +47,8 @@ class CallFacts:
   mistyped: int = 0
   invalid: bool = False
   absent: bool = False
+  cut_off: bool = False
+  in_text: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ def _call(tool: Tool, values: Mapping[str, str]) -> dict[str, Any]:
   return {"name": tool.name, "arguments": found}
 
 
-def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFrame:
+def read_calls(
+  calls: Any, pair: ServicePair, *, absent: bool = False, cut_off: bool = False, in_text: str = ""
+) -> CalledFrame:
   """Reads the calls of an answer. It never raises: what makes no sense is a wrong answer.
 
   Null and the empty string mean that an argument is not given. Other strings stay as they are; a
@@ -88,7 +96,7 @@ def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFra
   Args:
     calls: decoded JSON, [{"name", "arguments": object or its JSON text}]; anything else is invalid.
     pair: the frame's service.
-    absent: see `CallFacts`.
+    absent, cut_off, in_text: see `CallFacts`.
   """
   tools = {tool.name: tool for tool in service_tools(pair)}
   values: dict[str, tuple[str, ...]] = {}
@@ -113,8 +121,21 @@ def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFra
       if texts := _texts(value, pair, slot):
         values[slot] = texts
   number = len(calls) if isinstance(calls, list) else 0
-  facts = CallFacts(number, intent, tuple(others), arguments, invented, mistyped, not valid, absent)
-  return CalledFrame(values, facts=facts)
+  return CalledFrame(
+    values,
+    facts=CallFacts(
+      number,
+      intent,
+      tuple(others),
+      arguments,
+      invented,
+      mistyped,
+      not valid,
+      absent,
+      cut_off,
+      in_text[:_LONGEST_QUOTE],
+    ),
+  )
 
 
 def _slots(tool: Tool) -> dict[str, str]:

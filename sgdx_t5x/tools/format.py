@@ -18,6 +18,7 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.without_graph import TextExamples
 from sgdx_t5x.tools.call_predictions import answered_style, call_rows
+from sgdx_t5x.tools.call_texts import written_calls
 from sgdx_t5x.tools.calls import CalledFrame, calls_text, read_calls, state_calls
 from sgdx_t5x.tools.definitions import openai_tool, service_tools
 from sgdx_t5x.tools.delivery import ToolStyle
@@ -37,10 +38,12 @@ class ToolCalls(TextExamples):
     style: what the requests showed.
     trusted_ids: whether the ids of answers cannot have been mixed up; otherwise answers that only
       call tools of another variant are refused.
+    from_text: whether calls in the text of an answer without any count.
   """
 
   style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
   trusted_ids: bool = False
+  from_text: bool = False
   name: ClassVar[str] = "tools"
   unit: ClassVar[Unit] = FRAME
   answer: ClassVar[str] = 'the calls as a JSON list, as in [{"name": ..., "arguments": {...}}]'
@@ -66,15 +69,11 @@ class ToolCalls(TextExamples):
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> CalledFrame:
     """The state of the calls that a text lists."""
-    try:
-      calls = json.loads(text)
-    except (ValueError, RecursionError):
-      calls = None
-    return read_calls(calls, service)
+    return read_calls(written_calls(text), service)
 
   def read_rows(self, file: pathlib.Path, *, selection: "Selection") -> "Iterator[PredictionRow]":
     """The answers in a file, in any of the forms of `call_predictions`."""
-    return call_rows(file, self.style, selection.allow_missing, selection.on_read)
+    return call_rows(file, self.style, selection.allow_missing, selection.on_read, self.from_text)
 
   def count_answers(
     self,
@@ -89,13 +88,17 @@ class ToolCalls(TextExamples):
     return {"calls": rates} if rates else {}
 
   def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
-    """The delivery, in every signature: scores of two deliveries are not comparable."""
-    return Provenance({"delivery": str(self.style)})
+    """The delivery, and whether calls in texts count: other scores are not comparable."""
+    return Provenance(
+      {"delivery": str(self.style), **({"calls": "from-text"} if self.from_text else {})}
+    )
 
 
-def calls_format(sources: "Mapping[str, Paths]", split: str) -> ToolCalls:
+def calls_format(
+  sources: "Mapping[str, Paths]", split: str, from_text: bool = False
+) -> ToolCalls:
   """Returns the format of answered requests. Args and errors: `call_predictions.answered_style`."""
-  return ToolCalls(answered_style(sources, split))
+  return ToolCalls(answered_style(sources, split), from_text=from_text)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from sgdx_t5x.report.plot_numbers import mean_of
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.tables import Cell, Table, percent
-from sgdx_t5x.tools.call_shares import RATE_HEADINGS, tables
+from sgdx_t5x.tools.call_shares import RATE_HEADINGS, rate_value, tables
 
 
 def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -23,7 +23,8 @@ def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
       "that has not occurred in the dialogue; unknown: calls a tool of no service. Invented and "
       "mistyped are shares of the arguments, intent is a share of the frames with an active "
       "intent. Abstained: no call where no tool fits, which is correct; missed: no call where one "
-      "fits. Trackers without tool calls are not in these tables.",
+      "fits. In text: a call that the server left in the text, which does not count. Cut off: by a "
+      "limit of tokens. Trackers without tool calls are not in these tables.",
     )
     yield Section("calls", "Tool calls", lines, shown, ())
 
@@ -40,7 +41,8 @@ def call_tables(runs: Sequence[Run]) -> tuple[Table, ...]:
     versions = {ORIGINAL: [v for v in found if v == ORIGINAL], mean_of(reworded): reworded}
     for group in GROUPS:
       for shown, of in versions.items():
-        rates = [_mean([found[v][group][name]["value"] for v in of]) for name in RATE_HEADINGS]
+        shares = [[rate_value(found[v][group], name) for v in of] for name in RATE_HEADINGS]
+        rates = list(map(_mean, shares))
         if any(rate is not None for rate in rates):
           rows.append((f"{run.name}, {group}, {shown}", delivery, *map(percent, rates)))
     titled = (dataclasses.replace(t, title=f"{run.name}: {t.title}") for t in tables(found))

@@ -24,12 +24,26 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
   """Adds the subcommand to those of `sgdx tools`. Returns its parser."""
   parser = add_command(verbs, "score", __doc__, _EPILOG)
   score.add_options(parser)
+  add_calls_from_text(parser)
   parser.set_defaults(run=run)
   return parser
 
 
+def add_calls_from_text(parser: argparse.ArgumentParser) -> None:
+  """Adds the option --calls-from-text."""
+  parser.add_argument(
+    "--calls-from-text",
+    action="store_true",
+    help="count calls in the text of answers without any: JSON, fenced or in tags, Python",
+  )
+
+
 def run(args: argparse.Namespace) -> int:
-  """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
+  """Scores, prints and writes. Returns 0.
+
+  Raises:
+    SgdxError: anything wrong in the input; after the tables, if no answer has a call.
+  """
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.tools.format import calls_format
 
@@ -40,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
       fix="omit --prompt-style",
     )
   sources = score.parse_sources(args, open_corpus(args.corpus))
-  return score.run(args, calls_format(sources, args.split))
+  return score.run(args, calls_format(sources, args.split, args.calls_from_text))

@@ -7,20 +7,18 @@ import random
 import numpy as np
 import pytest
 import tiny_corpus as tiny
+from answer_forms import FORMS, bare, calls_of, pairs_of, score, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.scoring import score_predictions, score_report
 from sgdx_t5x.scoring.compare import compare
 from sgdx_t5x.scoring.score_files import read_frames, save
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tools.call_predictions import call_rows
-from sgdx_t5x.tools.calls import calls_text, state_calls
 from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.format import ToolCalls, calls_format
 
@@ -32,108 +30,7 @@ def corpus(tmp_path_factory):
   return open_corpus(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
 
 
-def pairs_of(corpus, variant):
-  return service_pairs(corpus.schema("test"), corpus.schema("test", variant))
-
-
-def calls_of(corpus, states, variants=VARIANTS, intent="Do"):
-  """Request id -> calls, for states in the form of tiny.GOLD."""
-  found = {}
-  for variant in variants:
-    pairs = pairs_of(corpus, variant)
-    for dialogue_id, turns in states.items():
-      for i, frames in enumerate(turns):
-        for service, values in frames.items():
-          key = f"{variant}/test/{dialogue_id}-{2 * i:03d}-{service}/*"
-          found[key] = state_calls(pairs[service], State(intent, (), values))
-  return found
-
-
-def write(path, rows):
-  return str(tiny.write_rows(path, rows))
-
-
-def bare(calls):
-  return [{"id": key, "calls": found} for key, found in calls.items()]
-
-
-def score(corpus, path, **settings):
-  settings = {"prompt_format": calls_format({"all": path}, "test"), **settings}
-  return score_predictions(corpus, "test", {"all": path}, bootstrap_samples=0, **settings)
-
-
 # --- forms ---------------------------------------------------------------------------------
-
-
-def tool_calls(calls):
-  """The openai package's ChatCompletionMessageFunctionToolCall; arguments are a JSON string."""
-  return [
-    {
-      "id": f"call_{i}",
-      "type": "function",
-      "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
-    }
-    for i, call in enumerate(calls)
-  ]
-
-
-def completion(calls):
-  message = {"role": "assistant", "content": None, "tool_calls": tool_calls(calls)}
-  choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-  return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}
-
-
-def anthropic_message(calls):
-  blocks = [
-    {"type": "tool_use", "id": f"toolu_{i}", "name": call["name"], "input": call["arguments"]}
-    for i, call in enumerate(calls)
-  ]
-  return {"role": "assistant", "content": [{"type": "text", "text": "Sure."}, *blocks]}
-
-
-def in_python(calls):
-  """Python calls, the answer format in BFCL of models without a tool interface."""
-  shown = (
-    f"{x['name']}({', '.join(f'{k}={v!r}' for k, v in x['arguments'].items())})" for x in calls
-  )
-  return f"[{', '.join(shown)}]"
-
-
-FORMS = {
-  "bare": lambda k, c: {"id": k, "calls": c},
-  "bare, arguments as text": lambda k, c: {
-    "id": k,
-    "calls": [{**x, "arguments": json.dumps(x["arguments"])} for x in c],
-  },
-  "text": lambda k, c: {"id": k, "prediction": calls_text(c)},
-  "t5x": lambda k, c: {"inputs": {"example_id_pretokenized": k}, "prediction": calls_text(c)},
-  "openai": lambda k, c: {"id": k, "response": completion(c)},
-  "openai, in the row": lambda k, c: {**completion(c), "custom_id": k},
-  "openai, through a gateway": lambda k, c: {**completion(c), "custom_id": k, "message": "ok"},
-  "openai, message": lambda k, c: {"id": k, "message": completion(c)["choices"][0]["message"]},
-  "openai batch": lambda k, c: {
-    "id": "batch_req_1",
-    "custom_id": k,
-    "response": {"status_code": 200, "request_id": "r", "body": completion(c)},
-    "error": None,
-  },
-  "openai responses": lambda k, c: {
-    "id": k,
-    "response": {
-      "object": "response",
-      "output": [{"type": "reasoning"}]
-      + [{"type": "function_call", **x["function"]} for x in tool_calls(c)],
-    },
-  },
-  "anthropic": lambda k, c: {"custom_id": k, **anthropic_message(c)},
-  "anthropic, response": lambda k, c: {"id": k, "response": anthropic_message(c)},
-  "anthropic batch": lambda k, c: {
-    "custom_id": k,
-    "result": {"type": "succeeded", "message": anthropic_message(c)},
-  },
-  "bfcl": lambda k, c: {"id": k, "result": [{x["name"]: json.dumps(x["arguments"])} for x in c]},
-  "bfcl, text": lambda k, c: {"id": k, "result": in_python(c)},
-}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -205,6 +102,8 @@ def test_rates_by_hand(corpus, tmp_path):
     "invalid_json": {"value": 1 / 6, "of": 6},
     "abstained": {"value": None, "of": 0},
     "missed": {"value": 1 / 6, "of": 6},
+    "in_text": {"value": 0.0, "of": 6},
+    "cut_off": {"value": 0.0, "of": 6},
     "no_call": {"value": 1 / 6, "of": 6},  # the first
   }
   assert found["unseen"]["invalid_json"] == {"value": 1 / 2, "of": 2}
@@ -295,26 +194,6 @@ def test_requests_that_failed_are_named_and_may_be_left_out(corpus, tmp_path):
   anthropic = {"custom_id": rows[1]["custom_id"], "result": {"type": "errored", "error": {}}}
   with pytest.raises(SgdxError, match=r"1 requests failed.*errored"):
     score(corpus, write(tmp_path / "b.jsonl", [anthropic]))
-
-
-@pytest.mark.parametrize(
-  "answer",
-  [
-    {"body": {"object": "response", "status": "failed", "error": {"code": "x"}, "output": []}},
-    {"body": {"object": "response", "status": "cancelled", "error": None, "output": []}},
-    {"response": {"status_code": 200, "body": {"error": {"message": "x"}}}},
-    {"error": {"message": "overloaded"}},
-    # bfcl_eval/_llm_response_generation.py
-    {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
-  ],
-)
-def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_path):
-  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
-  rows[2] = {"id": rows[2]["id"], **answer}
-  file = write(tmp_path / "a.jsonl", rows)
-  with pytest.raises(SgdxError, match=r"1 requests failed; .*line 3"):
-    score(corpus, file)
-  assert len(score(corpus, file, allow_missing=True).frames["original"]) == 5
 
 
 def test_gzipped_answers_are_read(corpus, tmp_path):

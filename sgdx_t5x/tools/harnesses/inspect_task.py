@@ -149,7 +149,7 @@ class _Frames:
         fix="pass the same corpus= and split= as to `sgdx prompts`",
       )
     schema = self.schemas.get(self.split)
-    predicted = read_calls(row["calls"], self._pairs(example.variant)[frame.service], absent)
+    predicted = read_calls(row["calls"], self._pairs(example.variant)[frame.service], absent=absent)
     found = score_frames([frame], {frame.frame_id: predicted}, schema, self.seen)
     return float(found.metrics[JOINT_GOAL][0])
 

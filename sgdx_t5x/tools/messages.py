@@ -1,0 +1,326 @@
+"""Answers of services and harnesses: the calls and the text of a message, and how it ended.
+
+What a service did is kept apart from what the model did: an error in place of an answer raises
+`NoAnswer`, a call of the model that the service could not parse is a malformed call.
+
+  chat completions      "choices": [{"message": {"tool_calls": [{"function": {...}}]}}]
+  older ones            "function_call": {"name", "arguments"} in the message
+  OpenAI's responses    "output": [{"type": "function_call", "name", "arguments"}]
+  Anthropic             "content": [{"type": "tool_use", "name", "input"}]
+  Bedrock's Converse    "output": {"message": {"content": [{"toolUse": {"name", "input"}}]}}
+  Ollama                "message": {"tool_calls": [{"function": {"name", "arguments": {...}}}]}
+  Gemini                "candidates": [{"content": {"parts": [{"functionCall": {...}}]}}]
+  LangChain             "tool_calls": [{"name", "args"}], also in the "kwargs" or "data" it saves
+  Inspect               "tool_calls": [{"function": NAME, "arguments"}]
+  batches               the same in "response": {"status_code", "body"} or "result": {"message"}
+
+Any other form is an error that names it, never an answer without calls.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
+
+_WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
+_ROLES = ("assistant", "ai", "model")
+_IN_CALLS = ("function", "custom", "toolUse", "functionCall", "function_call")
+_ENDS = ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
+_NOT_ANSWERED = ("failed", "cancelled", "canceled", "errored", "expired", "error", "queued")
+_CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call")
+_TEXTS = ("text", "output_text", "refusal")
+_SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
+_PLACES = ("content", "parts", "output")
+_READ = ("tool_calls", "function_call")
+_CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
+
+_MALFORMED = re.compile(
+  r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed", re.I
+)
+_BROKEN_OFF = re.compile(
+  r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable", re.I
+)
+_FILTERED = re.compile(
+  r"filter|guardrail|safety|sensitive|recitation|prohibited|blocklist|spii", re.I
+)
+_CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
+# Keys under which a service returns the text that it could not parse, and words of those that
+# return it in a message (Ollama, llama.cpp).
+_WRITTEN = re.compile(
+  r"(failed|malformed|invalid|raw|model)_?(generation|output|completion|tool_?call)", re.I
+)
+_UNPARSED = re.compile(r"error parsing tool call|failed to parse input at pos", re.I)
+_DEEPEST = 6  # levels of an error that are searched
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+  """What a model answered.
+
+  Attributes:
+    calls: [{"name", "arguments": object or its JSON text}]; None if the service could not parse
+      them; an item None is malformed.
+    text: what it wrote besides.
+    cut_off: whether it was ended by a limit of tokens.
+  """
+
+  calls: list[Any] | None
+  text: str = ""
+  cut_off: bool = False
+
+  @property
+  def call_in_text(self) -> str:
+    """The text of an answer without calls that has one in its text; else ""."""
+    return self.text if self.calls == [] and text_calls(self.text) else ""
+
+  def with_calls_of_text(self) -> "Answer":
+    """The same answer with the calls of its text, if it has no others."""
+    calls = text_calls(self.text) if self.calls == [] else None
+    return self if calls is None else dataclasses.replace(self, calls=calls, text="")
+
+
+class NoAnswer(Exception):
+  """A request that the service did not answer.
+
+  Attributes:
+    asked_again: whether it may succeed if it is asked again.
+  """
+
+  def __init__(self, why: str, asked_again: bool = True):
+    super().__init__(why)
+    self.asked_again = asked_again
+
+
+def read_answer(row: Mapping[str, Any], where: str) -> Answer:
+  """Returns the answer in a row or a response.
+
+  Args:
+    row: decoded JSON, in any of the forms above.
+    where: file and line, for errors.
+
+  Raises:
+    NoAnswer: the service did not answer.
+    SgdxError: another form.
+  """
+  level: Mapping[str, Any] = row
+  ends: list[str] = []
+  for _ in range(len(_WRAPPERS)):
+    if (written := _failure(level)) is not None:
+      return Answer(None, written)
+    ends += _ends(level)
+    if level.get("done") is False:  # Ollama's
+      raise unknown_form(level, where, "a part of a streamed answer")
+    if isinstance(level.get("choices"), list) and level["choices"]:
+      return _of_choices(level["choices"], ends, where)
+    if isinstance(level.get("candidates"), list) and level["candidates"]:
+      return _of_choices(level["candidates"], ends, where)
+    inside = next((level[key] for key in _WRAPPERS if isinstance(level.get(key), dict)), None)
+    if inside is None:
+      break
+    level = inside
+  return _ended(ends, *_of_message(level, where))
+
+
+def _of_choices(choices: Sequence[Any], ends: list[str], where: str) -> Answer:
+  """Returns the first answer of several. Some services spread one over choices of one index."""
+  calls: list[Any] = []
+  texts: list[str] = []
+  first = choices[0].get("index", 0) if isinstance(choices[0], dict) else None
+  for choice in choices:
+    if not isinstance(choice, dict):
+      raise unknown_form({}, where, "a choice that is no object")
+    if choice.get("index", 0) != first:
+      continue
+    message = choice.get("message", choice.get("content"))  # the latter in candidates
+    for level in (choice, message if isinstance(message, dict) else {}):
+      if (written := _failure(level)) is not None:
+        return Answer(None, written)
+      ends = [*ends, *_ends(level)]
+    if isinstance(message, dict):
+      in_message, text = _of_message(message, where, in_choice=True)
+      calls += in_message
+      texts.append(text)
+    elif _ended(ends, [], "").calls is not None:
+      raise unknown_form(choice, where, "a choice without a message")
+  return _ended(ends, calls, "\n".join(filter(None, texts)))
+
+
+# --- how it ended --------------------------------------------------------------------------
+
+
+def _failure(level: Mapping[str, Any]) -> str | None:
+  """Returns what the model wrote if the service could not parse it; None if nothing failed.
+
+  Raises:
+    NoAnswer: anything else failed.
+  """
+  error, status = level.get("error"), level.get("status_code", 200)
+  if error or status != 200:
+    if any(map(_MALFORMED.search, _ends(level))):
+      return ""
+    if (written := malformed_call(error or level.get("body"))) is not None:
+      return written
+    raise NoAnswer(quoted(error) if error else f"status {status}")
+  if "error" in level and level.get("response", level) is None:
+    raise NoAnswer("no response")
+  for key in ("status", "type"):
+    if level.get(key) in _NOT_ANSWERED:
+      raise NoAnswer(str(level[key]))
+  if isinstance(level.get("traceback"), str) and "result" in level:  # as BFCL logs it
+    raise NoAnswer(quoted(level["result"]))
+  return None
+
+
+def malformed_call(error: Any, depth: int = 0) -> str | None:
+  """Returns what the model wrote, from an error that says the service could not parse it.
+
+  Args:
+    error: decoded JSON, or a text that may contain JSON, as a router's may.
+    depth: of this part in the whole.
+
+  Returns:
+    None if the error is of another kind.
+  """
+  if depth > _DEEPEST:
+    return None
+  parts: list[Any] = []
+  if isinstance(error, dict):
+    for key, value in error.items():
+      if value and _WRITTEN.fullmatch(str(key)):
+        return value if isinstance(value, str) else quoted(value)
+    codes = [error.get(key) for key in ("code", "type", "status")]
+    if any(isinstance(code, str) and _MALFORMED.search(code) for code in codes):
+      return str(error.get("message", ""))
+    parts = list(error.values())
+  elif isinstance(error, list):
+    parts = error
+  elif isinstance(error, str):
+    if _UNPARSED.search(error):
+      return error
+    if "{" in error:
+      try:
+        parts = [json.JSONDecoder().raw_decode(error, error.index("{"))[0]]
+      except (ValueError, RecursionError):
+        parts = []
+  found = (malformed_call(part, depth + 1) for part in parts)
+  return next((text for text in found if text is not None), None)
+
+
+def _ends(level: Mapping[str, Any]) -> Iterator[str]:
+  """Yields the words with which a service says why an answer ended."""
+  about = level.get("response_metadata")  # LangChain's
+  for place in (level, about if isinstance(about, dict) else {}):
+    for key in _ENDS:
+      if isinstance(place.get(key), str):
+        yield place[key]
+    if place.get("done_reason") == "length" or place.get("status") == "incomplete":
+      details = place.get("incomplete_details")
+      yield str(details.get("reason") if isinstance(details, dict) else "length")
+
+
+def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
+  """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
+  said = ", ".join(dict.fromkeys(ends))
+  if any(map(_MALFORMED.search, ends)):
+    return Answer(None, text)
+  if any(map(_BROKEN_OFF.search, ends)):
+    raise NoAnswer(f"the service broke the answer off: {said}")
+  if any(map(_FILTERED.search, ends)):
+    raise NoAnswer(f"the service withheld the answer: {said}", asked_again=False)
+  return Answer(calls, text, any(map(_CUT_OFF.search, ends)))
+
+
+# --- messages ------------------------------------------------------------------------------
+
+
+def _of_message(
+  message: Mapping[str, Any], where: str, in_choice: bool = False
+) -> tuple[list[Any], str]:
+  """Returns calls and text of a message. Raises SgdxError for one of another form."""
+  unread = [k for k in message if message[k] and _CALL_KEY.fullmatch(k) and k not in _READ]
+  if unread:
+    raise unknown_form(message, where, f"calls in {unread[0]}")
+  calls = list(_listed_calls(message, where))
+  raw = message.get("additional_kwargs")  # where LangChain keeps what the service sent
+  if not calls and isinstance(raw, dict):
+    calls = list(_listed_calls(raw, where))
+  content = next((message[key] for key in _PLACES if message.get(key)), None)
+  in_blocks, text = _of_content(content, where)
+  role = message.get("role") or (message.get("type") if message.get("type") in _ROLES else None)
+  has_place = any(isinstance(message.get(key), list) for key in (*_PLACES, "tool_calls"))
+  if role not in _ROLES and (role or not (in_choice or has_place or calls)):
+    raise unknown_form(message, where, f"a message of {quoted(role)[:40]}" if role else "")
+  return calls or in_blocks, text
+
+
+def _listed_calls(message: Mapping[str, Any], where: str) -> Iterator[dict[str, Any] | None]:
+  calls: list[Any] = []
+  for key in ("tool_calls", "invalid_tool_calls"):
+    listed = message.get(key) or []
+    if not isinstance(listed, list):
+      raise unknown_form(message, where, f"{key} that are no list")
+    calls += listed
+  if not calls and message.get("function_call"):
+    calls = [message["function_call"]]
+  return (read_call(call, where) for call in calls)
+
+
+def _of_content(content: Any, where: str) -> tuple[list[Any], str]:
+  """Returns calls and text of a message's content: text, or a list of blocks."""
+  if content is None or isinstance(content, str):
+    return [], content or ""
+  calls: list[Any] = []
+  texts: list[str] = []
+  for block in content if isinstance(content, list) else [content]:
+    if isinstance(block, str):
+      texts.append(block)
+      continue
+    if not isinstance(block, dict):
+      raise unknown_form({}, where, f"a block of content {quoted(block)[:40]}")
+    kind = block.get("type") or next((key for key in block if key != "thoughtSignature"), None)
+    if kind == "message":
+      inside, text = _of_content(block.get("content"), where)
+      calls += inside
+      texts.append(text)
+    elif kind in _CALLS or any(isinstance(block.get(key), dict) for key in _IN_CALLS):
+      calls.append(read_call(block, where))
+    elif kind in _TEXTS or isinstance(block.get("text"), str):
+      texts.append(str(block.get("text", block.get("refusal", ""))))
+    elif kind not in _SILENT:
+      raise unknown_form(block, where, f"a block of content of type {quoted(kind)[:40]}")
+  return calls, "\n".join(filter(None, texts))
+
+
+def read_call(call: Any, where: str) -> dict[str, Any] | None:
+  """Returns {"name", "arguments"} of a call in any of the forms above; None if it is no object.
+
+  Raises:
+    SgdxError: an object that has neither a name nor arguments under a known key.
+  """
+  if not isinstance(call, dict):
+    return None
+  inside = next((call[key] for key in _IN_CALLS if isinstance(call.get(key), dict)), call)
+  name_key = next((key for key in NAMES if key in inside), None)
+  key = next((key for key in ARGUMENTS if key in inside), None)
+  others = [k for k, value in inside.items() if isinstance(value, dict | list)]
+  if (name_key is None and inside is call) or (key is None and others):
+    found = "a call without a name" if name_key is None else f"arguments in {others[0]}"
+    raise unknown_form(call, where, found)
+  # Inspect's: what it made of arguments that are not JSON is not what the model wrote.
+  arguments = call.get("parse_error") or (inside[key] if key else None)
+  return {"name": inside[name_key] if name_key else "", "arguments": arguments}
+
+
+def unknown_form(part: Mapping[str, Any], where: str, found: str) -> SgdxError:
+  """Returns the error for a form that is not read. Args: part of the row; what was found there."""
+  return SgdxError(
+    f"{where}: no tool calls found{found and ': '}{found}",
+    expected="an answer of chat completions, responses, Anthropic, Bedrock Converse, Ollama, "
+    'Gemini, LangChain, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
+    available=", ".join(map(str, part))[:200],
+    fix="use one of the formats in docs/tools/README.md; an answer without calls has an empty list",
+  )

@@ -1,0 +1,177 @@
+"""Answers as services send them: calls left in text, failures, answers cut off, unknown forms."""
+
+import pytest
+import tiny_corpus as tiny
+from answer_forms import TEXTS, bare, calls_of, score, write
+
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tools.call_texts import python_calls, text_calls
+from sgdx_t5x.tools.format import calls_format
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  return open_corpus(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_calls_in_text_count_on_request_and_are_shown_otherwise(form, corpus, tmp_path):
+  rows = [
+    {"id": key, "message": {"role": "assistant", "content": TEXTS[form](calls), "tool_calls": []}}
+    for key, calls in calls_of(corpus, tiny.GOLD, ["original"]).items()
+  ]
+  file = write(tmp_path / "a.jsonl", rows)
+  scored = score(corpus, file, prompt_format=calls_format({"all": file}, "test", from_text=True))
+  assert scored.frames["original"].metrics["joint_goal_accuracy"].tolist() == [1.0] * 6
+  assert "|calls:from-text|" in scored.signature
+  silent = score(corpus, file)
+  rates = silent.further["calls"]["original"]["all"]
+  assert rates["in_text"]["value"] == rates["missed"]["value"] == 1.0
+  assert "calls:" not in silent.signature
+  assert "6 of 6 (original); the first: " in silent.notes[1]
+  assert "Banks_1__Do" in silent.notes[1]
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    "",
+    "Which bank?",
+    "Hello (again).",
+    '{"name": "Anna"}',
+    '[{"name": "find", "parameters": {"type": "object", "properties": {}}}]',  # a definition
+    "[" * 3_000,
+    '{"a": ' * 3_000,
+    "{[" * 50_000,
+  ],
+)
+def test_texts_without_calls(text):
+  assert text_calls(text) is None
+
+
+def test_a_call_in_tags_that_is_no_json_is_a_malformed_call(corpus, tmp_path):
+  text = '<tool_call>{"name": "Banks_1__Do", "arguments": {"kind": }</tool_call>'
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows[0] = {"id": rows[0]["id"], "message": {"role": "assistant", "content": text}}
+  file = write(tmp_path / "a.jsonl", rows)
+  from_text = calls_format({"all": file}, "test", from_text=True)
+  rates = score(corpus, file, prompt_format=from_text).further["calls"]["original"]["all"]
+  assert rates["invalid_json"]["value"] == 1 / 6
+
+
+@pytest.mark.parametrize(
+  ("literal", "value"),
+  [
+    ("true", True),
+    ("False", False),
+    ("null", None),
+    ("CHECKING", "CHECKING"),
+    ("-2.5", -2.5),
+    ("[true, 'x']", [True, "x"]),
+    ("{'a': false}", {"a": False}),
+  ],
+)
+def test_literals_of_json_and_python(literal, value):
+  """Source: gorilla#632 and bfcl-eval's resolve_ast_by_type, which takes a bare name as text."""
+  calls = python_calls(f"[f(a={literal}, b='x'), g.h(c=open('y'))]")
+  assert calls[0] == {"name": "f", "arguments": {"a": value, "b": "x"}}
+  assert calls[1]["name"] == "g.h"
+  assert isinstance(calls[1]["arguments"], str)  # malformed, unlike the call before
+
+
+def ended(reason, **about):
+  """A chat completion that ended so."""
+  message = {"role": "assistant", "content": ""}
+  return {"choices": [{"index": 0, "message": message, "finish_reason": reason, **about}]}
+
+
+@pytest.mark.parametrize(
+  "answer",
+  [
+    {"body": {"object": "response", "status": "failed", "error": {"code": "x"}, "output": []}},
+    {"body": {"object": "response", "status": "cancelled", "error": None, "output": []}},
+    {"response": {"status_code": 200, "body": {"error": {"message": "x"}}}},
+    {"error": {"message": "overloaded"}},
+    # A router's 200, after which its provider broke off; vLLM's, DeepSeek's and Zhipu's words.
+    ended("error"),
+    ended("abort"),
+    ended("insufficient_system_resource"),
+    ended("network_error"),
+    ended("content_filter"),
+    ended("stop", error={"code": 502, "message": "the provider went away"}),
+    {"response": {"output": {"message": None}, "stopReason": "guardrail_intervened", "error": "x"}},
+    {"result": {"type": "expired"}},
+    {"response": {"status_code": 400, "body": {"error": {"message": "too long"}}}},
+    # bfcl_eval/_llm_response_generation.py
+    {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
+  ],
+)
+def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_path):
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows[2] = {"id": rows[2]["id"], **answer}
+  file = write(tmp_path / "a.jsonl", rows)
+  with pytest.raises(SgdxError, match=r"1 requests failed; .*line 3"):
+    score(corpus, file)
+  assert len(score(corpus, file, allow_missing=True).frames["original"]) == 5
+
+
+@pytest.mark.parametrize(
+  "answer",
+  [
+    {"response": {"status_code": 400, "body": {"error": {"failed_generation": "<f>{"}}}},  # Groq
+    {"response": {"status_code": 400, "body": {"error": {"code": "tool_use_failed"}}}},
+    # OpenRouter: the provider's error as text
+    {"error": {"code": 400, "metadata": {"raw": '{"error": {"failed_generation": "<f>{"}}'}}},
+    {"error": "error parsing tool call: raw='{', err=unexpected end of JSON input"},  # Ollama
+    ended("malformed_function_call"),  # Gemini
+    ended("error", native_finish_reason="MALFORMED_FUNCTION_CALL", error={"code": 502}),
+    {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
+    {"response": {"output": {"message": {"role": "assistant", "content": []}}}}
+    | {"stopReason": "malformed_tool_use"},
+  ],
+)
+def test_a_call_that_the_service_could_not_parse_is_a_wrong_answer(answer, corpus, tmp_path):
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows[2] = {"id": rows[2]["id"], **answer}
+  scored = score(corpus, write(tmp_path / "a.jsonl", rows))
+  assert scored.further["calls"]["original"]["all"]["invalid_json"]["value"] == 1 / 6
+
+
+@pytest.mark.parametrize(
+  "answer",
+  [
+    ended("length"),
+    {"response": {"object": "response", "status": "incomplete", "output": [{"type": "reasoning"}]}},
+    {"role": "assistant", "content": [{"type": "text", "text": "I"}], "stop_reason": "max_tokens"},
+    {"response": {"message": {"role": "assistant", "content": "I"}, "done_reason": "length"}},
+    {"message": {"type": "ai", "content": "I", "response_metadata": {"finish_reason": "length"}}},
+  ],
+)
+def test_answers_cut_off_are_counted(answer, corpus, tmp_path):
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows[2] = {"id": rows[2]["id"], **answer}
+  scored = score(corpus, write(tmp_path / "a.jsonl", rows))
+  assert scored.further["calls"]["original"]["all"]["cut_off"]["value"] == 1 / 6
+  assert "answers cut off by a limit of tokens: 1 of 6 (original)" in scored.notes
+
+
+@pytest.mark.parametrize(
+  ("answer", "words"),
+  [
+    ({"message": {"role": "assistant", "toolCalls": [{"toolName": "x"}]}}, "calls in toolCalls"),
+    ({"role": "assistant", "content": [{"type": "server_tool_use", "name": "x"}]}, "server_tool"),
+    ({"output": [{"type": "web_search_call", "status": "completed"}]}, "web_search_call"),
+    ({"message": {"role": "assistant", "tool_calls": [{"title": "x"}]}}, "a call without a name"),
+    ({"message": {"role": "assistant", "tool_calls": [{"name": "x", "kwargs": {}}]}}, "in kwargs"),
+    ({"message": {"role": "assistant", "tool_calls": "[]"}}, "tool_calls that are no list"),
+    ({"message": {"role": "user", "content": "x"}}, "a message of 'user'"),
+    ({"choices": [{"index": 0, "delta": {"content": "x"}}]}, "a choice without a message"),
+    ({"message": {"role": "assistant", "content": ""}, "done": False}, "streamed"),
+    ({"result": [[["[f(a=1)]"]]]}, "several turns"),
+  ],
+)
+def test_forms_that_are_not_read_are_named(answer, words, corpus, tmp_path):
+  row = {"id": "original/test/1_00000-000-Banks_1/*", **answer}
+  with pytest.raises(SgdxError, match=f"line 1: no tool calls found: .*{words}"):
+    score(corpus, write(tmp_path / "a.jsonl", [row]))
