@@ -8,11 +8,13 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.interrupts import Terminated, ended
 from sgdx_t5x.cli.options import (
   add_command,
   add_schemas,
@@ -23,6 +25,7 @@ from sgdx_t5x.cli.options import (
 )
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
@@ -68,6 +71,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   text = "to score the answers when complete, and to tell --limit which services are seen"
   add_input(parser, "--corpus", help=text, path=corpus_path)
   add_schemas(parser)
+  add_calls_from_text(parser)
   parser.add_argument(
     "--limit",
     type=int,
@@ -116,7 +120,11 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
+  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM).
+
+  Raises:
+    SgdxError: bad input, an endpoint that fails, or no call in any answer.
+  """
   parameters, key = _check(args), _key(args)
   from sgdx_t5x.errors import require
 
@@ -140,7 +148,10 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.closing(answers), file:
       if code := _ask(args, endpoint, file, wanted, answers):
         return code
-  return _score(args, file)
+  code = _score(args, file)
+  if not args.corpus:
+    _check_calls(args, answers)
+  return code
 
 
 # --- options -------------------------------------------------------------------------------
@@ -286,7 +297,7 @@ def _ask(
   before = len(answers.ids & names)
 
   def done() -> int:
-    return before + len(answers.ids) - held
+    return max(0, before + len(answers.ids) - held)  # none if the file is gone
 
   policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
   runner, code = Runner(endpoint, file, answers, policy), 0
@@ -299,7 +310,8 @@ def _ask(
         len(names),
         ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
       )
-      asyncio.run(runner.run(asked))
+      _until_signal(runner, asked)
+    answers.check_place()
   except KeyboardInterrupt as stop:
     code = ended(stop, "run the same command again to resume")
   finally:
@@ -311,19 +323,47 @@ def _ask(
       print(f"retried: {runner.retried:,} times", file=sys.stderr)
     for what, number in _spent(args, answers):
       print(f"{what + ':':8} {number}", file=sys.stderr)
+    if answers.counts.cut_off:
+      print(f"cut off: {answers.counts.cut_off:,} answers, by a limit of tokens", file=sys.stderr)
   if runner.unanswered and not code:
     raise _unanswered(runner)
   return code
 
 
+def _until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
+  """Runs to the end. Raises what a signal asks for once the requests in flight are given up.
+
+  A handler that raised in the middle of the event loop would leave tracebacks of its tasks.
+  """
+  caught: list[KeyboardInterrupt] = []
+  before: dict[int, Any] = {}
+  with asyncio.Runner() as loops:
+    loop = loops.get_loop()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+      caught.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+      loop.call_soon_threadsafe(runner.interrupt)
+
+    try:
+      with contextlib.suppress(ValueError):  # not the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+          before[number] = signal.signal(number, on_signal)
+      loops.run(runner.run(asked))
+    finally:
+      for number, handler in before.items():
+        signal.signal(number, handler)
+  if caught:
+    raise caught[0]
+
+
 def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[str, str]]:
   """Yields tokens and cost of all answers in --out, as the service counts them."""
-  usage = answers.usage
-  if not usage.answers:
+  counts = answers.counts
+  if not counts.metered:
     return
-  yield "tokens", f"{usage.read:,} input, {usage.written:,} output"
+  yield "tokens", f"{counts.read:,} input, {counts.written:,} output"
   if args.price:
-    cost = (usage.read * args.price[0] + usage.written * args.price[1]) / 1_000_000
+    cost = (counts.read * args.price[0] + counts.written * args.price[1]) / 1_000_000
     yield "cost", f"{cost:,.2f}"
 
 
@@ -347,9 +387,20 @@ def _score(args: argparse.Namespace, file: "RequestFile") -> int:
   # What is not in the requests is missing, and the result says that it is PARTIAL.
   words = ["score", "--corpus", args.corpus or "CORPUS", "--split", file.split]
   words += ["--predictions", f"all={args.out}", "--allow-missing", *schemas_of(args.schemas)]
+  words += ["--calls-from-text"] if args.calls_from_text else []
   if not args.corpus:
     print(folded_command(("sgdx", "tools", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
     return 0
   subparsers = argparse.ArgumentParser().add_subparsers()
   given = score_command.add_parser(subparsers).parse_args(words[1:])
   return score_command.run(given)
+
+
+def _check_calls(args: argparse.Namespace, answers: "AnswerFile") -> None:
+  """Raises SgdxError if no answer has a call. Where answers are scored, that says so."""
+  from sgdx_t5x.tools.call_shares import no_calls
+
+  counts = answers.counts
+  silent = counts.silent - (counts.in_text if args.calls_from_text else 0)
+  if counts.answers and silent == counts.answers:
+    raise no_calls(counts.answers, counts.in_text, counts.example)

@@ -139,7 +139,8 @@ def test_nobody_there(ask, capsys, monkeypatch):
 
 def test_a_key_that_a_service_repeats_is_hidden_in_every_spelling(rows, ask, monkeypatch):
   monkeypatch.setenv("OPENAI_API_KEY", key := "sk-AbCd/EfGh+IjKl")
-  body = json.dumps(completion([], f"key {key}")).replace("/", r"\/").replace("+", r"\u002B")
+  calls = [{"name": "find", "arguments": {}}]
+  body = json.dumps(completion(calls, f"key {key}")).replace("/", r"\/").replace("+", r"\u002B")
   answer = lambda *_: web.Response(text=body, content_type="application/json")  # noqa: E731
   with AssistantServer(know_gold(rows), answer) as server:
     assert ask(server.url) == 0

@@ -10,41 +10,59 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
+from sgdx_t5x.tools.messages import NoAnswer, read_answer
 
 _EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
 
 
 @dataclasses.dataclass
-class Usage:
-  """Tokens, as the service counts them.
+class Counts:
+  """What is counted of answers.
 
   Attributes:
-    read, written: input and output tokens.
-    answers: how many reported them.
+    answers: how many there are.
+    silent: how many have no call.
+    in_text: how many of these have a call in their text.
+    example: such a text.
+    cut_off: how many were ended by a limit of tokens.
+    read, written: input and output tokens, as the service counts them.
+    metered: how many answers reported them.
   """
 
+  answers: int = 0
+  silent: int = 0
+  in_text: int = 0
+  example: str = ""
+  cut_off: int = 0
   read: int = 0
   written: int = 0
-  answers: int = 0
+  metered: int = 0
 
-  def add(self, response: Any) -> None:
-    """Counts an answer. Args: response, its body."""
-    usage = response.get("usage")
+  def add(self, body: Mapping[str, Any]) -> None:
+    """Counts an answer."""
+    usage = body.get("usage")
     read, written = (
       usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
       for x in ("prompt", "completion")
     )
     if _is_count(read) and _is_count(written):
       self.read, self.written = self.read + read, self.written + written
+      self.metered += 1
+    with contextlib.suppress(NoAnswer, SgdxError):  # as an earlier version wrote them
+      answer = read_answer(body, "")
       self.answers += 1
+      self.silent += answer.calls == []
+      self.cut_off += answer.cut_off
+      if text := answer.call_in_text:
+        self.in_text, self.example = self.in_text + 1, self.example or text
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
@@ -65,7 +83,7 @@ class AnswerFile:
   Attributes:
     path: the file.
     ids: ids of the answered requests.
-    usage: of the answers in the file; an answer shared by several requests counts once.
+    counts: of the answers in the file; an answer shared by several requests counts once.
   """
 
   def __init__(self, path: str | pathlib.Path, requests: RequestFile):
@@ -78,7 +96,7 @@ class AnswerFile:
     Raises:
       SgdxError: the file has anything but answers to these requests.
     """
-    self.path, self.ids, self.usage = pathlib.Path(path), set[str](), Usage()
+    self.path, self.ids, self.counts = pathlib.Path(path), set[str](), Counts()
     self._model, self._descriptor, self._size = requests.model, -1, 0
     self._known: dict[str, _Place] = {}
     if self.path.exists():
@@ -103,7 +121,7 @@ class AnswerFile:
           fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
         )
       if request["hash"] not in self._known:
-        self.usage.add(row["response"]["body"])
+        self.counts.add(row["response"]["body"])
       self._known[request["hash"]] = place
       self.ids.add(name)
 
@@ -124,37 +142,52 @@ class AnswerFile:
         if row["request"]["hash"] in digests:
           self._known.setdefault(row["request"]["hash"], place)
 
-  def known(self, digest: str) -> Any:
-    """Returns the body of an answer to an equal request; None if there is none."""
-    if not (place := self._known.get(digest)):
-      return None
-    with place.path.open("rb") as file:
-      file.seek(place.start)
-      return decode_json(file.readline(), str(place.path), _EXPECTED)["response"]["body"]
+  def known(self, digest: str) -> tuple[Any, int]:
+    """Returns body and status of the answer to an equal request, of which there is one."""
+    place = self._known[digest]
+    try:
+      with place.path.open("rb") as file:
+        file.seek(place.start)
+        row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
+      if row["request"]["hash"] == digest:
+        return row["response"]["body"], row["response"].get("status_code", 200)
+    except (OSError, LookupError, TypeError):
+      pass
+    raise SgdxError(
+      f"{place.path}: the file was removed, moved or changed during the run",
+      expected="the file with the answers that were in it",
+      fix="move it back if it still exists, and run the same command again",
+    )
 
   def has(self, digest: str) -> bool:
     """Whether an answer to an equal request is known."""
     return digest in self._known
 
-  def add(self, requests: Sequence[Request], response: Any) -> None:
-    """Writes an answer. Args: requests that it answers, of one digest; response, its body.
+  def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
+    """Writes an answer.
+
+    Args:
+      requests: what it answers; all of one digest.
+      body: the answer.
+      status: another than 200 if the service could not parse the model's call.
 
     Raises:
       TooDeep: it is nested too deeply; nothing is written.
-      SgdxError: it cannot be written; earlier answers are kept.
+      SgdxError: it cannot be written; earlier answers are kept. Or the file is gone.
     """
     about = {"hash": requests[0].digest, "model": self._model}
-    answer = {"status_code": 200, "body": response}
+    response = {"status_code": status, "body": body}
     rows = (
-      {"custom_id": x.id, "response": answer, "error": None, "request": about} for x in requests
+      {"custom_id": x.id, "response": response, "error": None, "request": about} for x in requests
     )
     self._write(b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows))
     self.ids.update(request.id for request in requests)
     before = self._known.get(about["hash"])
     if not before or before.path != self.path:
-      self.usage.add(response)
+      self.counts.add(body)
 
   def _write(self, text: bytes) -> None:
+    self.check_place()
     try:
       if self._descriptor < 0:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -171,6 +204,27 @@ class AnswerFile:
         expected="a file that can be written, on a disk with enough space",
         fix=writing_fix(e, "move the file to another disk and pass its new path"),
       ) from None
+
+  def check_place(self) -> None:
+    """Raises SgdxError if the file was removed, moved or changed since it was read or written."""
+    if not self._size:
+      return
+    try:
+      there = os.stat(self.path)
+      is_same = there.st_size >= self._size
+      if self._descriptor >= 0:
+        ours = os.fstat(self._descriptor)
+        is_same = is_same and (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    except OSError:
+      is_same = False
+    if not is_same:
+      number = len(self.ids)
+      self.ids.clear()
+      raise SgdxError(
+        f"--out {self.path}: the file was removed, moved or changed during the run",
+        expected=f"the file with its {number:,} answers, to which the next one is appended",
+        fix="move it back if it still exists, and run the same command again",
+      )
 
   def sync(self) -> None:
     """Flushes what was written to the disk (fsync), which may take a while."""
@@ -195,6 +249,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
   with path.open("rb") as file:
     for number, line in enumerate(file, start=1):
       is_whole = line.endswith(b"\n")
+      line = line.rstrip(b"\0")  # of blocks that a crash of the machine left unwritten
       if not is_whole and (line.startswith(_START) or _START.startswith(line)):
         return
       where = f"{path}, line {number}"

@@ -3,6 +3,7 @@
 import contextlib
 import email.utils
 import json
+import re
 import time
 import urllib.parse
 import urllib.request
@@ -14,12 +15,29 @@ import aiohttp
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
+from sgdx_t5x.tools.messages import NoAnswer, malformed_call, read_answer
 
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
 _TEMPORARY = (408, 409, 425, 429)  # and 500 or above
 _LONGEST_WAIT_S = 3600.0  # that a service may ask for
 _LONGEST_QUOTE = 300  # characters of what a service says
+LARGEST_ANSWER = 32 * 2**20  # bytes: a thousand times that of a long answer
+SUPPORT_TOOLS = (
+  "start the server with tool calling (vLLM: --enable-auto-tool-choice), choose a model that "
+  "supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts"
+)
+# What servers say that were started without tool calling, or of models that do not support it. It
+# decides nothing but whether the first such refusal ends a run.
+_WITHOUT_TOOLS = re.compile(
+  r"\btool.*\b(requires?|not (supported|available|enabled|allowed)|unsupported)\b|"
+  r"\b(not|n't) (support|allow|have|accept)\w* .*\btool|unsupported.*\btool|requires --.*tool",
+  re.I,
+)
+_TOO_LONG = re.compile(
+  r"too (big|long|large|many)|context|length|size|limit|exceed|maximum|shorten|reduce|\btokens?\b",
+  re.I,
+)
 
 
 class Failed(Exception):
@@ -104,8 +122,10 @@ class Endpoint:
   async def __aexit__(self, *_: object) -> None:
     await self._session.close()
 
-  async def ask(self, body: bytes) -> dict[str, Any]:
-    """Sends a request and returns the decoded answer; its message has the calls.
+  async def ask(self, body: bytes) -> tuple[dict[str, Any], int]:
+    """Sends a request and returns the decoded answer and its status.
+
+    The status is not 200 if the service returns a call of the model that it could not parse.
 
     Raises:
       Failed, Refused: no answer.
@@ -115,7 +135,7 @@ class Endpoint:
       async with self._session.post(
         self._url, data=body, proxy=self._proxy, allow_redirects=False
       ) as response:
-        text = await response.read()
+        text = await _read(response)
     except TimeoutError:
       raise Failed(f"no answer within {self._timeout:g} s") from None
     except UnicodeError as e:  # of a host's name, in --endpoint or in a proxy's address
@@ -128,11 +148,12 @@ class Endpoint:
       raise self._lost(e) from None
     self._is_there = True
     text = self._without_key(text)
-    if response.status != 200:
+    if response.status == 200:
+      found = _completion(text)
+    elif (found := _malformed_call(text)) is None:
       await self._raise_for(response.status, response.headers, text)
-    found = _completion(text)
     self.has_answered = True
-    return found
+    return found, response.status
 
   def _lost(self, error: Exception) -> Exception:
     """Returns the error for a connection that failed."""
@@ -201,12 +222,11 @@ class Endpoint:
         expected="the address of an OpenAI-compatible API, which answers POST requests",
         fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
       )
-    if not self.has_answered and status in (400, 422) and b"tool" in text.lower():
+    if not self.has_answered and _WITHOUT_TOOLS.search(said) and not _TOO_LONG.search(said):
       raise SgdxError(
         where,
         expected="a model and a server that support tools and tool_choice",
-        fix="start the server with tool calling (vLLM: --enable-auto-tool-choice), choose a model "
-        "that supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts",
+        fix=SUPPORT_TOOLS,
       )
     raise Refused(said)
 
@@ -215,9 +235,17 @@ class Endpoint:
     url = self._url.replace(_PATH, "/models", 1)
     try:
       async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
-        data = json.loads(await response.read())["data"]
+        data = json.loads(await _read(response))["data"]
       return self._said(f"models: {nearest('', [str(model['id']) for model in data])}")
-    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (
+      aiohttp.ClientError,
+      OSError,
+      ValueError,
+      LookupError,
+      TypeError,
+      RecursionError,
+      Refused,
+    ):
       return ""
 
   def _without_key(self, text: bytes) -> bytes:
@@ -239,19 +267,42 @@ class Endpoint:
     return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
 
 
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+  """Returns a response's body. Raises Refused if it becomes too large, also decompressed."""
+  parts, size = [], 0
+  async for part in response.content.iter_any():
+    parts.append(part)
+    size += len(part)
+    if size > LARGEST_ANSWER:
+      response.close()
+      raise Refused(f"the answer has more than {LARGEST_ANSWER // 2**20} MiB")
+  return b"".join(parts)
+
+
 def _completion(text: bytes) -> dict[str, Any]:
-  """Returns a chat completion. Raises Failed for anything else."""
+  """Returns a chat completion. Raises Failed, Refused for anything else."""
   try:
     found = decode_json(text, "answer", "JSON")
   except SgdxError:
     raise Failed("the answer is not JSON") from None
-  try:
-    message = found["choices"][0]["message"]
-    if isinstance(message.get("tool_calls"), list) or message.get("role") == "assistant":
+  with contextlib.suppress(SgdxError):
+    try:
+      answer = read_answer(found, "") if isinstance(found, dict) else None
+    except NoAnswer as e:
+      raise (Failed if e.asked_again else Refused)(str(e)[:_LONGEST_QUOTE]) from None
+    # The forms of other services are read as well, but not expected here.
+    if answer and (answer.calls is None or found.get("choices")):
       return found
-  except (LookupError, TypeError, AttributeError):
-    pass
   raise Failed(f"not a chat completion: {_message(text)[:_LONGEST_QUOTE]}")
+
+
+def _malformed_call(text: bytes) -> dict[str, Any] | None:
+  """Returns an error response if it has a call of the model that the service could not parse."""
+  try:
+    found = decode_json(text, "answer", "JSON")
+  except SgdxError:
+    return None
+  return found if isinstance(found, dict) and malformed_call(found) is not None else None
 
 
 def _message(text: bytes) -> str:

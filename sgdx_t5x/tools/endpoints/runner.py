@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed, Refused
+from sgdx_t5x.tools.endpoints.endpoint import SUPPORT_TOOLS, Endpoint, Failed, Refused
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, TooDeep
 
 _LONGEST_BACKOFF_S = 60.0
@@ -53,7 +53,7 @@ def pending(
   for digest in [digest for digest in waiting if answers.has(digest)]:
     equal = waiting.pop(digest)
     if write:
-      answers.add(equal, answers.known(digest))
+      answers.add(equal, *answers.known(digest))
   return list(waiting.values())
 
 
@@ -79,6 +79,7 @@ class Runner:
     self._not_before, self._called = 0.0, 0.0  # of time.monotonic
     self._error: SgdxError | None = None
     self._stopped = asyncio.Event()
+    self._workers: list[asyncio.Task[None]] = []
 
   async def run(self, asked: Sequence[list[Request]]) -> None:
     """Sends all. Answers received before an error, or in flight at that time, are kept.
@@ -93,13 +94,24 @@ class Runner:
     async with self._endpoint:
       syncing = asyncio.create_task(self._sync())
       try:
-        await asyncio.gather(*(self._worker(waiting) for _ in range(self._policy.concurrency)))
+        number = min(self._policy.concurrency, len(asked))
+        self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
+        ends = await asyncio.gather(*self._workers, return_exceptions=True)
       finally:
         syncing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
           await syncing
+    for end in ends:
+      if isinstance(end, Exception):  # a fault of ours; the others are cancelled workers
+        raise end
     if self._error:
       raise self._error
+
+  def interrupt(self) -> None:
+    """Gives up the requests in flight, so that `run` ends soon. Their answers are lost."""
+    self._stopped.set()
+    for worker in self._workers:
+      worker.cancel()
 
   async def _worker(self, waiting: Iterator[list[Request]]) -> None:
     for equal in waiting:
@@ -133,7 +145,7 @@ class Runner:
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
         try:
-          self._answers.add(equal, answer)
+          self._answers.add(equal, *answer)
         except TooDeep:
           return self._give_up(equal, "the answer is nested too deeply", hopeless=True)
         self._failed_in_a_row = 0
@@ -148,11 +160,14 @@ class Runner:
     self.unanswered[why] += [request.id for request in equal]
     self._failed_in_a_row += hopeless
     if self._failed_in_a_row >= _HOPELESS:
+      fix = "check the endpoint, or increase --timeout or --retries, or reduce --concurrency"
+      if "tool" in why.lower():
+        fix += f"; if it is about tools: {SUPPORT_TOOLS}"
       raise SgdxError(
         f"{self._endpoint.shown}: {self._failed_in_a_row} consecutive requests without an answer; "
         f"the last: {why}",
         expected="an endpoint that answers",
-        fix="check the endpoint, or increase --timeout or --retries, or reduce --concurrency",
+        fix=fix,
       )
 
   async def _sleep(self, seconds: float) -> None:
