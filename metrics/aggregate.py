@@ -6,7 +6,7 @@ frames have the same weight, regardless of service and dialogue, and "NA" is ski
 
 import numpy as np
 
-from sgdx_t5x.metrics.frames import FrameScores
+from sgdx_t5x.metrics.frames import OFFICIAL_METRICS, FrameScores
 from sgdx_t5x.metrics.goals import JOINT_METRICS
 from sgdx_t5x.metrics.means import mean
 
@@ -46,8 +46,9 @@ def official_scores(scores: FrameScores, across_turn: bool = False) -> dict[str,
   Returns:
     A metric that is NA in every frame of a group is nan; the official scorer omits it.
   """
+  official = [key for key in scores.metrics if key in OFFICIAL_METRICS]
   return {
-    group: {key: mean(unit_values(scores, key, mask, across_turn)[0]) for key in scores.metrics}
+    group: {key: mean(unit_values(scores, key, mask, across_turn)[0]) for key in official}
     for group, mask in frame_groups(scores).items()
   }
 

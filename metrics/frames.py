@@ -70,7 +70,8 @@ class FrameScores:
     turns: [F] int32, index over all turns of the dialogue.
     services: [F] str, original names.
     seen: [F] bool, whether the service is also in the train schema.
-    metrics: official key -> [F] float64 from 0 to 1; nan where the official scorer has "NA".
+    metrics: official key -> [F] float64 from 0 to 1; nan where the official scorer has "NA". An
+      annex's prompt format may add others.
   """
 
   frame_ids: np.ndarray
@@ -82,6 +83,14 @@ class FrameScores:
 
   def __len__(self) -> int:
     return len(self.frame_ids)
+
+  def with_metrics(self, further: Mapping[str, Mapping[str, float]]) -> "FrameScores":
+    """Adds metrics that only some trackers have. Args: further, key -> frame id -> score."""
+    columns = {
+      key: np.array([by_frame.get(frame, np.nan) for frame in self.frame_ids.tolist()])
+      for key, by_frame in further.items()
+    }
+    return dataclasses.replace(self, metrics={**self.metrics, **columns})
 
   def take(self, frames: np.ndarray) -> "FrameScores":
     """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""

@@ -279,7 +279,10 @@ def _score_variants(
   found = _Variants()
   for variant, predicted in _read(predictions, selection):
     frames = predicted.frames
-    found.scores[variant] = metrics.sharing_columns(score(gold, frames), found.scores)
+    frame_scores = score(gold, frames)
+    if frame_metrics := getattr(selection.prompt_format, "frame_metrics", None):
+      frame_scores = frame_scores.with_metrics(frame_metrics(frames, variant, selection))
+    found.scores[variant] = metrics.sharing_columns(frame_scores, found.scores)
     found.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
     found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
     found.extra[variant] = predicted.extra_dialogues

@@ -35,7 +35,7 @@ class Settings:
     fuzzy: how non-categorical values are compared, see `metrics.fuzzy.match`.
     zero_mean: how SS treats frames that every variant gets wrong: "zero" or "exclude".
     across_turn: multiply joint metrics over the frames of a turn (official, for MultiWOZ).
-    metrics: official keys to summarise over variants, besides JGA.
+    metrics: official keys, and those of the prompt format, to summarise over variants, besides JGA.
     allow_missing: score what is there if frames are missing or dialogues unknown.
     prompt_format: format of the prompts behind JSONL predictions, to parse the output text.
     bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
@@ -102,11 +102,12 @@ class Settings:
         expected="0 (no intervals) or 100 to 1,000,000 bootstrap samples, and a seed of at least 0",
         fix="omit both to use the defaults: 1,000 bootstrap samples, seed 0",
       )
+    metrics = (*OFFICIAL_METRICS, *getattr(self.prompt_format, "own_metrics", ()))
     for name in self.metrics:
-      if name not in OFFICIAL_METRICS:
+      if name not in metrics:
         raise UsageError(
           f"metric {name!r}",
           expected="an official frame-level metric",
-          available=nearest(name, OFFICIAL_METRICS),
-          fix="use one of: " + ", ".join(OFFICIAL_METRICS),
+          available=nearest(name, metrics),
+          fix="use one of: " + ", ".join(metrics),
         )

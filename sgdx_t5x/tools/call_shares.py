@@ -3,10 +3,10 @@
 All numbers are shares; docs/tools/README.md defines them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.schema import NO_INTENT
+from sgdx_t5x.corpus.schema import NO_INTENT, Service
 from sgdx_t5x.errors import SgdxError, nearest, printable
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.scoring.predictions.files import Selection
@@ -16,6 +16,9 @@ from sgdx_t5x.tools.calls import CalledFrame, CallFacts
 from sgdx_t5x.tools.definitions import Tool, all_tools
 
 RATES = {  # name -> label in a table
+  "right_call": "right: the tool and all arguments",
+  "right_tool": "right tool",
+  "right_arguments": "right arguments",
   "intent_accuracy": "last call is the active intent",
   "wrong_tool": "calls a tool of another service",
   "unknown_tool": "calls a tool that does not exist",
@@ -28,6 +31,9 @@ RATES = {  # name -> label in a table
   "cut_off": "answers cut off by a limit of tokens",
 }
 RATE_HEADINGS = {  # name -> heading of a narrow column
+  "right_call": "right",
+  "right_tool": "tool",
+  "right_arguments": "arguments",
   "intent_accuracy": "intent",
   "wrong_tool": "wrong",
   "unknown_tool": "unknown",
@@ -65,16 +71,12 @@ def call_rates(
   facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
   if not facts:
     return None
-  tools = all_tools(selection.services(variant))
   if not trusted_ids:
-    _check_names(facts.values(), tools, variant, selection)
+    _check_names(facts.values(), all_tools(selection.services(variant)), variant, selection)
   seen = selection.corpus.seen_services(selection.split)
   example = next((found.in_text for found in facts.values() if found.in_text), "")
   groups: dict[str, Counts] = {group: {n: [0, 0] for n in (*RATES, NO_CALL)} for group in GROUPS}
-  for frame in selection.gold:
-    if (found := facts.get(frame.frame_id)) is None:
-      continue
-    counts = frame_counts(frame, found, tools)
+  for frame, counts in _counted(predicted, variant, selection):
     for group in ("all", "seen" if frame.service in seen else "unseen"):
       for name, (times, of) in counts.items():
         groups[group][name][0] += times
@@ -88,23 +90,61 @@ def call_rates(
   return rates
 
 
+def frame_metrics(
+  predicted: Mapping[str, PredictedFrame],
+  variant: str,
+  selection: Selection,
+  names: Sequence[str],
+) -> dict[str, dict[str, float]]:
+  """Returns rate -> frame id -> 1.0 or 0.0. Args: as `call_rates`; rates that have all frames."""
+  scores: dict[str, dict[str, float]] = {name: {} for name in names}
+  for frame, counts in _counted(predicted, variant, selection):
+    for name in names:
+      scores[name][frame.frame_id] = float(counts[name][0])
+  return scores
+
+
+def _counted(
+  predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection
+) -> Iterator[tuple[GoldFrame, Mapping[str, tuple[int, int]]]]:
+  """Yields the frames that have calls with their `frame_counts`."""
+  tools = all_tools(selection.services(variant))
+  for frame in selection.gold:
+    found = predicted.get(frame.frame_id)
+    if isinstance(found, CalledFrame):
+      yield frame, frame_counts(frame, found, selection.schema[frame.service], tools)
+
+
 def frame_counts(
-  frame: GoldFrame, found: CallFacts, tools: Mapping[str, Tool]
+  frame: GoldFrame, predicted: CalledFrame, service: Service, tools: Mapping[str, Tool]
 ) -> Mapping[str, tuple[int, int]]:
   """Returns rate -> (numerator, denominator) for one frame.
 
   Args:
     frame: the gold annotation.
-    found: the calls.
+    predicted: the calls and their state.
+    service: the frame's service, in the original schema.
     tools: all tools of the variant, by name.
   """
+  found = predicted.facts
   fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
   beside = sum(name in tools and tools[name].service in frame.services for name in found.others)
   silent = found.calls == beside and not found.invalid
   unknown = any(name not in tools for name in found.others)
   wrong = any(name in tools and tools[name].service not in frame.services for name in found.others)
   active = int(frame.active_intent != NO_INTENT)
+  right_tool = right_arguments = silent
+  if fits:
+    # Where no intent is active, calls cannot say so: any tool of the service will do.
+    is_called = found.intent == frame.active_intent if active else found.intent != NO_INTENT
+    right_tool = is_called and not (unknown or wrong)
+    right_arguments = found.fits_schema and _same_values(
+      service, frame.slot_values, predicted.slot_values
+    )
   return {
+    "right_call": (right_tool and right_arguments, 1),
+    "right_tool": (right_tool, 1),
+    "right_arguments": (right_arguments, 1),
     "intent_accuracy": (active * (found.intent == frame.active_intent), active),
     "wrong_tool": (wrong, 1),
     "unknown_tool": (unknown, 1),
@@ -117,6 +157,28 @@ def frame_counts(
     "cut_off": (found.cut_off, 1),
     NO_CALL: (found.calls == 0, 1),
   }
+
+
+def _same_values(
+  service: Service, gold: Mapping[str, Sequence[str]], given: Mapping[str, Sequence[str]]
+) -> bool:
+  """Whether the same slots have a value each, and it is one of the accepted ones.
+
+  Case and white space of text do not matter; there is no fuzzy matching.
+  """
+  accepted = {slot: values for slot, values in gold.items() if values}
+  if accepted.keys() != given.keys():
+    return False
+  for slot, values in given.items():
+    is_text = slot in service.noncategorical_slots
+    plain = _plain if is_text else str
+    if len(values) != 1 or plain(values[0]) not in map(plain, accepted[slot]):
+      return False
+  return True
+
+
+def _plain(text: str) -> str:
+  return " ".join(text.casefold().split())
 
 
 def _check_names(

@@ -34,6 +34,8 @@ class CallFacts:
     invented: how many of these their tool does not have.
     mistyped: how many of the rest are neither strings nor null.
     invalid: whether an answer, or the arguments of a call, are not JSON of the required form.
+    fits_schema: whether the calls of the frame's service are JSON that their tools' schemas allow,
+      apart from what those require: strings, of the enum if there is one. "" is not given.
     absent: whether the request had no tool of the frame's service.
     cut_off: whether the answer was ended by a limit of tokens.
     in_text: the text of an answer without calls, if a call is in it.
@@ -46,6 +48,7 @@ class CallFacts:
   invented: int = 0
   mistyped: int = 0
   invalid: bool = False
+  fits_schema: bool = True
   absent: bool = False
   cut_off: bool = False
   in_text: str = ""
@@ -102,19 +105,22 @@ def read_calls(
   values: dict[str, tuple[str, ...]] = {}
   others, intent = [], NO_INTENT
   arguments = invented = mistyped = 0
-  valid = isinstance(calls, list)
+  valid = fits = isinstance(calls, list)
   for call in calls if valid else ():
     name, given = _parts(call)
     valid = valid and given is not None
     if name not in tools:
       others.append(name)
       continue
-    intent, slots = tools[name].intent, _slots(tools[name])
+    tool = tools[name]
+    intent, names = tool.intent, _names(tool)
     for argument, value in (given or {}).items():
       arguments += 1
-      if (slot := slots.get(argument)) is None:
+      if argument not in names:
         invented += 1
         continue
+      slot, allowed = tool.slots[names[argument]], tool.properties[names[argument]].get("enum")
+      fits = fits and isinstance(value, str) and (not value or not allowed or value in allowed)
       mistyped += not (value is None or isinstance(value, str))
       # A later call counts, even if it takes back what an earlier one gave.
       values.pop(slot, None)
@@ -131,6 +137,7 @@ def read_calls(
       invented,
       mistyped,
       not valid,
+      valid and fits and not invented,
       absent,
       cut_off,
       in_text[:_LONGEST_QUOTE],
@@ -138,9 +145,9 @@ def read_calls(
   )
 
 
-def _slots(tool: Tool) -> dict[str, str]:
-  """Returns argument -> slot, also by the names that BFCL asks for."""
-  return {**{bfcl_name(name): slot for name, slot in tool.slots.items()}, **tool.slots}
+def _names(tool: Tool) -> dict[str, str]:
+  """Returns name of an argument, also the one that BFCL asks for -> its name in the tool."""
+  return {**{bfcl_name(name): name for name in tool.slots}, **{name: name for name in tool.slots}}
 
 
 def _parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:

@@ -1,8 +1,8 @@
 """The intents of a service as tools of a language model: names, descriptions, JSON Schema.
 
-One tool per intent. Its arguments are the slots that the intent requires or accepts, all of them
-optional, because a state holds what the user has said so far. A categorical slot becomes an enum of
-its possible values and "dontcare"; all values are strings, as they are in states.
+One tool per intent. Its arguments are the slots that the intent requires or accepts. A categorical
+slot becomes an enum of its possible values and "dontcare"; all values are strings, as they are in
+states.
 """
 
 import dataclasses
@@ -32,6 +32,7 @@ class Tool:
     description: the intent's, then the service's.
     properties: legal name of an argument -> its JSON Schema.
     slots: legal name of an argument -> original name of its slot.
+    required: legal names of the arguments that the intent requires.
   """
 
   name: str
@@ -40,6 +41,7 @@ class Tool:
   description: str
   properties: Mapping[str, Mapping[str, Any]]
   slots: Mapping[str, str]
+  required: tuple[str, ...] = ()
 
   @property
   def parameters(self) -> dict[str, Any]:
@@ -47,9 +49,14 @@ class Tool:
     return {
       "type": "object",
       "properties": dict(self.properties),
-      "required": [],
+      "required": list(self.required),
       "additionalProperties": False,
     }
+
+  @property
+  def for_states(self) -> "Tool":
+    """The tool as requests for a state show it: a state has only what was said so far."""
+    return dataclasses.replace(self, required=())
 
 
 def legal_name(text: str) -> str:
@@ -114,7 +121,8 @@ def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
     properties[name], slots[name], shown[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
   described = _sentences((variant.description, pair.variant.description))
-  return Tool(name, pair.original.name, original.name, described, properties, slots)
+  required = tuple(name for name, slot in slots.items() if slot in original.required_slots)
+  return Tool(name, pair.original.name, original.name, described, properties, slots, required)
 
 
 def _arguments(pair: ServicePair, intent: Intent) -> Iterable[tuple[Slot, Slot]]:
@@ -183,8 +191,12 @@ def bfcl_tool(tool: Tool) -> dict[str, Any]:
 
   Source: the package bfcl-eval, scripts/check_func_doc_format.py.
   """
-  properties = {bfcl_name(name): {**x, "default": ""} for name, x in tool.properties.items()}
-  parameters = {"type": "dict", "properties": properties, "required": []}
+  properties = {
+    bfcl_name(name): x if name in tool.required else {**x, "default": ""}
+    for name, x in tool.properties.items()
+  }
+  required = list(map(bfcl_name, tool.required))
+  parameters = {"type": "dict", "properties": properties, "required": required}
   return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 

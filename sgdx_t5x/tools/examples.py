@@ -62,6 +62,8 @@ def _example(schema: Schema, dialogue: Dialogue, turn: int, frame: Frame) -> str
     f"{'user' if one.speaker == USER else 'assistant'}: {one.utterance}"
     for one in dialogue.turns[: turn + 1]
   )
-  tools = "\n".join(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair))
+  tools = "\n".join(
+    json.dumps(openai_tool(tool.for_states)["function"]) for tool in service_tools(pair)
+  )
   calls = calls_text(state_calls(pair, frame.state))
   return f"\n\nFunctions:\n{tools}\nConversation:\n{said}\nCalls:\n{calls}"

@@ -46,6 +46,7 @@ class ToolCalls(TextExamples):
   from_text: bool = False
   name: ClassVar[str] = "tools"
   unit: ClassVar[Unit] = FRAME
+  own_metrics: ClassVar[tuple[str, ...]] = ("right_call", "right_tool", "right_arguments")
   answer: ClassVar[str] = 'the calls as a JSON list, as in [{"name": ..., "arguments": {...}}]'
 
   def asked(self, service: Service) -> tuple[None]:
@@ -87,6 +88,17 @@ class ToolCalls(TextExamples):
     rates = call_rates(predicted, variant, selection, self.trusted_ids)
     return {"calls": rates} if rates else {}
 
+  def frame_metrics(
+    self,
+    predicted: "Mapping[str, PredictedFrame]",
+    variant: str,
+    selection: "Selection",
+  ) -> dict[str, dict[str, float]]:
+    """The metrics `own_metrics` of each frame: see `call_shares.frame_metrics`."""
+    from sgdx_t5x.tools.call_shares import frame_metrics
+
+    return frame_metrics(predicted, variant, selection, self.own_metrics)
+
   def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
     """The delivery, and whether calls in texts count: other scores are not comparable."""
     return Provenance(
@@ -104,4 +116,5 @@ def calls_format(
 @functools.lru_cache(maxsize=1024)
 def _tool_texts(pair: ServicePair) -> tuple[str, ...]:
   """Returns the tools of a service in JSON, after their tag."""
-  return ("[tools]", *(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair)))
+  tools = (openai_tool(tool.for_states)["function"] for tool in service_tools(pair))
+  return ("[tools]", *map(json.dumps, tools))

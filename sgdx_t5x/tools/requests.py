@@ -190,4 +190,4 @@ def _message(role: str, text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _tool_text(tool: Tool) -> str:
-  return json.dumps(openai_tool(tool))
+  return json.dumps(openai_tool(tool.for_states))

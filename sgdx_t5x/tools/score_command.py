@@ -7,6 +7,7 @@ from sgdx_t5x.cli import score
 from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.errors import UsageError
 
+_HEADLINES = ("right_call", "right_tool")  # beside JGA, which does not see the tool
 _EPILOG = """\
 examples:
   sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl
@@ -54,4 +55,6 @@ def run(args: argparse.Namespace) -> int:
       fix="omit --prompt-style",
     )
   sources = score.parse_sources(args, open_corpus(args.corpus))
-  return score.run(args, calls_format(sources, args.split, args.calls_from_text))
+  style = calls_format(sources, args.split, args.calls_from_text)
+  args.metric = [*_HEADLINES, *args.metric]
+  return score.run(args, style)

@@ -39,7 +39,8 @@ def test_gold_in_every_form_is_right(form, corpus, tmp_path):
   scored = score(corpus, write(tmp_path / "a.jsonl", rows))
   assert scored.complete or all("published" in line for line in scored.warnings)
   for variant in VARIANTS:
-    assert scored.frames[variant].metrics["joint_goal_accuracy"].tolist() == [1.0] * 6
+    for metric in ("joint_goal_accuracy", "right_call", "right_tool", "right_arguments"):
+      assert scored.frames[variant].metrics[metric].tolist() == [1.0] * 6
     assert scored.further["calls"][variant]["all"]["intent_accuracy"] == {"value": 1.0, "of": 6}
   assert "|format:tools|delivery:gold|jga:" in scored.signature
 
@@ -94,6 +95,9 @@ def test_rates_by_hand(corpus, tmp_path):
   scored = score(corpus, write(tmp_path / "a.jsonl", bare(calls)))
   found = scored.further["calls"]["original"]
   assert found["all"] == {
+    "right_call": {"value": 1 / 6, "of": 6},  # both; "other" has the right tool
+    "right_tool": {"value": 3 / 6, "of": 6},
+    "right_arguments": {"value": 2 / 6, "of": 6},  # nothing was to be given in the first
     "intent_accuracy": {"value": 4 / 6, "of": 6},  # all but the first and the third
     "wrong_tool": {"value": 1 / 6, "of": 6},
     "unknown_tool": {"value": 1 / 6, "of": 6},
@@ -112,6 +116,34 @@ def test_rates_by_hand(corpus, tmp_path):
   report = score_report(scored)
   assert report["calls"] == scored.further["calls"]
   assert report["notes"][0] == "answers without a call: 1 of 6 (original)"
+
+
+@pytest.mark.parametrize(
+  ("arguments", "is_right", "jga"),
+  [
+    ({"kind": "Checking", "to": "  anna LEE"}, True, 1.0),  # free text in another case
+    ({"kind": "Checking", "to": "Anna"}, True, 1.0),
+    ({"kind": "checking", "to": "Anna"}, False, 0.0),  # not in the enum
+    ({"kind": "Checking", "to": "Anna Le"}, False, None),  # fuzzy matching gives it a part
+    ({"kind": "Checking", "to": ["Anna", "Bob"]}, False, 1.0),  # the first of a list
+    ({"kind": "Checking", "to": ["Anna"]}, False, 1.0),  # the schema says string
+    ({"kind": "Checking", "to": "Anna", "colour": "red"}, False, 1.0),  # invented
+    ({"kind": "Checking", "to": "Anna", "amount": None}, False, 1.0),  # null is no string
+    ({"kind": "Checking", "to": "Anna", "amount": ""}, True, 1.0),  # not given
+    ({"kind": "Checking"}, False, 0.0),
+  ],
+)
+def test_a_right_call_has_all_arguments_right(arguments, is_right, jga, corpus, tmp_path):
+  calls = calls_of(corpus, tiny.GOLD, ["original"])
+  second = list(calls)[1]
+  calls[second] = [{"name": "Banks_1__Do", "arguments": arguments}]
+  metrics = score(corpus, write(tmp_path / "a.jsonl", bare(calls))).frames["original"].metrics
+  assert metrics["right_call"].tolist() == [1, is_right, 1, 1, 1, 1]
+  assert metrics["right_tool"].tolist() == [1] * 6
+  if jga is None:
+    assert 0 < metrics["joint_goal_accuracy"][1] < 1
+  else:
+    assert metrics["joint_goal_accuracy"][1] == jga
 
 
 def test_every_score_says_how_many_answers_have_no_call(corpus, tmp_path):

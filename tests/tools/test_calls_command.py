@@ -61,6 +61,24 @@ def test_an_assistant_that_knows_the_gold_fails_only_where_it_calls_nothing(answ
   assert of in printed
 
 
+def test_the_tool_counts_in_numbers_of_its_own(answers, tmp_path, capsys):
+  """A table, robustness, intervals and a paired test, as for JGA."""
+  frames, out = tmp_path / "f.jsonl", tmp_path / "s.json"
+  given = ("--allow-missing", "--per-frame", frames, "--json", out, "--bootstrap-samples", "100")
+  assert score(answers, *given) == 0
+  printed = capsys.readouterr().out
+  for name in ("right_call", "right_tool"):
+    table = printed.partition(f"{name} (%)")[2].splitlines()
+    everything = next(line for line in table if line.startswith("all "))
+    assert everything.split()[1:7] == ["100.0", "100.0", "100.0", "0.0", "100.0", "100.0"]
+    assert f"{name}, robustness (%)" in printed
+    assert f"{name}, 95% intervals (%)" in printed
+  assert "right_call" not in printed.partition("official metrics")[2].split("\n\n")[0]
+  assert json.loads(out.read_text())["metrics"]["right_tool"]["all"]["right_tool_v1_5"] == 0.8
+  assert sgdx("diff", frames, frames, "--metric", "right_tool", "--bootstrap-samples", "100") == 0
+  assert "right_tool" in capsys.readouterr().out
+
+
 def test_csv_and_json_have_the_groups(answers, tmp_path, capsys):
   out = tmp_path / "s.json"
   assert score(answers, "--allow-missing", "--format", "csv", "--json", out) == 0

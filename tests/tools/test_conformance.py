@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from places import ROOT
 
-from sgdx_t5x.tools.conformance import cases, judge
+from sgdx_t5x.tools.conformance import cases, judge, judge_strictly
 
 FOLDER = ROOT / "sgdx_t5x/tools/conformance"
 CASES = {case["id"]: case for case in cases()}
@@ -19,6 +19,11 @@ def test_our_scorer_agrees_with_every_case():
   found = {key: judge(case) for key, case in CASES.items()}
   expected = {key: (case["verdict"], case["finding"]) for key, case in CASES.items()}
   assert found == expected
+
+
+def test_our_strict_scorer_agrees_with_every_case():
+  found = {key: judge_strictly(case) for key, case in CASES.items()}
+  assert found == {key: case.get("strict", case["verdict"]) for key, case in CASES.items()}
 
 
 def test_a_case_is_judged_by_its_answer_alone():

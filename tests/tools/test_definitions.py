@@ -81,7 +81,7 @@ def test_a_tool_in_four_formats_by_hand():
   schema = {
     "type": "object",
     "properties": properties,
-    "required": [],
+    "required": ["party_size"],
     "additionalProperties": False,
   }
   named = {"name": "Eats__Book_a_table", "description": "Reserve. Food near you."}
@@ -94,9 +94,9 @@ def test_a_tool_in_four_formats_by_hand():
   # bfcl-eval 2026.3.23, scripts/check_func_doc_format.py: these three keys, defaults, no keywords.
   defaults = {
     "class_": {**properties["class"], "default": ""},
-    "party_size": {**properties["party_size"], "default": ""},
+    "party_size": properties["party_size"],
   }
-  functions = {"type": "dict", "properties": defaults, "required": []}
+  functions = {"type": "dict", "properties": defaults, "required": ["party_size"]}
   assert FORMATS["bfcl"](book) == {**named, "parameters": functions}
   assert names_map([book], "bfcl") == {
     "Eats__Book_a_table": {
@@ -108,8 +108,9 @@ def test_a_tool_in_four_formats_by_hand():
 
 
 def test_arguments_are_checked_by_the_schema():
-  schema = tools_of(TABLE)["Eats__Book_a_table"].parameters
-  accepts = Draft202012Validator(schema).is_valid
+  tool = tools_of(TABLE)["Eats__Book_a_table"]
+  assert not Draft202012Validator(tool.parameters).is_valid({})
+  accepts = Draft202012Validator(tool.for_states.parameters).is_valid
   assert accepts({})
   assert accepts({"class": "dontcare", "party_size": "4"})
   for wrong in ({"class": "Fine"}, {"party_size": 4}, {"phone": "1"}):

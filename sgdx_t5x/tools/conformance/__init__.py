@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, parse_schema
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Service, parse_schema
 from sgdx_t5x.metrics import GoldFrame, slot_failures
 from sgdx_t5x.metrics.failures import MISSED, SPURIOUS
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.tools.call_shares import frame_counts
-from sgdx_t5x.tools.calls import read_calls
+from sgdx_t5x.tools.calls import CalledFrame, read_calls
 from sgdx_t5x.tools.definitions import all_tools
+from sgdx_t5x.tools.messages import read_answer
 
 RIGHT, WRONG = "right", "wrong"
 NONE, MISTYPED = "none", "mistyped"
@@ -35,16 +36,8 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   Args:
     case: has "tools", "expected" and "answer".
   """
-  schema = parse_schema(_services(case["tools"]), "case")
-  pairs = service_pairs(schema, schema)
-  last = case["expected"][-1]["name"] if case["expected"] else ""
-  service, _, intent = (last or case["tools"][0]["function"]["name"]).partition("__")
-  gold = {k: tuple(v) for call in case["expected"] for k, v in call["arguments"].items()}
-  active = intent if last else NO_INTENT
-  frame = GoldFrame("", "", 0, service, gold, 0, active, services=frozenset([service]))
-  predicted = read_calls(_functions(case["answer"]), pairs[service])
-  counts = frame_counts(frame, predicted.facts, all_tools(pairs))
-  if not last:
+  frame, predicted, service, counts = _scored(case)
+  if not case["expected"]:
     right = bool(counts["abstained"][0])
     return (RIGHT, NONE) if right else (WRONG, "called")
   for name in _WRONG:
@@ -52,8 +45,8 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
       return WRONG, name
   if not counts["intent_accuracy"][0]:
     return WRONG, "wrong_tool"
-  states = {"answer": predicted.slot_values}
-  if failures := slot_failures(pairs[service].original, gold, states):
+  gold = frame.slot_values
+  if failures := slot_failures(service, gold, {"answer": predicted.slot_values}):
     kinds = {kind for failure in failures for kind in failure.kinds.values()}
     spurious = all(not failure.gold for failure in failures)
     if kinds == {MISSED}:
@@ -62,8 +55,25 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   return RIGHT, MISTYPED if counts["mistyped_arguments"][0] else NONE
 
 
-def _functions(message: Mapping[str, Any]) -> list[Any]:
-  return [call["function"] for call in message.get("tool_calls", ())]
+def judge_strictly(case: Mapping[str, Any]) -> str:
+  """Returns the verdict of `right_call`: also valid by the schema. Args: as `judge`."""
+  return RIGHT if _scored(case)[-1]["right_call"][0] else WRONG
+
+
+def _scored(
+  case: Mapping[str, Any],
+) -> tuple[GoldFrame, CalledFrame, Service, Mapping[str, tuple[int, int]]]:
+  """Returns the case as a frame, the answer read, the frame's service, and counts of the answer."""
+  schema = parse_schema(_services(case["tools"]), "case")
+  pairs = service_pairs(schema, schema)
+  last = case["expected"][-1]["name"] if case["expected"] else ""
+  name, _, intent = (last or case["tools"][0]["function"]["name"]).partition("__")
+  gold = {k: tuple(v) for call in case["expected"] for k, v in call["arguments"].items()}
+  active = intent if last else NO_INTENT
+  frame = GoldFrame("", "", 0, name, gold, 0, active, services=frozenset([name]))
+  predicted = read_calls(read_answer(case["answer"], "case").calls, pairs[name])
+  service = pairs[name].original
+  return frame, predicted, service, frame_counts(frame, predicted, service, all_tools(pairs))
 
 
 def _services(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
