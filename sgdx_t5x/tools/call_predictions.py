@@ -128,10 +128,11 @@ def row_answer(row: Mapping[str, Any], where: str, from_text: bool = False) -> A
     NoAnswer: the service did not answer.
     SgdxError: the row has none of the forms.
   """
-  if isinstance(row.get("calls"), list):
-    return Answer([_bare_call(call, where) for call in row["calls"]])
   if "calls" in row:
-    return Answer(None)
+    calls = row["calls"]
+    calls = written_calls(calls) if isinstance(calls, str) else calls
+    listed = [_bare_call(call, where) for call in calls] if isinstance(calls, list) else None
+    return Answer(listed)
   if "prediction" in row:
     return Answer(written_calls(row_text(row, where, FRAME) or ""))
   if isinstance(row.get("result"), list | str) and "traceback" not in row:

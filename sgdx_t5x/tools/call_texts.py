@@ -11,13 +11,16 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-NAMES = ("name", "function", "tool", "tool_name")  # keys of a call that may hold its name,
-ARGUMENTS = ("arguments", "args", "input", "parameters")  # and its arguments
+# Keys of a call that may hold its name, and its arguments.
+NAMES = ("name", "function", "tool", "tool_name", "action")
+ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "action_input")
 _LISTS = ("tool_calls", "function_calls", "calls")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _TAGGED = re.compile(r"<((?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([^<>\s]+)>(.*?)(?:</function>|(?=<function=)|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^<>\s]+)>(.*?)</parameter>", re.DOTALL)
+_PARAMETER = re.compile(
+  r"<parameter=([^<>\s]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL
+)
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
 _START = re.compile(r"[{\[]")
 _MOST_FAILURES = 200  # braces that begin no JSON, after which a text is not searched further
@@ -45,12 +48,13 @@ def text_calls(text: str) -> list[Any] | None:
     None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
-  if (calls := python_calls(text)) and None not in calls:
+  if (calls := python_calls(text)) and all(calls):
     return calls
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls = []
   for block in blocks or [text]:
-    in_block = [_function(*found) for found in _FUNCTION.findall(block)] or list(_json_calls(block))
+    in_block = [_function(*found) for found in _FUNCTION.findall(block)]
+    in_block = in_block or list(_json_calls(block)) or list(_dict_calls(block))
     calls += in_block or ([None] if blocks else [])
   return calls or None
 
@@ -74,6 +78,20 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
       failures, position = failures + 1, start.end()
     else:
       yield from _calls_of(value)
+
+
+def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
+  """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
+  fenced = _FENCED.match(text)
+  text = (fenced[1] if fenced else text).strip()
+  if not _START.match(text):
+    return
+  try:
+    with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
+      value = _literal(ast.parse(text, mode="eval").body)
+  except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    return
+  yield from _calls_of(value)
 
 
 def _calls_of(value: Any) -> Iterator[dict[str, Any]]:

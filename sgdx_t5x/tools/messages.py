@@ -18,6 +18,7 @@ Any other form is an error that names it, never an answer without calls.
 """
 
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +30,16 @@ from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
 _ROLES = ("assistant", "ai", "model")
 _IN_CALLS = ("function", "custom", "toolUse", "functionCall", "function_call")
-_ENDS = ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
+_ENDS = frozenset(
+  ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
+)
 _NOT_ANSWERED = ("failed", "cancelled", "canceled", "errored", "expired", "error", "queued")
 _CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call")
 _TEXTS = ("text", "output_text", "refusal")
 _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
 _PLACES = ("content", "parts", "output")
 _READ = ("tool_calls", "function_call")
+_PLAIN = frozenset(("role", "content", "tool_calls", "refusal", "reasoning_content"))
 _CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
 
 _MALFORMED = re.compile(
@@ -125,6 +129,28 @@ def read_answer(row: Mapping[str, Any], where: str) -> Answer:
   return _ended(ends, *_of_message(level, where))
 
 
+def has_plain_calls(body: Mapping[str, Any]) -> bool:
+  """Whether a body is a chat completion with calls and nothing unusual: `read_answer` made short.
+
+  Most answers are, and `sgdx tools run` should not be slower than its services.
+  """
+  try:
+    (choice,) = body["choices"]
+    message = choice["message"]
+    return (
+      choice["finish_reason"] in ("tool_calls", "stop")
+      and message["role"] == "assistant"
+      and not (message["content"] or body.get("error") or choice.get("error"))
+      and message.keys() <= _PLAIN
+      and "native_finish_reason" not in choice
+      and isinstance(message["tool_calls"], list)
+      and bool(message["tool_calls"])
+      and all(isinstance(call["function"]["name"], str) for call in message["tool_calls"])
+    )
+  except (LookupError, TypeError, ValueError, AttributeError):
+    return False
+
+
 def _of_choices(choices: Sequence[Any], ends: list[str], where: str) -> Answer:
   """Returns the first answer of several. Some services spread one over choices of one index."""
   calls: list[Any] = []
@@ -167,7 +193,7 @@ def _failure(level: Mapping[str, Any]) -> str | None:
     raise NoAnswer(quoted(error) if error else f"status {status}")
   if "error" in level and level.get("response", level) is None:
     raise NoAnswer("no response")
-  for key in ("status", "type"):
+  for key in ("status", "type", "object"):
     if level.get(key) in _NOT_ANSWERED:
       raise NoAnswer(str(level[key]))
   if isinstance(level.get("traceback"), str) and "result" in level:  # as BFCL logs it
@@ -212,26 +238,34 @@ def malformed_call(error: Any, depth: int = 0) -> str | None:
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
   """Yields the words with which a service says why an answer ended."""
-  about = level.get("response_metadata")  # LangChain's
-  for place in (level, about if isinstance(about, dict) else {}):
-    for key in _ENDS:
-      if isinstance(place.get(key), str):
-        yield place[key]
-    if place.get("done_reason") == "length" or place.get("status") == "incomplete":
-      details = place.get("incomplete_details")
-      yield str(details.get("reason") if isinstance(details, dict) else "length")
+  for key in _ENDS & level.keys():
+    if isinstance(level[key], str):
+      yield level[key]
+  if level.get("done_reason") == "length" or level.get("status") == "incomplete":
+    details = level.get("incomplete_details")
+    yield str(details.get("reason") if isinstance(details, dict) else "length")
+  if isinstance(inside := level.get("response_metadata"), dict):  # LangChain's
+    yield from _ends(inside)
+
+
+@functools.lru_cache(maxsize=1024)
+def _meanings(word: str) -> frozenset[re.Pattern[str]]:
+  """Returns which of the patterns above a word matches that says why an answer ended."""
+  patterns = (_MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
+  return frozenset(pattern for pattern in patterns if pattern.search(word))
 
 
 def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
-  said = ", ".join(dict.fromkeys(ends))
-  if any(map(_MALFORMED.search, ends)):
+  meanings = frozenset().union(*map(_meanings, ends))
+  if _MALFORMED in meanings:
     return Answer(None, text)
-  if any(map(_BROKEN_OFF.search, ends)):
+  said = ", ".join(dict.fromkeys(ends))
+  if _BROKEN_OFF in meanings:
     raise NoAnswer(f"the service broke the answer off: {said}")
-  if any(map(_FILTERED.search, ends)):
+  if _FILTERED in meanings:
     raise NoAnswer(f"the service withheld the answer: {said}", asked_again=False)
-  return Answer(calls, text, any(map(_CUT_OFF.search, ends)))
+  return Answer(calls, text, _CUT_OFF in meanings)
 
 
 # --- messages ------------------------------------------------------------------------------
@@ -241,9 +275,9 @@ def _of_message(
   message: Mapping[str, Any], where: str, in_choice: bool = False
 ) -> tuple[list[Any], str]:
   """Returns calls and text of a message. Raises SgdxError for one of another form."""
-  unread = [k for k in message if message[k] and _CALL_KEY.fullmatch(k) and k not in _READ]
-  if unread:
-    raise unknown_form(message, where, f"calls in {unread[0]}")
+  for key, value in message.items():
+    if value and _is_unread(key):
+      raise unknown_form(message, where, f"calls in {key}")
   calls = list(_listed_calls(message, where))
   raw = message.get("additional_kwargs")  # where LangChain keeps what the service sent
   if not calls and isinstance(raw, dict):
@@ -255,6 +289,12 @@ def _of_message(
   if role not in _ROLES and (role or not (in_choice or has_place or calls)):
     raise unknown_form(message, where, f"a message of {quoted(role)[:40]}" if role else "")
   return calls or in_blocks, text
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_unread(key: str) -> bool:
+  """Whether a key of a message seems to hold calls, and is none of those that are read."""
+  return _CALL_KEY.fullmatch(key) is not None and key not in _READ
 
 
 def _listed_calls(message: Mapping[str, Any], where: str) -> Iterator[dict[str, Any] | None]:
@@ -306,10 +346,10 @@ def read_call(call: Any, where: str) -> dict[str, Any] | None:
   inside = next((call[key] for key in _IN_CALLS if isinstance(call.get(key), dict)), call)
   name_key = next((key for key in NAMES if key in inside), None)
   key = next((key for key in ARGUMENTS if key in inside), None)
-  others = [k for k, value in inside.items() if isinstance(value, dict | list)]
-  if (name_key is None and inside is call) or (key is None and others):
-    found = "a call without a name" if name_key is None else f"arguments in {others[0]}"
-    raise unknown_form(call, where, found)
+  if name_key is None and inside is call:
+    raise unknown_form(call, where, "a call without a name")
+  if key is None and (others := [k for k, v in inside.items() if isinstance(v, dict | list)]):
+    raise unknown_form(call, where, f"arguments in {others[0]}")
   # Inspect's: what it made of arguments that are not JSON is not what the model wrote.
   arguments = call.get("parse_error") or (inside[key] if key else None)
   return {"name": inside[name_key] if name_key else "", "arguments": arguments}

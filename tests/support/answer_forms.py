@@ -118,6 +118,7 @@ FORMS = {
     "id": k,
     "calls": [{**x, "arguments": json.dumps(x["arguments"])} for x in c],
   },
+  "bare, all as text": lambda k, c: {"id": k, "calls": json.dumps(c)},
   "text": lambda k, c: {"id": k, "prediction": calls_text(c)},
   "t5x": lambda k, c: {"inputs": {"example_id_pretokenized": k}, "prediction": calls_text(c)},
   "openai": lambda k, c: {"id": k, "response": completion(c)},
@@ -273,4 +274,8 @@ TEXTS = {  # of messages whose calls the server left in their text
     for x in c
   ),
   "python": in_python,
+  "python's quotes": lambda c: f"```\n{c!r}\n```",
+  "tool_input": lambda c: json.dumps(
+    [{"tool": x["name"], "tool_input": x["arguments"]} for x in c]
+  ),
 }

@@ -2,12 +2,13 @@
 
 import pytest
 import tiny_corpus as tiny
-from answer_forms import TEXTS, bare, calls_of, score, write
+from answer_forms import FORMS, TEXTS, bare, calls_of, score, write
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.call_texts import python_calls, text_calls
 from sgdx_t5x.tools.format import calls_format
+from sgdx_t5x.tools.messages import has_plain_calls, read_answer
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,19 @@ def test_calls_in_text_count_on_request_and_are_shown_otherwise(form, corpus, tm
   assert "Banks_1__Do" in silent.notes[1]
 
 
+def test_the_short_way_agrees_with_the_long_one():
+  calls = [{"name": "f", "arguments": {}}]
+  body = FORMS["openai"]("x", calls)["response"]
+  assert has_plain_calls(body)
+  assert read_answer(body, "").calls == [{"name": "f", "arguments": "{}"}]
+  (choice,) = body["choices"]
+  for change in ({"finish_reason": "length"}, {"error": {"code": 1}}, {"message": {}}):
+    assert not has_plain_calls({**body, "choices": [{**choice, **change}]})
+  assert not has_plain_calls({**body, "error": "x"})
+  message = {**choice["message"], "toolCalls": [1]}
+  assert not has_plain_calls({**body, "choices": [{**choice, "message": message}]})
+
+
 @pytest.mark.parametrize(
   "text",
   [
@@ -44,6 +58,7 @@ def test_calls_in_text_count_on_request_and_are_shown_otherwise(form, corpus, tm
     "[" * 3_000,
     '{"a": ' * 3_000,
     "{[" * 50_000,
+    "<parameter=a>" * 50_000,
   ],
 )
 def test_texts_without_calls(text):
@@ -102,6 +117,7 @@ def ended(reason, **about):
     ended("stop", error={"code": 502, "message": "the provider went away"}),
     {"response": {"output": {"message": None}, "stopReason": "guardrail_intervened", "error": "x"}},
     {"result": {"type": "expired"}},
+    {"response": {"object": "error", "message": "internal error", "code": 500}},  # earlier vLLM
     {"response": {"status_code": 400, "body": {"error": {"message": "too long"}}}},
     # bfcl_eval/_llm_response_generation.py
     {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},

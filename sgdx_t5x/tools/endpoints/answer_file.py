@@ -17,7 +17,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
-from sgdx_t5x.tools.messages import NoAnswer, read_answer
+from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
 
 _EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
@@ -56,6 +56,9 @@ class Counts:
     if _is_count(read) and _is_count(written):
       self.read, self.written = self.read + read, self.written + written
       self.metered += 1
+    if has_plain_calls(body):
+      self.answers += 1
+      return
     with contextlib.suppress(NoAnswer, SgdxError):  # as an earlier version wrote them
       answer = read_answer(body, "")
       self.answers += 1

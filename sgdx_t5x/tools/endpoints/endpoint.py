@@ -8,14 +8,14 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import aiohttp
 
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
-from sgdx_t5x.tools.messages import NoAnswer, malformed_call, read_answer
+from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, malformed_call, read_answer
 
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
@@ -148,9 +148,8 @@ class Endpoint:
       raise self._lost(e) from None
     self._is_there = True
     text = self._without_key(text)
-    if response.status == 200:
-      found = _completion(text)
-    elif (found := _malformed_call(text)) is None:
+    found = _completion(text) if response.status == 200 else _malformed_call(text)
+    if found is None:
       await self._raise_for(response.status, response.headers, text)
     self.has_answered = True
     return found, response.status
@@ -190,7 +189,7 @@ class Endpoint:
       fix="start the server, or check --endpoint",
     )
 
-  async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
+  async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
     said = f"status {status}: {self._said(_message(text))}"
     unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
@@ -287,6 +286,8 @@ def _completion(text: bytes) -> dict[str, Any]:
     raise Failed("the answer is not JSON") from None
   with contextlib.suppress(SgdxError):
     try:
+      if isinstance(found, dict) and has_plain_calls(found):
+        return found
       answer = read_answer(found, "") if isinstance(found, dict) else None
     except NoAnswer as e:
       raise (Failed if e.asked_again else Refused)(str(e)[:_LONGEST_QUOTE]) from None
