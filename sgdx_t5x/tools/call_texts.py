@@ -48,12 +48,12 @@ def text_calls(text: str) -> list[Any] | None:
     None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
-  if (calls := python_calls(text)) and all(calls):
-    return calls
+  if (in_python := python_calls(text)) and all(in_python):
+    return in_python
   blocks = [block for _, block in _TAGGED.findall(text)]
-  calls = []
+  calls: list[Any] = []
   for block in blocks or [text]:
-    in_block = [_function(*found) for found in _FUNCTION.findall(block)]
+    in_block: list[Any] = [_function(*found) for found in _FUNCTION.findall(block)]
     in_block = in_block or list(_json_calls(block)) or list(_dict_calls(block))
     calls += in_block or ([None] if blocks else [])
   return calls or None

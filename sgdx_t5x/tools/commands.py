@@ -3,7 +3,13 @@
 from typing import Any
 
 from sgdx_t5x.cli.options import add_group
-from sgdx_t5x.tools import definitions_command, requests_command, run_command, score_command
+from sgdx_t5x.tools import (
+  definitions_command,
+  import_command,
+  requests_command,
+  run_command,
+  score_command,
+)
 
 _EPILOG = """\
 examples:
@@ -20,5 +26,11 @@ docs/tools/README.md
 def add_parser(subparsers: Any) -> None:
   """Adds `sgdx tools` and its subcommands."""
   verbs = add_group(subparsers, "tools", __doc__, _EPILOG)
-  for command in (definitions_command, requests_command, run_command, score_command):
+  for command in (
+    definitions_command,
+    requests_command,
+    run_command,
+    score_command,
+    import_command,
+  ):
     command.add_parser(verbs)

@@ -1,0 +1,219 @@
+"""Tools of one's own, read from what servers and services write; definitions stay as they are.
+
+  MCP        {"tools": [{"name", "inputSchema"}]}, alone or in the "result" of tools/list
+  OpenAI     [{"type": "function", "function": {"name", "parameters"}}], or without "function"
+  Anthropic  [{"name", "input_schema"}]
+  OpenAPI 3  JSON; one tool per operation, with the parameters, and the JSON of a body as "body"
+
+Lists may be in the "tools" of an object.
+"""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, malformed, quoted
+from sgdx_t5x.files.reading import decode_json, read_input
+from sgdx_t5x.tools.definitions import LONGEST_NAME, legal_name
+
+_EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3, in JSON"
+_SCHEMAS = ("inputSchema", "input_schema", "parameters")
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_SHOWN = ("name", "description", "type", "function", *_SCHEMAS)
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+_COMPONENTS = "#/components/"
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTool:
+  """A definition as it is in a file.
+
+  Attributes:
+    name: as it is.
+    description: as it is; "" if there is none.
+    parameters: the JSON Schema of its arguments, as it is.
+    place: where it is in the file, as a JSON pointer.
+    not_shown: further keys of the definition, which APIs do not show to models.
+  """
+
+  name: str
+  description: str
+  parameters: Mapping[str, Any]
+  place: str
+  not_shown: tuple[str, ...] = ()
+
+  def for_openai(self) -> dict[str, Any]:
+    """The tool as chat completions take it."""
+    function: dict[str, Any] = {"name": self.name}
+    if self.description:
+      function["description"] = self.description
+    return {"type": "function", "function": {**function, "parameters": self.parameters}}
+
+
+def read_tools(path: pathlib.Path) -> list[OwnTool]:
+  """Returns the tools of a file, in its order.
+
+  Raises:
+    SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference to
+      what is not there.
+  """
+  data = decode_json(read_input(path, _EXPECTED), str(path), _EXPECTED, "convert YAML to JSON")
+  try:
+    tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
+    _check(path, tools)
+  except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
+    raise _error(path, "", f"not of the form: {malformed(e)}") from None
+  return tools
+
+
+def _check(path: pathlib.Path, tools: Sequence[OwnTool]) -> None:
+  """Raises SgdxError for no tools, names that do not do, and references to nowhere."""
+  if not tools:
+    raise _error(path, "", "no tools")
+  places: dict[str, str] = {}
+  for tool in tools:
+    if tool.name in places:
+      found = f"a second tool of the name {tool.name!r}; the first is {places[tool.name]}"
+      raise _error(path, tool.place, found, "rename one of them")
+    if not _NAME.fullmatch(tool.name):
+      fix = f"rename it, for example {legal_name(tool.name)}"
+      raise _error(path, tool.place, f"the name {tool.name!r}, which APIs refuse", fix)
+    places[tool.name] = tool.place
+    for reference in _references(tool.parameters):
+      if _resolved(tool.parameters, reference) is None:
+        found = f"$ref to {reference!r}, which is not there"
+        raise _error(
+          path, tool.place, found, "correct the reference, or put its schema in its place"
+        )
+
+
+def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
+  """Yields the tools of a list of MCP, OpenAI or Anthropic."""
+  place = ""
+  for key in ("result", "tools"):
+    if isinstance(data, dict) and key in data:
+      data, place = data[key], f"{place}/{key}"
+  if not isinstance(data, list):
+    keys = ", ".join(map(str, data))[:80] if isinstance(data, dict) else type(data).__name__
+    raise _error(path, "", f"none of the forms of tools ({keys})")
+  for number, item in enumerate(data):
+    at = f"{place}/{number}"
+    inside = item.get("function", item) if isinstance(item, dict) else None
+    if not isinstance(inside, dict) or not isinstance(inside.get("name"), str):
+      raise _error(path, at, f"no tool: {quoted(item)[:80]}")
+    key = next((key for key in _SCHEMAS if key in inside), None)
+    if key is None and item is inside and item.get("type") != "function":
+      raise _error(path, at, f"the tool {inside['name']!r} has none of {', '.join(_SCHEMAS)}")
+    schema = inside[key] if key else {"type": "object", "properties": {}}
+    is_object = isinstance(schema, dict) and schema.get("type", "object") == "object"
+    if not is_object or not isinstance(schema.get("properties", {}), dict):
+      raise _error(path, at, f"{key} of {inside['name']!r} is not the JSON Schema of an object")
+    others = tuple(key for key in {**item, **inside} if key not in _SHOWN)
+    yield OwnTool(inside["name"], str(inside.get("description") or ""), schema, at, others)
+
+
+# --- OpenAPI -------------------------------------------------------------------------------
+
+
+def _is_openapi(data: Any) -> bool:
+  return isinstance(data, dict) and str(data.get("openapi", "")).startswith("3.")
+
+
+def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
+  """Yields a tool per operation."""
+  paths = data.get("paths")
+  for url, item in paths.items() if isinstance(paths, dict) else ():
+    for method in _METHODS:
+      operation = item.get(method) if isinstance(item, dict) else None
+      if isinstance(operation, dict):
+        at = f"/paths/{url.replace('~', '~0').replace('/', '~1')}/{method}"
+        name = operation.get("operationId") or legal_name(f"{method}{url}")
+        text = operation.get("description") or operation.get("summary") or ""
+        parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
+        schema = _arguments(path, at, data, parameters, operation.get("requestBody"))
+        yield OwnTool(str(name), str(text), schema, at)
+
+
+def _arguments(
+  path: pathlib.Path, at: str, data: Mapping[str, Any], parameters: list[Any], body: Any
+) -> dict[str, Any]:
+  """Returns the arguments of an operation as a schema that contains what it refers to."""
+  properties: dict[str, Any] = {}
+  required: list[str] = []
+  for parameter in parameters:
+    found = _followed(path, at, data, parameter)
+    name = found.get("name")
+    if not isinstance(name, str) or name in properties:
+      raise _error(path, at, f"a parameter of the name {name!r}, which is none or not unique")
+    described = {"description": found["description"]} if "description" in found else {}
+    properties[name] = {**found.get("schema", {}), **described}
+    required += [name] if found.get("required") else []
+  content = _followed(path, at, data, body).get("content", {}) if body else {}
+  if isinstance(content.get("application/json"), dict):
+    if "body" in properties:
+      raise _error(path, at, "a parameter called body beside a body")
+    properties["body"] = content["application/json"].get("schema", {})
+    required += ["body"] if _followed(path, at, data, body).get("required") else []
+  elif content:
+    raise _error(path, at, f"a body of {', '.join(content)}, which is not JSON")
+  schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+  waiting = list(_references(schema))
+  while waiting:  # what is referred to keeps its place, so that references stay as they are
+    reference = waiting.pop()
+    target = _resolved(data, reference) if reference.startswith(_COMPONENTS) else None
+    if target is not None and _resolved(schema, reference) is None:
+      *folders, last = reference.removeprefix("#/").split("/")
+      inside = schema
+      for folder in folders:
+        inside = inside.setdefault(folder, {})
+      inside[last] = target
+      waiting += _references(target)
+  return schema
+
+
+def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -> dict[str, Any]:
+  """Returns a part of an OpenAPI document, or what it refers to."""
+  reference = part.get("$ref") if isinstance(part, dict) else None
+  found = _resolved(data, reference) if isinstance(reference, str) else part
+  if not isinstance(found, dict):
+    raise _error(path, at, f"$ref to {reference!r}, which is not there")
+  return found
+
+
+# --- references ----------------------------------------------------------------------------
+
+
+def _references(part: Any) -> Iterator[str]:
+  """Yields the references in a schema."""
+  if isinstance(part, dict):
+    if isinstance(part.get("$ref"), str):
+      yield part["$ref"]
+    for value in part.values():
+      yield from _references(value)
+  elif isinstance(part, list):
+    for value in part:
+      yield from _references(value)
+
+
+def _resolved(document: Any, reference: str) -> Any:
+  """Returns what a reference within a document points to; None if it is not there."""
+  if reference == "#":
+    return document
+  if not reference.startswith("#/"):
+    return None
+  for key in reference[2:].split("/"):
+    key = key.replace("~1", "/").replace("~0", "~")
+    if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
+      document = document[int(key)]
+    elif isinstance(document, dict) and key in document:
+      document = document[key]
+    else:
+      return None
+  return document
+
+
+def _error(path: pathlib.Path, place: str, found: str, fix: str = "") -> SgdxError:
+  where = f"{path}, {place}" if place else str(path)
+  return SgdxError(f"{where}: {found}", expected=_EXPECTED, fix=fix or "correct the file")
