@@ -106,9 +106,7 @@ class ToolCalls(TextExamples):
     )
 
 
-def calls_format(
-  sources: "Mapping[str, Paths]", split: str, from_text: bool = False
-) -> ToolCalls:
+def calls_format(sources: "Mapping[str, Paths]", split: str, from_text: bool = False) -> ToolCalls:
   """Returns the format of answered requests. Args and errors: `call_predictions.answered_style`."""
   return ToolCalls(answered_style(sources, split), from_text=from_text)
 

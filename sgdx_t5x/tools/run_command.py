@@ -288,8 +288,6 @@ def _ask(
   answers: "AnswerFile",
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
-  import asyncio  # here: `sgdx --help` would need 20 ms more
-
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner, pending
 
@@ -335,6 +333,8 @@ def _until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
 
   A handler that raised in the middle of the event loop would leave tracebacks of its tasks.
   """
+  import asyncio  # here: `sgdx --help` would need 20 ms more
+
   caught: list[KeyboardInterrupt] = []
   before: dict[int, Any] = {}
   with asyncio.Runner() as loops:

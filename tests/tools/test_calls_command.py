@@ -65,7 +65,7 @@ def test_the_tool_counts_in_numbers_of_its_own(answers, tmp_path, capsys):
   """A table, robustness, intervals and a paired test, as for JGA."""
   frames, out = tmp_path / "f.jsonl", tmp_path / "s.json"
   given = ("--allow-missing", "--per-frame", frames, "--json", out, "--bootstrap-samples", "100")
-  assert score(answers, *given) == 0
+  assert score(answers, *given, "--all") == 0
   printed = capsys.readouterr().out
   for name in ("right_call", "right_tool"):
     table = printed.partition(f"{name} (%)")[2].splitlines()

@@ -223,7 +223,7 @@ def test_a_run_without_a_call_says_so_and_fails(corpus, rows, ask, capsys):
     printed = capsys.readouterr()
     of = f"none of {len(rows)} answers has a call, but the text of {len(rows)} has one"
     assert_four_parts(printed.err, of, "--calls-from-text", '```json [{"name": ')
-    assert ("joint_goal_accuracy" in printed.out) == bool(corpus)
+    assert ("right_call (%)" in printed.out) == bool(corpus)
     asked = server.asked.total()
     assert ask(server.url, *corpus, "--calls-from-text") == 0
     assert server.asked.total() == asked
