@@ -102,7 +102,9 @@ def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
       return
     if not word.startswith("--"):
       groups = [x for x in parser._actions if isinstance(x, argparse._SubParsersAction)]
-      parser = next((x.choices[word] for x in groups if word in x.choices), parser)
+      if groups and word not in groups[0].choices:
+        return  # argparse lists the commands that there are
+      parser = groups[0].choices[word] if groups else parser
       continue
     name = word.partition("=")[0]
     options = [x for x in parser._option_string_actions if x.startswith("--")]

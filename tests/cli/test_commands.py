@@ -29,3 +29,9 @@ def test_values_that_look_like_options_follow_two_dashes(capsys):
   with pytest.raises(SystemExit):
     main(["diff", "--", "--a"])  # B is missing
   assert "required: B" in capsys.readouterr().err
+
+
+def test_a_command_that_there_is_not_is_named_before_its_options(capsys):
+  with pytest.raises(SystemExit):
+    main(["data", "prepair", "--corpus", "sample"])
+  assert "invalid choice: 'prepair'" in capsys.readouterr().err
