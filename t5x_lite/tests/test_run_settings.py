@@ -475,7 +475,8 @@ def test_scripts_say_so(server, tmp_path, script, argument, expected):
   assert "t5x: error:" in err
   assert expected in err
   assert "Traceback" not in err
-  assert "initialised" not in err
+  if "learning_rate" not in argument:  # the rate is first computed for a step
+    assert "initialised" not in err
   assert not os.path.exists(tmp_path / "new/checkpoint_0")
   assert (tmp_path / "file").read_text() == "mine"
 

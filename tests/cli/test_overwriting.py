@@ -14,8 +14,8 @@ from sgdx_t5x.cli.paths import named_path, path_of_name
 
 NO_PATHS = """allow_module delivery dialogue dialogues endpoint entities flow generator key_env kind
 language_codes
-lengths metric model module name only openai_batch order param paraphrase patterns pivot pivots
-project provider service slots split title values"""
+lengths metric model model_back module name only openai_batch order param paraphrase patterns pivot
+pivots project provider service slots source split target title values"""
 CONTENT = b'{"precious": true}\n'
 # What a command needs besides the two options that a test is about.
 NEEDED = {
@@ -47,6 +47,7 @@ NEEDED = {
   "schema-embeddings": ("--encoder", "nothing", "--corpus", "sample", "--out", "new.npz"),
   "simulate": ("--out", "new"),
   "tools export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
+  "tools import": ("nothing", "--out", "new"),
   "tools requests": ("--corpus", "sample", "--variant", "v3", "--out", "-"),
   "tools run": ("nothing", "--endpoint", "http://127.0.0.1:1/v1", "--model", "m", "--out", "new"),
   "tools score": ("--corpus", "sample", "--predictions", "v1=nothing"),

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from commands import sgdx, sgdx_process
-from event_names import not_written
+from event_names import names_of_page, not_written
 from places import ROOT
 
 from sgdx_t5x import weights
@@ -91,7 +91,7 @@ def test_a_killed_run_is_resumed_to_the_end(model):
 
 def test_tensorboard_has_the_documented_names(model):
   names = r"(?:train|training_eval/t5dst_sgd|inference_eval/t5dst_sgd_sgdx)/"
-  assert not not_written(model, names)
+  assert not not_written(model, names_of_page(names))
 
 
 def run_to_the_end(start, script, *arguments):
@@ -111,7 +111,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
     "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",  # fewer lengths to compile for
     f"--tfds_data_dir={small_sample}/data",
   )
-  assert not not_written(tmp_path, r"inference_eval/t5dst_sgd(?:x_v1)?/")
+  assert not not_written(tmp_path, names_of_page(r"inference_eval/t5dst_sgd(?:x_v1)?/"))
   predictions = tmp_path / "inference_eval"
   found = sgdx_process(
     *("score", "--corpus", small_sample / "sample", "--split", "dev"),

@@ -169,7 +169,7 @@ def test_a_long_task_name_is_found_where_gin_breaks_the_line(tmp_path):
 
 def test_lengths_of_features_that_must_be_as_long_follow(monkeypatch):
   lengths = {"inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "memory": 12}
-  monkeypatch.setattr(model, "_query", lambda name: lengths)
+  monkeypatch.setattr(model, "query", lambda name: lengths)
   checkpoint = Checkpoint("c", "config.gin", "", "task")
   found = model._lengths(checkpoint, {"inputs": 512, "slots": 30})
   assert found == {**lengths, "inputs": 512, "segments": 512, "slots": 30, "slot_context": 30}

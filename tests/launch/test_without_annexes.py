@@ -10,6 +10,7 @@ import pytest
 from commands import SGDX
 from places import ROOT
 from sample_folder import write_sample
+from task_names import FAMILIES, SUFFIXES
 
 pytestmark = pytest.mark.long
 
@@ -66,11 +67,13 @@ def test_its_commands_are_listed_and_no_others(core):
 
 
 def test_its_tasks_are_registered(core):
-  """3 formats and SpanDST on two corpora, and two formats in styles of the sample's network."""
-  code = "import sgdx_t5x.tasks as t; print(t.__file__, len(t.REGISTERED))"
-  file, number = run(core, sys.executable, "-c", code).split()
+  """And none of an annex: each name begins with a family of the core."""
+  code = "import sgdx_t5x.tasks as t; print(t.__file__, *t.REGISTERED)"
+  file, *names = run(core, sys.executable, "-c", code).split()
   assert file == f"{core}/tasks/__init__.py"
-  assert number == "208"
+  families = "|".join(FAMILIES)
+  assert [x for x in names if not re.match(rf"((sample|tiny|plain)_)?({families})_", x)] == []
+  assert {f"{family}_{suffix}" for family in FAMILIES for suffix in SUFFIXES} <= set(names)
 
 
 def test_the_quick_start_runs_to_its_end(core):

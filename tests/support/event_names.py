@@ -2,22 +2,23 @@
 
 import pathlib
 import re
+from collections.abc import Iterable
 
 from places import ROOT
 
 
-def not_written(folder: pathlib.Path, pattern: str) -> set[str]:
-  """Returns names in docs/tensorboard.md that match `pattern` but are in no event file of `folder`.
-
-  Args:
-    folder: what a run of the sample wrote.
-    pattern: regular expression of the start of a name.
-  """
-  from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
+def names_of_page(pattern: str) -> list[str]:
+  """Returns names in docs/tensorboard.md. Args: regular expression of the start of a name."""
   text = (ROOT / "docs/tensorboard.md").read_text()
   names = re.findall(rf"^({pattern}\S+)(?: |$)", text, re.MULTILINE)
   assert names
+  return names
+
+
+def not_written(folder: pathlib.Path, names: Iterable[str]) -> set[str]:
+  """Returns the names that are in no event file of `folder`, which a run of the sample wrote."""
+  from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
   written = {
     f"{file.parent.relative_to(folder)}/{value.tag}"
     for file in folder.rglob("events.*")

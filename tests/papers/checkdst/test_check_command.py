@@ -177,7 +177,6 @@ def test_rows_that_are_none(text, words, tmp_path, capsys):
     (("--checkdst-rows", "orig=x", "--allow-missing"), "--checkdst-rows with --allow-missing"),
     (("--checkdst-rows", "orig=x", "--schemas", "a=b"), "--checkdst-rows with --schemas"),
     (("--checkdst-rows", "orig=x", "--bootstrap-samples", "3"), "3 bootstrap samples"),
-    (("--checkdst-rows", "orig=x", "--seed", "-1"), "seed -1"),
     (
       ("--corpus", "sample", "--perturbed", "ned=x", "--predictions", "ned=y", "--gold", "z"),
       "--gold without --checkdst-rows",

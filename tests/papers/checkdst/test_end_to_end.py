@@ -6,7 +6,7 @@ import shutil
 import pytest
 from commands import sgdx
 from event_names import not_written
-from places import ROOT
+from places import DOCS, ROOT
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.records.prepare import prepare
@@ -59,7 +59,9 @@ def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
     "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",  # fewer lengths to compile for
     f"--tfds_data_dir={data}",
   )
-  assert not not_written(tmp_path / "eval", r"inference_eval/t5dst_checkdst_ned/")
+  name = "inference_eval/t5dst_checkdst_ned/eval/jga"
+  assert f"`{name}`" in (DOCS / "papers/checkdst.md").read_text("utf-8")
+  assert not not_written(tmp_path / "eval", [name])
   code = sgdx(
     *("checkdst", "check", "--corpus", corpus, "--split", "dev", "--bootstrap-samples", 100),
     *("--perturbed", *(f"{kind}={place}" for kind, place in sets.items())),
