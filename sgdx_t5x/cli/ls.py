@@ -27,9 +27,8 @@ tasks/README.md shows how to add tasks; your own folder of schemas needs one
 function call.
 """
 _NUMBER = re.compile(r"(?<=_)\d+$|(?<=_v)\d+$")
-_FAMILY = re.compile(
-  r"(?:(?:sample|tiny|sim|plain)_)*[^_]+"
-)  # "sample_t5dst" of "sample_t5dst_sgdx_v3"
+# "sample_t5dst" of "sample_t5dst_sgdx_v3"
+_FAMILY = re.compile(r"(?:(?:sample|tiny|sim|plain)_)*[^_]+")
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
