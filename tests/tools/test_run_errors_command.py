@@ -26,19 +26,6 @@ writes_less_than_it_reads = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def requests(tmp_path_factory):
-  out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
-  args = ("--variant", "v1", "v2", "--limit", "5", "--targets", "--out", out)
-  assert not sgdx("tools", "requests", "--corpus", "sample", *args)
-  return out
-
-
-@pytest.fixture(scope="module")
-def rows(requests):
-  return [json.loads(line) for line in requests.read_text().splitlines()]
-
-
 @pytest.fixture
 def ask(requests, tmp_path, monkeypatch):
   """Runs the command in this process with the key set; returns the exit code."""

@@ -14,19 +14,6 @@ from commands import SGDX, assert_four_parts, sgdx
 from sgdx_t5x.tools.endpoints import endpoint
 
 
-@pytest.fixture(scope="module")
-def requests(tmp_path_factory):
-  out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
-  args = ("--variant", "v1", "v2", "--limit", "24", "--targets", "--out", out)
-  assert not sgdx("tools", "requests", "--corpus", "sample", *args)
-  return out
-
-
-@pytest.fixture(scope="module")
-def rows(requests):
-  return [json.loads(line) for line in requests.read_text().splitlines()]
-
-
 @pytest.fixture
 def ask(requests, tmp_path, monkeypatch):
   """Runs the command in this process; returns the exit code."""
