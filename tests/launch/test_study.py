@@ -24,8 +24,8 @@ GROUPS = ("all", "seen", "unseen")
 KEPT = {  # runs in the page's tables: what it adds to their names, and the groups of services
   "study/test/*-0": ("", GROUPS),
   "study_spandst/whole_epoch/*-?": ("", GROUPS),
-  "study_spandst/test/*-?": (", two ninths", GROUPS[:1]),
-  "study_spandst/whole/*-?": (", two ninths, whole test", GROUPS[:1]),
+  "study_spandst/test/*-?": (", 5,200 steps", GROUPS[:1]),
+  "study_spandst/whole/*-?": (", 5,200 steps, whole test", GROUPS[:1]),
 }
 
 
