@@ -1,10 +1,11 @@
 """`sgdx track`: tracks dialogues of a corpus, or typed in the terminal, with a checkpoint."""
 
 import argparse
+import contextlib
 import pathlib
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
@@ -15,7 +16,7 @@ from sgdx_t5x.errors import UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.corpus.schema import Schema
-  from sgdx_t5x.tracking.protocol import Tracker
+  from sgdx_t5x.tracking.protocol import Shown, Tracker
 
 _EPILOG = """\
 examples:
@@ -52,9 +53,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_input(
     parser,
     "checkpoints",
-    nargs="+",
+    nargs="*",
     metavar="CHECKPOINT",
-    help="checkpoint_N or its MODEL_DIR",
+    help="checkpoint_N or its MODEL_DIR (default: the tracker that ships with the package)",
   )
   text = 'corpus to track: the official archive or one in its layout, or "sample"'
   add_input(parser, "--corpus", help=text, path=corpus_path)
@@ -108,6 +109,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="variants of the schema, tracked side by side with it",
     path=path_of_name,
   )
+  add_input(
+    schema,
+    "--dialogues",
+    metavar="FILE",
+    help="instead of the prompt: count the turns of these dialogues whose state a variant changes",
+  )
   schema.add_argument(
     "--service",
     nargs="+",
@@ -136,6 +143,7 @@ def _check_usage(args: argparse.Namespace) -> None:
   of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
   of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
   of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
+  of_schema |= {"--dialogues": args.dialogues}
   wrong = [name for name, x in (of_schema if args.corpus else of_corpus).items() if x]
   if wrong:
     given, other = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
@@ -144,6 +152,12 @@ def _check_usage(args: argparse.Namespace) -> None:
       f"{wrong[0]} with {given}",
       expected=f"{wrong[0]} only with {other}",
       fix=f"use {instead}" if instead else "leave it out",
+    )
+  if args.dialogues and not args.variant_schema:
+    raise UsageError(
+      "--dialogues without --variant-schema",
+      expected="the same schema in other words, to compare states with",
+      fix="add --variant-schema v2=renamed.json; or leave --dialogues out to type a dialogue",
     )
   if args.corpus and not args.out:
     raise UsageError(
@@ -168,17 +182,16 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
 def _open(args: argparse.Namespace) -> "Tracker":
   """Loads the tracker and prints which it is."""
   from sgdx_t5x.cli.progress import native_stderr_hidden
-  from sgdx_t5x.errors import require
+  from sgdx_t5x.tracking.opening import open_tracker, with_gold_history
 
-  lengths = _lengths(args)
-  with native_stderr_hidden(args.debug):
-    require("seqio", extra="train", why="trackers")
-    from sgdx_t5x.tracking.checkpoints import open_tracker, with_gold_history
-
-    tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=args.allow_module)
-    if args.history == "gold":
-      tracker = with_gold_history(tracker)
-  print(f"tracker: {tracker.name}, {', '.join(args.checkpoints)}", file=sys.stderr)
+  lengths, allowed = _lengths(args), args.allow_module
+  # What TensorFlow prints is hidden; the shipped tracker may have to fetch its encoder.
+  with native_stderr_hidden(args.debug) if args.checkpoints else contextlib.nullcontext():
+    tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=allowed)
+  if args.history == "gold":
+    tracker = with_gold_history(tracker)
+  source = ", ".join(args.checkpoints) or "the one that ships with sgdx_t5x (docs/tracker.md)"
+  print(f"tracker: {tracker.name}, {source}", file=sys.stderr)
   return tracker
 
 
@@ -257,10 +270,36 @@ def _converse(args: argparse.Namespace) -> int:
   for name in services:
     original[name]  # raises if there is none
   tracker = _open(args)
-  from sgdx_t5x.cli.conversation import Conversation
-
   shown = {
     name: show(tracker, original, name, schema, services) for name, schema in schemas.items()
   }
+  if args.dialogues:
+    return _compare_wordings(args.dialogues, tracker, shown, services)
+  from sgdx_t5x.cli.conversation import Conversation
+
   Conversation(tracker, shown, services, args.debug).run()
+  return 0
+
+
+def _compare_wordings(
+  path: str, tracker: "Tracker", shown: "Mapping[str, Shown]", services: "Sequence[str]"
+) -> int:
+  """Prints in how many turns each variant's states differ from the original's, by slot."""
+  from sgdx_t5x.cli import output
+  from sgdx_t5x.corpus.variants import ORIGINAL
+  from sgdx_t5x.tables import Table, count, percent
+  from sgdx_t5x.tracking.rewording import count_changes, read_typed
+
+  variants = {name: x for name, x in shown.items() if name != ORIGINAL}
+  dialogues = read_typed(path)
+  changes, filled = count_changes(tracker, dialogues, shown[ORIGINAL], variants, services)
+  turns = next(iter(changes.values())).turns
+  total = ("any slot", count(turns), *(percent(x.changed / turns) for x in changes.values()))
+  rows = [total]
+  for (service, slot), number in sorted(filled.items()):
+    shares = (percent(x.by_slot[service, slot] / number) for x in changes.values())
+    rows.append((f"{service} {slot}", count(number), *shares))
+  title = "Turns whose state differs from the original wording's, in % of those with a value"
+  header = ("slot", "turns", *variants)
+  output.show("text", [Table(title, header, tuple(rows))], {})
   return 0

@@ -1,4 +1,4 @@
-"""`sgdx weights`: converts T5 and BERT weights between Hugging Face and T5X."""
+"""`sgdx weights`: converts T5 and BERT weights between Hugging Face and T5X, packs a SpanDST."""
 
 import argparse
 import contextlib
@@ -29,6 +29,8 @@ examples:
   sgdx weights export --checkpoint runs/t5dst/checkpoint_50000 --out t5dst-hf \\
     --vocab sentencepiece.model
 
+  sgdx weights pack runs/spandst --out tracker   # then: sgdx track tracker ...
+
   hf download google-bert/bert-base-cased --local-dir bert-base-cased
   sgdx weights import --hf bert-base-cased --out weights/bert-base-cased
   sgdx weights export --checkpoint runs/spandst/checkpoint_20000 \\
@@ -43,7 +45,7 @@ _STEPS = 50_000  # the paper's fine-tuning
 
 
 def add_parser(subparsers: Any) -> None:
-  """Adds `weights import` and `weights export`."""
+  """Adds `weights import`, `weights export` and `weights pack`."""
   summary = "convert T5 and BERT weights between Hugging Face and T5X"
   parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
@@ -102,6 +104,15 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
 
+  summary = "pack a SpanDST on MiniLM into 13 MB, which NumPy alone can run"
+  command = add_command(verbs, "pack", f"`sgdx weights pack`: {summary}.", _EPILOG, summary)
+  add_input(command, "checkpoint", metavar="CHECKPOINT", help="checkpoint_N or its MODEL_DIR")
+  add_output(command, "--out", required=True, metavar="DIR", help="new folder", folder=True)
+  command.add_argument(
+    "--bits", type=int, choices=(8, 16), default=8, help="of a weight (default: 8)"
+  )
+  command.set_defaults(run=_pack)
+
 
 def _import(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights import BertSizes, read_huggingface, write_checkpoint
@@ -154,6 +165,23 @@ def _export(args: argparse.Namespace) -> int:
   print("config:     sizes are taken from the arrays; dropout_rate is T5's default, 0.1")
   print("next:       in Python, with transformers:")
   print(f"  AutoModelForSeq2SeqLM.from_pretrained({str(path)!r})")
+  return 0
+
+
+def _pack(args: argparse.Namespace) -> int:
+  from sgdx_t5x.errors import require
+
+  with _quiet(args.debug):
+    require("seqio", extra="train", why="checkpoints of `t5x.train`")
+    from sgdx_t5x.tracking.packing import pack
+
+    path = pack(args.checkpoint, args.out, args.bits)
+  sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
+  print(
+    f"written:    {path}, {args.bits} bits: "
+    + ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in sizes.items())
+  )
+  print(f"next:       sgdx track {shlex.quote(str(path))} --schema FILE")
   return 0
 
 

@@ -183,7 +183,7 @@ class SpanModel(EncoderModel):
   ):
     weights = {"slots": slot_weight, "requested": requested_weight, "intent": intent_weight}
     super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def, weights)
-    self._longest_span = longest_span
+    self.longest_span = longest_span
     if not 0 <= unchanged_frames <= 1:
       raise SgdxError(
         f"SpanModel.unchanged_frames = {unchanged_frames!r}",
@@ -198,7 +198,7 @@ class SpanModel(EncoderModel):
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
     """Returns int32 `[B, 2 + 6 S]`; README.md says what the numbers mean."""
-    return answer(scores, batch, self._longest_span)
+    return answer(scores, batch, self.longest_span)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns fractions of slots whose most probable choice is right: all, and those to change."""

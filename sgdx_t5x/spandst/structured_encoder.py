@@ -28,7 +28,7 @@ import jax.numpy as jnp
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst.span_model import SpanModel
-from sgdx_t5x.spandst.vocabulary import MARKERS, SPECIAL
+from sgdx_t5x.spandst.vocab_file import MARKERS, SPECIAL
 
 _FIRST_WORD = len(SPECIAL) + MARKERS  # in vocabularies like the sample's
 _ADDED = ("slot_context", "intent_context", "marks")  # embeddings that are added to tokens

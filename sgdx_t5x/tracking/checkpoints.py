@@ -13,7 +13,7 @@ import gin
 from etils import epath
 
 from sgdx_t5x import annexes
-from sgdx_t5x.errors import SgdxError, UsageError, first_line, nearest
+from sgdx_t5x.errors import SgdxError, first_line, nearest
 from sgdx_t5x.tracking.config_gin import check_config, check_modules, trained_task
 from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 
@@ -45,7 +45,7 @@ class Checkpoint:
   allowed: tuple[str, ...] = ()
 
 
-def open_tracker(
+def open_checkpoints(
   *folders: str | os.PathLike,
   lengths: Mapping[str, int] | None = None,
   allow_modules: Sequence[str] = (),
@@ -61,12 +61,6 @@ def open_tracker(
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
       configuration.
   """
-  if not folders:
-    raise UsageError(
-      "no checkpoint",
-      expected="a folder checkpoint_N or its MODEL_DIR",
-      fix='for example load_tracker("runs/spandst")',
-    )
   found = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
   kinds = {checkpoint.path: TRACKERS.get(registered(checkpoint).format) for checkpoint in found}
   if None in kinds.values() or len(set(kinds.values())) > 1:
@@ -77,21 +71,6 @@ def open_tracker(
       fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
   return annexes.load(str(kinds[found[0].path]))(found, lengths or {})
-
-
-def with_gold_history(tracker: Tracker) -> Tracker:
-  """Returns the tracker as an oracle that reads gold states of earlier turns.
-
-  Raises:
-    SgdxError: it does not support this. Of the published trackers, SGP-DST's pipeline does.
-  """
-  if not hasattr(tracker, "with_gold_history"):
-    raise UsageError(
-      f"--history gold with {tracker.name}",
-      expected="a tracker whose published pipeline reads gold states of earlier turns",
-      fix="leave it out; all other trackers use their own predictions",
-    )
-  return tracker.with_gold_history()
 
 
 def find_checkpoints(

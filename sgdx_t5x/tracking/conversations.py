@@ -12,6 +12,7 @@ from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_sch
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
 from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
@@ -79,23 +80,23 @@ def load_tracker(
   lengths: Mapping[str, int] | None = None,
   allow_modules: Sequence[str] = (),
 ) -> DialogueTracker:
-  """Loads a dialogue tracker of any kind from a checkpoint of `t5x.train`.
+  """Loads a dialogue tracker: the one that the package ships, or one of your own.
 
-  It has one method, `track(dialogue, schema)`. TensorFlow and JAX are imported here. Its
-  checkpoint's configuration replaces gin's configuration in this process.
+  It has one method, `track(dialogue, schema)`. Without folders, nothing but NumPy is imported. For
+  a checkpoint of `t5x.train`, TensorFlow and JAX are, and its configuration replaces gin's in this
+  process.
 
   Args:
-    folders: checkpoint_N or its MODEL_DIR, with the config.gin of training; several, or a folder
-      of several MODEL_DIRs, for a tracker of several models.
-    lengths: of features, overriding those in config.gin: {"inputs": 1024}.
+    folders: none for the shipped tracker; a folder that `sgdx weights pack` wrote; or checkpoint_N
+      or its MODEL_DIR, with the config.gin of training; several, or a folder of several MODEL_DIRs,
+      for a tracker of several models.
+    lengths: of features, overriding those of training: {"inputs": 512}.
     allow_modules: your own modules that its config.gin may import and call, besides this package
       and those that it builds on: ["my_models"]. A config.gin is run.
 
   Raises:
-    SgdxError: there is no checkpoint, it is not a tracker's, or it names other modules.
+    SgdxError: there is no tracker, or its config.gin names other modules.
   """
-  from sgdx_t5x.tracking.checkpoints import open_tracker  # gin is an optional dependency
-
   return DialogueTracker(open_tracker(*folders, lengths=lengths, allow_modules=allow_modules))
 
 

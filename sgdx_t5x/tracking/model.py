@@ -101,6 +101,11 @@ class LoadedModel:
       self.model.predict_batch, _BATCH_SIZE, self._axes, self._partitioner
     )
 
+  @property
+  def params(self) -> Any:
+    """The weights, a tree of arrays."""
+    return self._state.params
+
   @functools.cached_property
   def digest(self) -> str:
     """See the class."""

@@ -3,29 +3,59 @@
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
+from sgdx_t5x.spandst.span_text import PieceVocabulary, SpanStyle
 from sgdx_t5x.spandst.span_tracking import span_tracker
-from sgdx_t5x.tracking.checkpoints import Checkpoint
-from sgdx_t5x.tracking.model import LoadedModel
-from sgdx_t5x.tracking.prompted import one_of
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
+if TYPE_CHECKING:
+  from sgdx_t5x.tracking.checkpoints import Checkpoint
 
-def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SpanTracker":
+
+def load(checkpoints: "Sequence[Checkpoint]", lengths: Mapping[str, int]) -> "SpanTracker":
   """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
-  return SpanTracker(LoadedModel(one_of(checkpoints), lengths))
+  from sgdx_t5x.tracking.model import LoadedModel  # TensorFlow and T5X
+  from sgdx_t5x.tracking.prompted import one_of
+
+  model = LoadedModel(one_of(checkpoints), lengths)
+  return SpanTracker(model, model.task.how, model.model.input_vocabulary)
+
+
+class SpanModelProtocol(Protocol):
+  """What tracking needs of a model: `model.LoadedModel`, or `packed.PackedModel`.
+
+  Attributes:
+    lengths: of features.
+    settings: what its answers depend on.
+  """
+
+  lengths: Mapping[str, int]
+
+  @property
+  def settings(self) -> dict[str, str]:
+    """See the class."""
+
+  def answer(self, features: Sequence[Mapping[str, Sequence[int]]]) -> list[list[int]]:
+    """Returns the answer for each frame: see `spandst.answers`."""
 
 
 class SpanTracker:
-  """See `protocol.Tracker`. Args: model, trained on tasks of SpanDST."""
+  """See `protocol.Tracker`.
+
+  Args:
+    model: trained on tasks of SpanDST.
+    style: of these tasks.
+    vocabulary: of the model.
+  """
 
   name = "SpanDST"
   reads_gold = False
 
-  def __init__(self, model: LoadedModel):
-    self._model, self._style = model, model.task.how
+  def __init__(self, model: SpanModelProtocol, style: SpanStyle, vocabulary: PieceVocabulary):
+    self._model, self._style, self._vocabulary = model, style, vocabulary
     # A model that was trained on plain text, too, may track it.
     self.reads_acts = not self._style.plain_text
     self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
@@ -49,5 +79,4 @@ class SpanTracker:
       yield found
 
   def _make_reader(self, shown: Shown) -> SpanReader:
-    vocabulary = self._model.model.input_vocabulary
-    return SpanReader(shown.schema, vocabulary, self._style, self._model.lengths)
+    return SpanReader(shown.schema, self._vocabulary, self._style, self._model.lengths)

@@ -5,51 +5,13 @@ import functools
 import jax
 import numpy as np
 import pytest
-import seqio
 import span_frames
 import tensorflow as tf
+from span_models import batch_of, model, params
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import answers as a
 from sgdx_t5x.spandst import features, heads, span_model
-from sgdx_t5x.spandst.encoder import BertConfig
-
-CONFIG = BertConfig(span_frames.VOCAB_SIZE, 16, 2, 1, 32, 64, dropout_rate=0.0)
-
-
-@functools.cache
-def model(worded=False, **settings):
-  return span_model.SpanModel(
-    module=span_model.SpanTracker(CONFIG, lexical=worded, pooled=worded),
-    input_vocabulary=seqio.PassThroughVocabulary(size=64),
-    output_vocabulary=seqio.PassThroughVocabulary(size=64),
-    optimizer_def=None,
-    **settings,
-  )
-
-
-@functools.cache
-def params(worded=False):
-  shapes = features.SpanFeatureConverter(pack=False).get_model_feature_lengths(span_frames.LENGTHS)
-  shapes = {name: (2, length) for name, length in shapes.items()}
-  variables = model(worded).get_initial_variables(jax.random.key(0), shapes)
-  rng = np.random.default_rng(0)  # large enough for answers to differ
-  return jax.tree.map(
-    lambda x: (rng.normal(size=x.shape) * 0.5).astype(np.float32), variables["params"]
-  )
-
-
-def dataset(frames, pack, lengths=None):
-  lengths = lengths or span_frames.LENGTHS
-  signature = {name: tf.TensorSpec([None], tf.int32) for name in features.TASK_FEATURES}
-  ds = tf.data.Dataset.from_generator(lambda: iter(frames), output_signature=signature)
-  return features.SpanFeatureConverter(pack=pack)(ds, lengths)
-
-
-def batch_of(frames, pack=False, lengths=None):
-  rows = list(dataset(frames, pack, lengths).as_numpy_iterator())
-  return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
 
 PACKED = {**{name: 3 * n for name, n in span_frames.LENGTHS.items()}, "inputs": 96, "segments": 96}
 

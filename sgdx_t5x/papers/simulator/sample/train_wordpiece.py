@@ -14,7 +14,7 @@ import string
 from collections.abc import Iterable
 
 from sgdx_t5x.corpus import sample
-from sgdx_t5x.spandst.vocabulary import MARKERS, SPECIAL
+from sgdx_t5x.spandst.vocab_file import MARKERS, SPECIAL
 from sgdx_t5x.spandst.wordpiece import words_of
 from sgdx_t5x.t5.sample_vocabulary import sample_lines
 

@@ -1,0 +1,333 @@
+"""SpanDST's network in NumPy, for tracking without JAX: what `span_model` computes, unpadded.
+
+The tokens of several frames lie one after another, so that every linear layer is one matrix product
+for all of them; attention and heads go frame by frame. Answers equal `span_model.SpanModel`'s up to
+rounding. Shape letters: T tokens of all frames, L of one frame, E width, H heads, D head size, S
+slots, V values, M values of other services.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sgdx_t5x.spandst import answers
+
+Array = np.ndarray
+Features = Mapping[str, Sequence[int]]  # of a frame: see README.md
+_CLOSED = np.float32(-1e9)  # log probability of what is not allowed
+_TOKENS_AT_ONCE = 2048  # more would only take more memory
+_FIXED = answers.SPAN  # choices that every slot has: kinds 1 to 5
+
+
+class _Frame(NamedTuple):
+  """A frame's features as arrays, and what follows from them."""
+
+  tokens: Array  # [L]
+  segments: Array  # [L]
+  lists: Mapping[str, Array]  # the other features by name
+  words: Array  # [L, L]: at a marker, the other tokens of its text: bool
+
+
+class SpanNetwork:
+  """The network with its weights.
+
+  Args:
+    arrays: name -> float32 array, as in a checkpoint of `t5x.train`: "encoder/layers_0/wi/kernel".
+    num_heads: H.
+    epsilon: added to the variance in layer norms.
+    lexical: see `span_model.SpanTracker`; its gin files in gin/ set both.
+    pooled: see `span_model.SpanTracker`.
+    longest_span: maximum tokens in a span.
+  """
+
+  def __init__(
+    self,
+    arrays: Mapping[str, Array],
+    num_heads: int,
+    epsilon: float = 1e-12,
+    lexical: bool = True,
+    pooled: bool = True,
+    longest_span: int = 14,
+  ):
+    self._arrays, self._heads, self._epsilon = dict(arrays), num_heads, np.float32(epsilon)
+    self._lexical, self._pooled, self._longest = lexical, pooled, longest_span
+    width = arrays["encoder/embedding_layer_norm/scale"].shape[0]
+    scale = np.float32(1 / math.sqrt(width / num_heads))
+    self._num_layers = 0
+    while (layer := f"encoder/layers_{self._num_layers}") + "/query/kernel" in arrays:
+      # One product gives queries, keys and values; queries are scaled beforehand.
+      for part in ("kernel", "bias"):
+        query, key, value = (arrays[f"{layer}/{x}/{part}"] for x in ("query", "key", "value"))
+        joined = np.concatenate([query * scale, key, value], axis=-1)
+        self._arrays[f"{layer}/joined/{part}"] = joined
+      self._num_layers += 1
+
+  def answer(self, features: Sequence[Features]) -> list[list[int]]:
+    """Returns the answer for each frame, in the numbers that README.md describes."""
+    vectors: list[list[int]] = []
+    frames = [_frame(x) for x in features]
+    start = 0
+    while start < len(frames):
+      stop, tokens = start, 0
+      while stop < len(frames) and (stop == start or tokens < _TOKENS_AT_ONCE):
+        tokens += len(frames[stop].tokens)
+        stop += 1
+      hidden = self._encode(frames[start:stop])
+      vectors += [
+        self._read(x, states) for x, states in zip(frames[start:stop], hidden, strict=True)
+      ]
+      start = stop
+    return vectors
+
+  # --- encoder -------------------------------------------------------------------------------
+
+  def _encode(self, frames: Sequence[_Frame]) -> list[Array]:
+    """Returns the hidden states of each frame, `[L, E]`."""
+    bounds = [0, *itertools.accumulate(len(frame.tokens) for frame in frames)]
+    spans = list(itertools.pairwise(bounds))
+    x = np.concatenate([self._embed(frame) for frame in frames])
+    x = self._norm("encoder/embedding_layer_norm", x)
+    for number in range(self._num_layers):
+      layer = f"encoder/layers_{number}"
+      joined = self._dense(f"{layer}/joined", x)
+      y = np.empty_like(x)
+      for start, stop in spans:
+        y[start:stop] = self._attend(joined[start:stop])
+      x = self._norm(f"{layer}/attention_layer_norm", x + self._dense(f"{layer}/out", y))
+      y = self._dense(f"{layer}/wo", _gelu(self._dense(f"{layer}/wi", x)))
+      x = self._norm(f"{layer}/mlp_layer_norm", x + y)
+    hidden = [x[start:stop] for start, stop in spans]
+    if not self._pooled:
+      return hidden
+    return [
+      states + _mean(frame.words) @ states for frame, states in zip(frames, hidden, strict=True)
+    ]
+
+  def _embed(self, frame: _Frame) -> Array:
+    """Returns the sum of all embeddings of a frame's tokens, `[L, E]`."""
+    tables = {x: self._arrays[f"encoder/{x}_embedder/embedding"] for x in ("token", "position")}
+    types = self._arrays["encoder/type_embedder/embedding"]
+    words = tables["token"][frame.tokens]
+    x = words + tables["position"][: len(words)]
+    x += types[(frame.segments >= answers.SCHEMA).astype(int)]
+    x += self._marks(frame, words)
+    for places, bits in (("slots", "slot_context"), ("intents", "intent_context")):
+      table = self._arrays[f"{bits}/embedding"]
+      is_set = (frame.lists[bits][:, None] >> np.arange(len(table))) & 1
+      x[frame.lists[places]] += is_set.astype(np.float32) @ table
+    return x
+
+  def _marks(self, frame: _Frame, words: Array) -> Array:
+    """Returns what `heads.TokenMarks` adds, `[L, E]`."""
+    parts = np.arange(1, answers.OTHER_SERVICES + 1)
+    marks = frame.segments[:, None] == parts
+    table = self._arrays["marks/embedding"]
+    if not self._lexical:
+      return marks.astype(np.float32) @ table
+    # In which parts of the frame the same token occurs elsewhere.
+    _, same = np.unique(frame.tokens, return_inverse=True)
+    counts = np.zeros((same.max() + 1, len(parts)), int)
+    np.add.at(counts, same, marks)
+    elsewhere = counts[same] - marks > 0
+    added = np.concatenate([marks, elsewhere], axis=-1).astype(np.float32) @ table
+    texts, numbers = self._arrays["marks/texts"], _text_numbers(frame.segments, frame.lists)
+    numbered = (numbers > 0) & (numbers <= len(texts))
+    added[numbered] += texts[numbers[numbered] - 1]
+    root = np.sqrt(np.maximum(frame.words.sum(axis=-1, keepdims=True), 1), dtype=np.float32)
+    return added + frame.words.astype(np.float32) @ (words + added) / root
+
+  def _attend(self, joined: Array) -> Array:
+    """Self-attention in a frame: queries, keys and values side by side, `[L, 3 E]` -> `[L, E]`."""
+    length, width = len(joined), joined.shape[1] // 3
+    split = joined.reshape(length, 3, self._heads, width // self._heads).transpose(1, 2, 0, 3)
+    queries, keys, values = np.ascontiguousarray(split)  # each [H, L, D]
+    weights = queries @ keys.transpose(0, 2, 1)
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    y = weights @ values
+    y /= weights.sum(axis=-1, keepdims=True)
+    return y.transpose(1, 0, 2).reshape(length, width)
+
+  def _dense(self, name: str, x: Array) -> Array:
+    y = x @ self._arrays[f"{name}/kernel"]
+    y += self._arrays[f"{name}/bias"]
+    return y
+
+  def _norm(self, name: str, x: Array) -> Array:
+    """Layer norm over the last axis; overwrites `x`."""
+    x -= x.mean(axis=-1, keepdims=True)
+    variance = np.einsum("te,te->t", x, x) / np.float32(x.shape[-1])
+    x *= (1 / np.sqrt(variance + self._epsilon))[:, None]
+    x *= self._arrays[f"{name}/scale"]
+    x += self._arrays[f"{name}/bias"]
+    return x
+
+  # --- heads ---------------------------------------------------------------------------------
+
+  def _read(self, frame: _Frame, hidden: Array) -> list[int]:
+    """Returns a frame's answer from its hidden states, `[L, E]`."""
+    lists = frame.lists
+    slots = hidden[lists["slots"]]
+    in_utterances = (frame.segments == answers.SYSTEM_UTTERANCE) | (
+      frame.segments == answers.USER_UTTERANCE
+    )
+    starts, ends = (
+      _log_softmax(self._point(name, slots, hidden), in_utterances) for name in ("starts", "ends")
+    )
+    choices = self._choices(frame, hidden, slots, bool(in_utterances.any()))
+    requested = 1 / (1 + np.exp(-self._classify("requested", slots)[:, 0]))
+    first, last, of_span = _best_spans(starts, ends, frame.segments, self._longest)
+    best, most = choices.argmax(axis=-1), choices.max(axis=-1, initial=_CLOSED)
+    num_values = len(lists["values"])
+    pooled = np.tanh(self._dense("encoder/pooler", hidden[:1]))
+    none = self._classify("no_intent", pooled)[:, 0]
+    others = self._classify("intents", hidden[lists["intents"]])[:, 0]
+    intents = _log_softmax(np.concatenate([none, others])[None], np.array([True]))[0]
+    vector = [int(intents.argmax()), _millionths(np.exp(intents.max()))]
+    for i, choice in enumerate(best.tolist()):
+      kind, pointed, end, log_probability = choice + 1, 0, 0, most[i]
+      if choice >= _FIXED + num_values:
+        kind, pointed = answers.MEMORY, choice - _FIXED - num_values + 1
+      elif choice >= _FIXED:
+        kind, pointed = answers.VALUE, choice - _FIXED + 1
+      elif kind == answers.SPAN:
+        pointed, end, log_probability = int(first[i]), int(last[i]), most[i] + of_span[i]
+      shares = (np.exp(log_probability), np.exp(choices[i, 0]), requested[i])
+      vector += [kind, pointed, end, *map(_millionths, shares)]
+    return vector
+
+  def _choices(self, frame: _Frame, hidden: Array, slots: Array, may_point: bool) -> Array:
+    """Returns log probabilities of the choices for each slot, `[S, 5 + V + M]`."""
+    lists, context = frame.lists, frame.lists["slot_context"]
+    fillable = (context & answers.FILLABLE) > 0
+    fixed = [
+      np.ones_like(fillable),
+      fillable,
+      fillable & ((context & answers.CLEAR_OPEN) > 0),
+      fillable & ((context & answers.SYSTEM_OPEN) > 0),
+      fillable & ((context & answers.SPAN_OPEN) > 0) & may_point,
+    ]
+    owners = lists["value_slots"] - 1
+    values_open = (owners == np.arange(len(slots))[:, None]) & fillable[:, None]
+    memory_open = (fillable & ((context & answers.MEMORY_OPEN) > 0))[:, None]
+    memory_open = np.repeat(memory_open, len(lists["memory"]), axis=1)
+    options = self._dense("values/option", hidden[lists["values"]])
+    options += self._dense("values/owner", slots[owners])
+    of_values = self._dense("values/logits", _gelu_by_tanh(options))[:, 0]
+    memory = self._dense("memory/key", hidden[lists["memory"]])
+    logits = [
+      self._classify("kinds", slots),
+      np.broadcast_to(of_values, values_open.shape),
+      self._point("memory", slots, memory),
+    ]
+    is_open = np.concatenate([np.stack(fixed, axis=-1), values_open, memory_open], axis=-1)
+    return _log_softmax(np.concatenate(logits, axis=-1), is_open)
+
+  def _classify(self, name: str, x: Array) -> Array:
+    """A class head: `[N, E]` -> logits `[N, classes]`."""
+    return self._dense(f"{name}/logits", _gelu_by_tanh(self._dense(f"{name}/hidden", x)))
+
+  def _point(self, name: str, slots: Array, keys: Array) -> Array:
+    """A pointer head: `[S, E]`, `[N, E]` -> logits `[S, N]`."""
+    return self._dense(f"{name}/query", slots) @ keys.T / np.float32(math.sqrt(slots.shape[-1]))
+
+
+def _frame(features: Features) -> _Frame:
+  tokens, segments = (np.asarray(features[name], np.int64) for name in ("inputs", "segments"))
+  names = ("slots", "slot_context", "values", "value_slots", "memory", "intents", "intent_context")
+  lists = {name: np.asarray(features.get(name, ()), np.int64) for name in names}
+  numbers, markers = _text_numbers(segments, lists), _markers(len(tokens), lists)
+  words = markers[:, None] & ~markers & (numbers > 0)[:, None] & (numbers[:, None] == numbers)
+  return _Frame(tokens, segments, lists, words)
+
+
+def _markers(length: int, lists: Mapping[str, Array]) -> Array:
+  """Returns where a text begins, and [CLS]: bool `[L]`."""
+  markers = np.zeros(length, bool)
+  markers[0] = True
+  for name in ("slots", "values", "memory", "intents"):
+    markers[lists[name]] = True
+  return markers
+
+
+def _text_numbers(segments: Array, lists: Mapping[str, Array]) -> Array:
+  """Returns the number of each token's text, from 1; 0 in utterances: `[L]`."""
+  return np.cumsum(_markers(len(segments), lists)) * (segments >= answers.SCHEMA)
+
+
+def _mean(words: Array) -> Array:
+  """Returns weights that average over the words of each text, `[L, L]`."""
+  return (words / np.maximum(words.sum(axis=-1, keepdims=True), 1)).astype(np.float32)
+
+
+def _log_softmax(logits: Array, is_open: Array) -> Array:
+  """Returns log probabilities over the open choices, else `_CLOSED`."""
+  is_open = np.broadcast_to(is_open, logits.shape)
+  logits = np.where(is_open, logits, _CLOSED)
+  logits = logits - logits.max(axis=-1, keepdims=True, initial=_CLOSED)
+  logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+  return np.where(is_open, logits, _CLOSED)
+
+
+def _best_spans(
+  starts: Array, ends: Array, segments: Array, longest: int
+) -> tuple[Array, Array, Array]:
+  """Returns first and last token of each slot's most probable span, and its log probability.
+
+  Args:
+    starts: log probabilities of first tokens, `[S, L]`.
+    ends: same for last tokens.
+    segments: a span lies within one, `[L]`.
+    longest: maximum tokens in a span.
+  """
+  length = starts.shape[-1]
+  most = np.full_like(starts, 4 * _CLOSED)
+  extras = np.zeros(starts.shape, int)
+  for extra in range(min(longest, length)):  # the best last token for each first one
+    stop = length - extra
+    scores = starts[:, :stop] + ends[:, extra:]
+    is_better = (segments[:stop] == segments[extra:]) & (scores > most[:, :stop])
+    most[:, :stop][is_better] = scores[is_better]
+    extras[:, :stop][is_better] = extra
+  first = most.argmax(axis=-1)
+  rows = np.arange(len(starts))
+  return first, first + extras[rows, first], most[rows, first]
+
+
+def _gelu(x: Array) -> Array:
+  """The exact GELU, x (1 + erf(x / sqrt 2)) / 2; overwrites `x`.
+
+  erf by Abramowitz and Stegun (1964), 7.1.26: an error of at most 1.5e-7, float32's own size.
+  """
+  magnitude = np.abs(x)
+  magnitude *= np.float32(math.sqrt(0.5))
+  t = 1 / (1 + np.float32(0.3275911) * magnitude)
+  terms = np.full_like(x, 1.061405429)
+  for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+    terms *= t
+    terms += np.float32(coefficient)
+  terms *= t
+  magnitude *= magnitude
+  np.negative(magnitude, out=magnitude)
+  terms *= np.exp(magnitude, out=magnitude)  # 1 - erf of the magnitude
+  np.subtract(1, terms, out=terms)
+  np.copysign(terms, x, out=terms)
+  terms += 1
+  x *= terms
+  x *= np.float32(0.5)
+  return x
+
+
+def _gelu_by_tanh(x: Array) -> Array:
+  """The GELU of `flax.linen.gelu`, by tanh."""
+  inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x**3)
+  return np.float32(0.5) * x * (1 + np.tanh(inner))
+
+
+def _millionths(probability: float) -> int:
+  return round(float(probability) * answers.MILLION)

@@ -1,0 +1,148 @@
+"""A trained SpanDST as two files, for NumPy alone: config.json and weights.npz.
+
+`sgdx weights pack` writes them from a checkpoint of `t5x.train`. Only what was trained is in them:
+the embeddings are the encoder's own (`minilm.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.spandst import minilm
+
+CONFIG, WEIGHTS = "config.json", "weights.npz"
+SHIPPED = pathlib.Path(__file__).parent / "shipped"
+FORMAT = "sgdx_t5x SpanDST, packed"
+_SCALE = " scale"  # suffix of an array's scales
+_STEPS = 127  # of an 8-bit number on either side of 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PackedConfig:
+  """config.json.
+
+  Attributes:
+    num_heads: of the encoder.
+    epsilon: of its layer norms.
+    lexical: see `span_model.SpanTracker`.
+    pooled: see `span_model.SpanTracker`.
+    longest_span: maximum tokens in a span.
+    style: fields of the `SpanStyle` of training.
+    lengths: of features.
+    trained_on: task or mixture.
+    step: of the checkpoint.
+    bits: 8 or 16: of the stored weights.
+    digest: hash of weights.npz's arrays, 16 hex digits.
+    format: marks the file.
+  """
+
+  num_heads: int
+  epsilon: float
+  lexical: bool
+  pooled: bool
+  longest_span: int
+  style: Mapping[str, Any]
+  lengths: Mapping[str, int]
+  trained_on: str
+  step: int
+  bits: int
+  digest: str = ""
+  format: str = FORMAT
+
+
+def pack(arrays: Mapping[str, np.ndarray], bits: int) -> dict[str, np.ndarray]:
+  """Returns arrays as they are stored.
+
+  Matrices of the linear layers, the kernels, are rounded: to 8 bits with a scale for each output,
+  or to float16. The encoder's embeddings are left out, all else stays float32.
+
+  Args:
+    arrays: name -> array of a checkpoint.
+    bits: 8 or 16.
+  """
+  packed = {}
+  for name, array in arrays.items():
+    if name in minilm.TABLES:
+      continue
+    if not name.endswith("/kernel"):
+      packed[name] = array.astype(np.float32)
+    elif bits == 16:
+      packed[name] = array.astype(np.float16)
+    else:
+      scale = np.maximum(np.abs(array).max(axis=0), np.finfo(np.float32).tiny) / _STEPS
+      packed[name] = np.round(array / scale).astype(np.int8)
+      packed[name + _SCALE] = scale.astype(np.float32)
+  return packed
+
+
+def unpack(packed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Returns the arrays that `pack` stored, in float32."""
+  arrays = {}
+  for name, array in packed.items():
+    if not name.endswith(_SCALE):
+      scale = packed.get(name + _SCALE, np.float32(1))
+      arrays[name] = array.astype(np.float32) * scale
+  return arrays
+
+
+def write(folder: pathlib.Path, config: PackedConfig, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes both files. Args: folder, which is created; config; arrays of a checkpoint."""
+  folder.mkdir()
+  packed = pack(arrays, config.bits)
+  config = dataclasses.replace(config, digest=_digest(packed))
+  np.savez_compressed(folder / WEIGHTS, **packed)  # type: ignore[arg-type]  # names, not options
+  text = json.dumps(dataclasses.asdict(config), indent=2)
+  (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
+
+
+def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
+  """Reads both files: the configuration, and the trained arrays in float32.
+
+  Raises:
+    SgdxError: a file is missing, damaged or of another kind.
+  """
+  path = folder / CONFIG
+  if not path.is_file():
+    raise not_found(path, "the config.json of a packed tracker")
+  try:
+    data = json.loads(path.read_bytes())
+    config = PackedConfig(**data)
+    if config.format != FORMAT:
+      raise ValueError(f"format {config.format!r}")
+  except (TypeError, ValueError) as e:
+    raise _damaged(path, f"not a packed tracker's ({e})") from None
+  path = folder / WEIGHTS
+  try:
+    with np.load(path) as stored:
+      packed = dict(stored)
+  except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
+    raise _damaged(path, f"cannot be read ({e})") from None
+  if (found := _digest(packed)) != config.digest:
+    raise _damaged(path, f"digest {found}, config.json says {config.digest}")
+  return config, unpack(packed)
+
+
+def _damaged(path: pathlib.Path, what: str) -> SgdxError:
+  return SgdxError(
+    f"{path}: {what}",
+    expected=f"{CONFIG} and {WEIGHTS} as `sgdx weights pack` wrote them together",
+    fix="install sgdx_t5x again, or pack the checkpoint again: sgdx weights pack --help",
+  )
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+  digest = hashlib.blake2b(digest_size=8)
+  for name in sorted(arrays):
+    digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+    digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)
+  return digest.hexdigest()

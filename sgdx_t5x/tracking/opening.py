@@ -1,0 +1,60 @@
+"""Opens a tracker, whatever kind of folder it is in."""
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from sgdx_t5x.errors import SgdxError, UsageError, require
+from sgdx_t5x.spandst import packed
+from sgdx_t5x.tracking.protocol import Tracker
+
+
+def open_tracker(
+  *folders: str | os.PathLike,
+  lengths: Mapping[str, int] | None = None,
+  allow_modules: Sequence[str] = (),
+) -> Tracker:
+  """Loads a tracker, which takes seconds.
+
+  Args:
+    folders: a folder that `sgdx weights pack` wrote; or checkpoints, see `checkpoints`, several for
+      a tracker of several models; or none for the tracker that this package ships.
+    lengths: of features, overriding those in the configurations.
+    allow_modules: that the checkpoints' configurations may name.
+
+  Raises:
+    SgdxError: no tracker there, one that does not fit its configuration, or no MiniLM.
+  """
+  if not folders or (pathlib.Path(folders[0]) / packed.CONFIG).is_file():
+    from sgdx_t5x.tracking.packed import load
+
+    if len(folders) > 1:
+      raise UsageError(
+        ", ".join(map(str, folders)), expected="one packed tracker", fix="pass one folder"
+      )
+    if not folders and not packed.SHIPPED.is_dir():
+      raise SgdxError(
+        "no CHECKPOINT, and this installation ships no tracker",
+        expected=f"{packed.SHIPPED}",
+        fix="pass a checkpoint of `t5x.train`, or install sgdx_t5x with its package data",
+      )
+    return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
+  require("seqio", extra="train", why="checkpoints of `t5x.train`")
+  from sgdx_t5x.tracking.checkpoints import open_checkpoints
+
+  return open_checkpoints(*folders, lengths=lengths, allow_modules=allow_modules)
+
+
+def with_gold_history(tracker: Tracker) -> Tracker:
+  """Returns the tracker as an oracle that reads gold states of earlier turns.
+
+  Raises:
+    SgdxError: it does not support this. Of the published trackers, SGP-DST's pipeline does.
+  """
+  if not hasattr(tracker, "with_gold_history"):
+    raise UsageError(
+      f"--history gold with {tracker.name}",
+      expected="a tracker whose published pipeline reads gold states of earlier turns",
+      fix="leave it out; all other trackers use their own predictions",
+    )
+  return tracker.with_gold_history()

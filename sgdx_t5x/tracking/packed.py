@@ -1,0 +1,79 @@
+"""A packed SpanDST as a model of `tracking/spandst.py`: NumPy alone, no extra of the package."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst import minilm, packed
+from sgdx_t5x.spandst.numpy_network import Features, SpanNetwork
+from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
+from sgdx_t5x.tracking.spandst import SpanTracker
+
+_MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
+
+
+class PackedModel:
+  """The network of a folder that `sgdx weights pack` wrote.
+
+  Args:
+    folder: of the packed files.
+    lengths: of features, overriding those in config.json.
+
+  Raises:
+    SgdxError: damaged files, unknown lengths, or no MiniLM (`minilm.folder`).
+  """
+
+  def __init__(self, folder: pathlib.Path, lengths: Mapping[str, int] | None = None):
+    self.config, arrays = packed.read(folder)
+    encoder = minilm.folder()
+    self.vocabulary = WordPieceFile(encoder, lower_case=True)
+    self.style = SpanStyle(**self.config.style)
+    if unknown := [name for name in lengths or {} if name not in self.config.lengths]:
+      raise SgdxError(
+        f"length given for unknown feature {', '.join(unknown)}",
+        expected="features of SpanDST",
+        available=", ".join(self.config.lengths),
+        fix="use these feature names",
+      )
+    self.lengths = {**self.config.lengths, **(lengths or {})}
+    tables = minilm.tables(encoder)
+    most = len(tables["encoder/position_embedder/embedding"])
+    if self.lengths["inputs"] > most:
+      raise SgdxError(
+        f"inputs={self.lengths['inputs']}",
+        expected=f"at most {most}, the encoder's number of positions",
+        fix=f"pass --lengths inputs={most}",
+      )
+    self._network = SpanNetwork(
+      {**arrays, **tables},
+      self.config.num_heads,
+      self.config.epsilon,
+      self.config.lexical,
+      self.config.pooled,
+      self.config.longest_span,
+    )
+    self._cache: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+
+  @property
+  def settings(self) -> dict[str, str]:
+    """What its answers depend on, for `protocol.Tracker.settings`."""
+    lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
+    return {"weights": self.config.digest, "task": self.config.trained_on, "lengths": lengths}
+
+  def answer(self, features: Sequence[Features]) -> list[list[int]]:
+    """Returns the answer for each frame; each distinct frame is computed once."""
+    keys = [tuple(tuple(x[name]) for name in sorted(x)) for x in features]
+    new = {key: x for key, x in zip(keys, features, strict=True) if key not in self._cache}
+    if len(self._cache) + len(new) > _MOST_CACHED:
+      self._cache = {key: self._cache[key] for key in keys if key in self._cache}
+    self._cache |= zip(new, self._network.answer(list(new.values())), strict=True)
+    return [self._cache[key] for key in keys]
+
+
+def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanTracker:
+  """Returns the tracker of a packed folder. Args, Raises: see `PackedModel`."""
+  model = PackedModel(folder, lengths)
+  return SpanTracker(model, model.style, model.vocabulary)

@@ -1,0 +1,67 @@
+"""Packs a checkpoint of SpanDST for `tracking/packed.py`; JAX and T5X are needed for this."""
+
+import dataclasses
+import os
+import pathlib
+import re
+
+import jax
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.writing import atomic_folder, check_folder
+from sgdx_t5x.spandst import minilm, packed
+from sgdx_t5x.spandst.span_model import SpanModel
+from sgdx_t5x.tracking.checkpoints import find_checkpoints
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.prompted import one_of
+
+
+def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathlib.Path:
+  """Packs a checkpoint into a new folder, which is returned.
+
+  Args:
+    folder: checkpoint_N or its MODEL_DIR.
+    out: the new folder.
+    bits: 8 or 16, see `packed.pack`.
+
+  Raises:
+    SgdxError: it is not a SpanDST's, its embeddings are not MiniLM's, or `out` is in use.
+  """
+  out = pathlib.Path(out)
+  check_folder(out, replace=False)
+  loaded = LoadedModel(one_of(find_checkpoints(folder)))
+  model = loaded.model
+  if not isinstance(model, SpanModel):
+    raise SgdxError(
+      f"{loaded.checkpoint.path}: a checkpoint of {type(model).__name__}",
+      expected="a SpanDST, trained with gin/spandst.gin",
+      fix="pass its checkpoint",
+    )
+  arrays = {
+    "/".join(str(key.key) for key in path): np.asarray(leaf)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(loaded.params)
+  }
+  for name, table in minilm.tables(minilm.folder()).items():
+    if not np.array_equal(arrays[name], table):
+      raise SgdxError(
+        f"{loaded.checkpoint.path}: {name} differs from {minilm.NAME}'s",
+        expected=f"a tracker that was trained on {minilm.NAME}, with its embeddings frozen",
+        fix="train with gin/spandst.gin from its weights, as docs/trackers.md describes",
+      )
+  module = model.module
+  config = packed.PackedConfig(
+    num_heads=module.config.num_heads,
+    epsilon=module.config.epsilon,
+    lexical=module.lexical,
+    pooled=module.pooled,
+    longest_span=model.longest_span,
+    style=dataclasses.asdict(loaded.task.how),
+    lengths=dict(loaded.lengths),
+    trained_on=loaded.task.name,
+    step=int(re.sub(r".*_", "", loaded.checkpoint.path)),
+    bits=bits,
+  )
+  with atomic_folder(out) as temporary:
+    packed.write(temporary, config, arrays)
+  return out

@@ -1,0 +1,129 @@
+"""How often a tracker's states change when only the wording of the schema does."""
+
+import collections
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.reading import decode_json, read_input
+from sgdx_t5x.tracking.conversations import States, Utterance, from_utterances, states
+from sgdx_t5x.tracking.protocol import Shown, Tracker
+
+_EXPECTED = (
+  "a JSON list of dialogues, each a list of texts, the user's first, or a dialogue in SGD's format"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TypedDialogue:
+  """A dialogue without labels.
+
+  Attributes:
+    utterances: of user and system in turn, the user's first.
+    services: to track; None for all.
+  """
+
+  utterances: tuple[Utterance, ...]
+  services: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass
+class Changes:
+  """What changed in the states of a variant, against those of the original wording.
+
+  Attributes:
+    turns: number of user turns.
+    changed: turns in whose state some slot's value differs.
+    by_slot: (service, slot) -> turns in which its value differs.
+  """
+
+  turns: int = 0
+  changed: int = 0
+  by_slot: collections.Counter[tuple[str, str]] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+
+
+def read_typed(path: str | os.PathLike) -> list[TypedDialogue]:
+  """Reads dialogues from a file.
+
+  Raises:
+    SgdxError: it is not a list of dialogues in one of the two forms.
+  """
+  data = decode_json(read_input(path, "dialogues"), str(path), _EXPECTED)
+  if not isinstance(data, list) or not data:
+    raise _unreadable(path, "not a list of dialogues")
+  return [_typed(dialogue, f"{path}: dialogue {i}") for i, dialogue in enumerate(data)]
+
+
+def _typed(dialogue: Any, where: str) -> TypedDialogue:
+  """Returns a dialogue of either form."""
+  if isinstance(dialogue, list) and all(isinstance(text, str) for text in dialogue):
+    return TypedDialogue(tuple(dialogue))
+  try:
+    turns = [(turn["speaker"], turn["utterance"]) for turn in dialogue["turns"]]
+    services = tuple(map(str, dialogue["services"]))
+  except (KeyError, TypeError):
+    raise _unreadable(where, "neither a list of texts nor SGD's format") from None
+  for number, (speaker, text) in enumerate(turns):
+    expected = "SYSTEM" if number % 2 else "USER"
+    if speaker != expected or not isinstance(text, str):
+      raise _unreadable(where, f"turn {number} is not an utterance of {expected}")
+  return TypedDialogue(tuple(text for _, text in turns), services)
+
+
+def _unreadable(where: Any, what: str) -> SgdxError:
+  return SgdxError(
+    f"{where}: {what}", expected=_EXPECTED, fix='for example [["I need a taxi.", "Where to?"]]'
+  )
+
+
+def count_changes(
+  tracker: Tracker,
+  dialogues: Sequence[TypedDialogue],
+  original: Shown,
+  variants: Mapping[str, Shown],
+  services: Sequence[str],
+) -> tuple[dict[str, Changes], collections.Counter[tuple[str, str]]]:
+  """Tracks dialogues under every wording and compares the states.
+
+  Args:
+    tracker: that is tried.
+    dialogues: without labels; a tracker that reads the system's acts sees none.
+    original: the schema itself.
+    variants: name -> the same schema in other words.
+    services: to track where a dialogue does not say.
+
+  Returns:
+    Variant -> what changed; and (service, slot) -> turns in which any wording gives it a value.
+  """
+  changes = {name: Changes() for name in variants}
+  filled: collections.Counter[tuple[str, str]] = collections.Counter()
+  for typed in dialogues:
+    services_of = typed.services or tuple(services)
+    dialogue = from_utterances(typed.utterances, original.original, services_of)
+    expected = _values(states(tracker, dialogue, original))
+    tracked = {name: _values(states(tracker, dialogue, x)) for name, x in variants.items()}
+    for turn, values in enumerate(expected):
+      slots = set(values)
+      for name, of_turn in ((name, turns[turn]) for name, turns in tracked.items()):
+        slots |= of_turn.keys()
+        different = [x for x in values.keys() | of_turn if values.get(x) != of_turn.get(x)]
+        changes[name].turns += 1
+        changes[name].changed += bool(different)
+        changes[name].by_slot.update(different)
+      filled.update(slots)
+  return changes, filled
+
+
+def _values(turns: States) -> list[dict[tuple[str, str], tuple[str, ...]]]:
+  """Returns (service, slot) -> values for each user turn."""
+  found = []
+  for frames in turns:
+    values = {}
+    for service, frame in frames.items():
+      values.update({(service, slot): x for slot, x in frame.slot_values.items()})
+    found.append(values)
+  return found

