@@ -22,6 +22,7 @@ PUBLIC = {
   "compare": "scoring.compare",
   "comparison_report": "scoring.compare",
   "load_tracker": "tracking.conversations",
+  "make_prompts": "prompts.rows",
   "make_report": "report.build:make",
   "open_corpus": "corpus.opening",
   "read_frames": "scoring.score_files",
@@ -29,6 +30,7 @@ PUBLIC = {
   "score": "scoring.scores",
   "score_predictions": "scoring.score",
   "score_report": "scoring.score",
+  "show": "corpus.showing",
   "write_frames": "scoring.score_files",
   "write_report": "report.build:write",
 }

@@ -32,6 +32,7 @@ def right(tmp_path_factory):
     "compare": (str(folder / "a.json"), folder / "a.jsonl"),  # paths, or what `read_frames` returns
     "comparison_report": (sgdx_t5x.compare(table, table), 100),
     "load_tracker": (str(folder / "no_checkpoint"),),
+    "make_prompts": (str(corpus), "test"),
     "make_report": ("title", [run], str(corpus)),
     "open_corpus": (str(corpus),),
     "read_frames": (str(folder / "a.json"),),
@@ -39,6 +40,7 @@ def right(tmp_path_factory):
     "score": (str(corpus), "test", gold),
     "score_predictions": (str(corpus), "test", gold),
     "score_report": (scored,),
+    "show": (str(corpus), "1_00000"),
     "write_frames": frames,
     "write_report": (sgdx_t5x.make_report("title", [run]), str(folder / "report"), 0),
   }

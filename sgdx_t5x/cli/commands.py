@@ -7,7 +7,19 @@ import textwrap
 from collections.abc import Sequence
 
 from sgdx_t5x import annexes
-from sgdx_t5x.cli import compose, data, diff, ls, prompts, report, score, stats, track, weights
+from sgdx_t5x.cli import (
+  compose,
+  data,
+  diff,
+  ls,
+  prompts,
+  report,
+  score,
+  show,
+  stats,
+  track,
+  weights,
+)
 from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.cli.paths import check_paths
@@ -16,13 +28,14 @@ from sgdx_t5x.errors import SgdxError, UsageError, nearest, with_document_paths
 from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
-_COMMANDS = (data, ls, prompts, score, diff, report, stats, compose, track, weights)
+_COMMANDS = (data, ls, show, prompts, score, diff, report, stats, compose, track, weights)
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data verify --corpus sgd.zip
   sgdx data stats --corpus sgd.zip
   sgdx ls tasks
+  sgdx show 1_00000 --corpus sample --variant v3
   sgdx score --corpus sample --predictions all=eval/inference_eval
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report

@@ -4,12 +4,19 @@ Ids and texts are those of the SeqIO tasks (`example_id_pretokenized`, `inputs_p
 A row does not reveal the gold state, unless its target is asked for (`targets_pretokenized`).
 """
 
+import itertools
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.arguments import PATH, checked_arguments
+from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
 from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.corpus.variants import ORIGINAL
+from sgdx_t5x.prompts import DEFAULT, load_format
 from sgdx_t5x.prompts.protocol import (
   PromptFormat,
   ServicePair,
@@ -20,6 +27,43 @@ from sgdx_t5x.prompts.protocol import (
 )
 
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
+
+
+@checked_arguments(corpus=(Corpus, *PATH), split=str, variant=str, format=str, targets=bool)
+def make_prompts(
+  corpus: Corpus | str | os.PathLike,
+  split: str,
+  *,
+  variant: str = ORIGINAL,
+  format: str = DEFAULT,
+  style: Any = None,
+  targets: bool = False,
+) -> Iterator[dict[str, Any]]:
+  """Returns the prompts of a split's dialogues, for any model to answer.
+
+      rows = sgdx_t5x.make_prompts(corpus, "train", format="d3st", targets=True)
+
+  Args:
+    corpus: an open corpus, or an argument of `open_corpus`.
+    split: "train", "dev" or "test".
+    variant: whose schema the prompts show.
+    format: "t5dst", "d3st", "sdt" or "sdt_ind".
+    style: of the format, such as `PromptStyle`; None for its default.
+    targets: whether to add the gold answers, to train a model.
+
+  Returns:
+    An iterator of {"id": str, "prompt": str}, with "target" if asked for. `score` takes rows {"id", "prediction"}.
+
+  Raises:
+    SgdxError: no such split, variant or format, or one whose style cannot show a service.
+  """
+  corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
+  prompt_format = load_format(format, style)
+  reworded = {corpus.name_in_ids(split, variant): corpus.schema(split, variant)}
+  services = services_of(prompt_format, split, corpus.schema(split), reworded)
+  return itertools.chain.from_iterable(
+    dialogue_rows(prompt_format, dialogue, split, services, targets) for dialogue in corpus[split]
+  )
 
 
 def services_of(

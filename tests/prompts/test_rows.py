@@ -1,0 +1,27 @@
+"""Prompts in Python are those that `sgdx prompts` writes."""
+
+import json
+
+import pytest
+
+from sgdx_t5x.cli import main
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.rows import make_prompts
+
+
+@pytest.mark.parametrize("name", ["t5dst", "d3st"])
+def test_rows_are_those_of_the_command(name, tmp_path):
+  out = tmp_path / "prompts.jsonl"
+  options = ["--corpus", "sample", "--variant", "v2", "--targets", "--prompt-style"]
+  assert main(["prompts", *options, f"format={name}", "--out", str(out)]) == 0
+  written = [json.loads(line) for line in out.read_text().splitlines()]
+  corpus = open_corpus("sample")
+  assert list(make_prompts(corpus, "test", variant="v2", format=name, targets=True)) == written
+  prompts = make_prompts(corpus, "test", variant="v2", format=name)
+  assert all("target" not in row for row in prompts)
+
+
+def test_unknown_format():
+  with pytest.raises(UsageError, match="prompt format 't5'"):
+    list(make_prompts(open_corpus("sample"), "test", format="t5"))
