@@ -52,7 +52,8 @@ def make_prompts(
     targets: whether to add the gold answers, to train a model.
 
   Returns:
-    An iterator of {"id": str, "prompt": str}, with "target" if asked for. `score` takes rows {"id", "prediction"}.
+    An iterator of {"id": str, "prompt": str}, with "target" if asked for. `score` takes rows
+    {"id", "prediction"}.
 
   Raises:
     SgdxError: no such split, variant or format, or one whose style cannot show a service.
