@@ -18,6 +18,7 @@ from sgdx_t5x.tasks.vocabularies import (
   sample_encoder_vocabulary,
   sample_vocabulary,
   vocabulary,
+  wordpiece_vocabulary,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
   "sample_encoder_vocabulary",
   "sample_vocabulary",
   "vocabulary",
+  "wordpiece_vocabulary",
 ]

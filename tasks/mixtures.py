@@ -8,9 +8,9 @@ from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.spandst import register_spandst_family
 from sgdx_t5x.tasks.vocabularies import (
   encoder_vocabulary_later,
+  prompt_vocabulary,
   sample_encoder_vocabulary,
   sample_vocabulary,
-  vocabulary,
 )
 
 # Users provide the demonstrations for SGD's services: docs/demonstrations.md.
@@ -25,7 +25,7 @@ _TINY = {
 
 for _format in ("t5dst", "d3st", "sdt"):
   _full, _sample = load_format(_format, _STYLES.get(_format)), load_format(_format)
-  register_family("", data="full", vocabulary=vocabulary, prompt_format=_full)
+  register_family("", data="full", vocabulary=prompt_vocabulary, prompt_format=_full)
   register_family("sample_", data="sample", vocabulary=sample_vocabulary, prompt_format=_sample)
 for _format, _style in _TINY.items():
   _tiny = load_format(_format, _style)

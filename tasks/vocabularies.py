@@ -20,18 +20,56 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
   """T5's public vocabulary: the file named by SGDX_VOCAB, or the one in Google's storage.
 
   Raises:
-    SgdxError: the file named by SGDX_VOCAB does not exist.
+    SgdxError: the file named by SGDX_VOCAB does not exist, or is a BERT's.
   """
-  path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
-  if "://" not in path:
-    path = os.path.abspath(path)
-    if not os.path.isfile(path):
-      raise SgdxError(
-        f"SGDX_VOCAB={path}: no such file",
-        expected="T5's sentencepiece.model",
-        fix=f"copy {T5_VOCABULARY} there, or unset SGDX_VOCAB to read it from Google Cloud Storage",
-      )
+  path = _path()
+  if _is_wordpiece(path):
+    raise SgdxError(
+      f"SGDX_VOCAB={path}: the vocabulary of a BERT, and a T5",
+      expected="T5's sentencepiece.model",
+      fix="unset SGDX_VOCAB; or train on the BERT: --gin_file=gin/models/minilm_t5.gin",
+    )
   return seqio.SentencePieceVocabulary(path)
+
+
+def wordpiece_vocabulary() -> WordPieceVocabulary:
+  """The vocabulary of a T5 decoder on a BERT: the vocab.txt named by SGDX_VOCAB.
+
+  Raises:
+    SgdxError: SGDX_VOCAB names no vocab.txt.
+  """
+  path = _path()
+  if not _is_wordpiece(path):
+    raise SgdxError(
+      f"SGDX_VOCAB={path}",
+      expected="the vocab.txt of the pretrained encoder",
+      fix="launch/minilm.sh minilm; SGDX_VOCAB=minilm/vocab.txt python -m t5x.train ...",
+    )
+  return WordPieceVocabulary(path)
+
+
+def prompt_vocabulary() -> seqio.Vocabulary:
+  """The vocabulary of the tasks of prompts: whichever of the two SGDX_VOCAB names."""
+  return wordpiece_vocabulary() if _is_wordpiece(_path()) else vocabulary()
+
+
+def _path() -> str:
+  """Returns the path of SGDX_VOCAB. Raises SgdxError if there is no such file."""
+  path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
+  if "://" in path:
+    return path
+  path = os.path.abspath(path)
+  if not os.path.isfile(path):
+    raise SgdxError(
+      f"SGDX_VOCAB={path}: no such file",
+      expected="T5's sentencepiece.model",
+      fix=f"copy {T5_VOCABULARY} there, or unset SGDX_VOCAB to read it from Google Cloud Storage",
+    )
+  return path
+
+
+def _is_wordpiece(path: str) -> bool:
+  return os.path.basename(path) == "vocab.txt"
 
 
 def sample_vocabulary() -> seqio.SentencePieceVocabulary:

@@ -41,13 +41,19 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
     return " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
 
   def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
-    def encode(text: Any) -> np.ndarray:  # bytes, or a 0-d array of them
-      text = np.asarray(text).item().decode("utf-8", "replace")
-      return np.array(self.cut(text).ids, np.int32)
+    """Scalar -> `[pieces]`; `[texts]` -> ragged `[texts, pieces]`."""
 
-    ids = tf.numpy_function(encode, [s], tf.int32)
+    def encode(texts: Any) -> tuple[np.ndarray, np.ndarray]:  # bytes, or an array of them
+      rows = [self.cut(x.decode("utf-8", "replace")).ids for x in np.ravel(texts).tolist()]
+      ids = [i for row in rows for i in row]
+      return np.array(ids, np.int32), np.array([len(row) for row in rows], np.int64)
+
+    ids, lengths = tf.numpy_function(encode, [s], (tf.int32, tf.int64))
     ids.set_shape([None])
-    return ids
+    if not s.shape.rank:
+      return ids
+    lengths.set_shape(s.shape[:1])
+    return tf.RaggedTensor.from_row_lengths(ids, lengths)
 
   def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
     return tf.numpy_function(lambda x: self._decode(x.tolist()).encode(), [ids], tf.string)

@@ -1,0 +1,179 @@
+"""T5's decoder on a pretrained BERT: a generative tracker where there is no T5 checkpoint.
+
+The encoder and its WordPiece vocabulary are the pretrained ones, the decoder is T5X's own, from
+random weights. Both read one embedding table, the encoder's. Shape letters: B batch, S encoder
+length, T decoder length, E width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.core
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst.encoder import Bert, BertConfig, Dense
+from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
+from sgdx_t5x.t5.structured_init import StructuredInitModel
+from t5x.examples.t5 import layers, network
+
+Array = jax.Array
+
+
+class TiedEmbedding(nn.Module):
+  """The encoder's token embeddings as T5's decoder wants them: each of mean square 1.
+
+  Attributes:
+    table: the encoder's.
+    rows: V.
+    dtype: of the embeddings.
+  """
+
+  table: nn.Module
+  rows: int
+  dtype: Any
+
+  def __call__(self, tokens: Array) -> Array:
+    """int `[B, T]` -> `[B, T, E]`."""
+    return _unit(self.table(tokens.astype(jnp.int32))).astype(self.dtype)
+
+  def attend(self, x: Array) -> Array:
+    """`[B, T, E]` -> float32 products with all embeddings, `[B, T, V]`."""
+    table = _unit(self.table(jnp.arange(self.rows)))
+    return jnp.einsum("bte,ve->btv", x.astype(jnp.float32), table)
+
+
+def _unit(rows: Array) -> Array:
+  return rows * jax.lax.rsqrt(jnp.mean(jnp.square(rows), axis=-1, keepdims=True) + 1e-9)
+
+
+class BertToT5(nn.Module):
+  """A BERT encoder and T5's decoder, with the methods of `network.Transformer`.
+
+  What the decoder attends to is a token's hidden state, projected, plus the token's embedding, so
+  that it can copy the token: hidden states of a pretrained encoder no longer hold it as such.
+
+  Attributes:
+    config: of the decoder; `emb_dim` and `vocab_size` are the encoder's, `logits_via_embedding`.
+    encoder_config: of the encoder.
+  """
+
+  config: network.T5Config
+  encoder_config: BertConfig
+
+  cache_length_axis = getattr(network.Transformer, "cache_length_axis", None)  # not in Google's T5X
+  decode = network.Transformer.decode
+
+  def setup(self) -> None:
+    """Declares both stacks, which share the encoder's embedding."""
+    cfg, of_encoder = self.config, self.encoder_config
+    for name in ("emb_dim", "vocab_size"):
+      ours, theirs = getattr(cfg, name), getattr(of_encoder, name)
+      if ours != theirs:
+        raise SgdxError(
+          f"network.T5Config.{name} = {ours}, encoder.BertConfig.{name} = {theirs}",
+          expected="one width and one vocabulary for decoder and encoder",
+          fix=f"set network.T5Config.{name} = {theirs}, as gin/models/minilm_t5.gin does",
+        )
+    self.encoder = Bert(of_encoder)
+    self.projection = Dense(cfg.emb_dim, dtype=cfg.dtype, kernel_axes=("embed", "mlp"))
+    self.encoder_norm = layers.LayerNorm(dtype=cfg.dtype)
+    self.embedding = TiedEmbedding(self.encoder.token_embedder, cfg.vocab_size, cfg.dtype)
+    self.decoder = network.Decoder(cfg, self.embedding)
+
+  def encode(
+    self,
+    encoder_input_tokens: Array,
+    encoder_segment_ids: Array | None = None,
+    encoder_positions: Array | None = None,
+    enable_dropout: bool = True,
+  ) -> Array:
+    """Encodes tokens.
+
+    Args:
+      encoder_input_tokens: int `[B, S]`; 0 is padding.
+      encoder_segment_ids: int `[B, S]` of packed examples (1, 2, ...; 0 padding), or None.
+      encoder_positions: int `[B, S]`, of each token in its packed example, or None.
+      enable_dropout: True in training (needs a 'dropout' rng).
+
+    Returns:
+      `[B, S, E]` in `config.dtype`. Values at padding positions have no meaning.
+    """
+    hidden = self.encoder(
+      encoder_input_tokens,
+      positions=encoder_positions,
+      segment_ids=encoder_segment_ids,
+      deterministic=not enable_dropout,
+    )
+    return self.encoder_norm(self.embedding(encoder_input_tokens) + self.projection(hidden))
+
+  def __call__(
+    self,
+    encoder_input_tokens: Array,
+    decoder_input_tokens: Array,
+    decoder_target_tokens: Array,
+    encoder_segment_ids: Array | None = None,
+    decoder_segment_ids: Array | None = None,
+    encoder_positions: Array | None = None,
+    decoder_positions: Array | None = None,
+    *,
+    enable_dropout: bool = True,
+    decode: bool = False,
+  ) -> Array:
+    """Encodes and decodes; see `encode` and `network.Transformer.decode`.
+
+    Returns:
+      float32 logits `[B, T, V]`.
+    """
+    encoded = self.encode(
+      encoder_input_tokens, encoder_segment_ids, encoder_positions, enable_dropout
+    )
+    return self.decode(
+      encoded,
+      encoder_input_tokens,
+      decoder_input_tokens,
+      decoder_target_tokens,
+      encoder_segment_ids,
+      decoder_segment_ids,
+      decoder_positions,
+      enable_dropout,
+      decode,
+    )
+
+
+class BertToT5Model(StructuredInitModel):
+  """T5X's encoder-decoder model with a `BertToT5`; its decoder can start from copying.
+
+  Raises:
+    SgdxError: a vocabulary that is not the encoder's, or inputs longer than its positions.
+  """
+
+  def __init__(self, module: BertToT5, input_vocabulary: Any, *args: Any, **kwargs: Any):
+    super().__init__(module, input_vocabulary, *args, **kwargs)
+    if not isinstance(input_vocabulary, WordPieceVocabulary):
+      raise SgdxError(
+        f"the vocabulary {input_vocabulary} with a pretrained BERT",
+        expected="the WordPiece vocabulary of the encoder",
+        fix="SGDX_VOCAB=minilm/vocab.txt, and in gin VOCABULARY = @tasks.wordpiece_vocabulary()",
+      )
+
+  def get_initial_variables(
+    self,
+    rng: Array,
+    input_shapes: Mapping[str, Sequence[int]],
+    input_types: Mapping[str, Any] | None = None,
+  ) -> flax.core.FrozenDict:
+    """See `models.EncoderDecoderModel`."""
+    length = input_shapes["encoder_input_tokens"][-1]
+    if length > (most := self.module.encoder_config.max_positions):
+      raise SgdxError(
+        f"inputs of {length} tokens, {length - most} more than the encoder has positions",
+        expected=f"at most {most} tokens (encoder.BertConfig.max_positions)",
+        fix=f"set 'inputs' to {most} or less in TASK_FEATURE_LENGTHS: the oldest turns are cut, "
+        "never the slot",
+      )
+    return super().get_initial_variables(rng, input_shapes, input_types)

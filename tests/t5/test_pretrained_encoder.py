@@ -1,0 +1,159 @@
+"""T5's decoder on a BERT: packing, padding, decoding with a cache, gradients."""
+
+import functools
+
+import flax.core
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import seqio
+from commands import assert_four_parts
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.spandst.encoder import BertConfig
+from sgdx_t5x.t5.pretrained_encoder import BertToT5, BertToT5Model
+from sgdx_t5x.tasks import sample_encoder_vocabulary
+from t5x import decoding
+from t5x.examples.t5 import network
+
+ROWS, LENGTH, TARGET = 512, 12, 6
+
+
+def module(**changes):
+  of_decoder = {"vocab_size": ROWS, "emb_dim": 16, "num_heads": 2, "head_dim": 8, "mlp_dim": 32}
+  of_decoder |= {"num_encoder_layers": 0, "num_decoder_layers": 2, "dropout_rate": 0.0}
+  of_encoder = BertConfig(ROWS, 16, 2, 2, 32, 32, dropout_rate=0.0, freeze_embeddings=True)
+  config = network.T5Config(**{**of_decoder, "logits_via_embedding": True, **changes})
+  return BertToT5(config, of_encoder)
+
+
+def model(vocabulary=None, **changes):
+  vocabulary = vocabulary or sample_encoder_vocabulary()
+  decode = functools.partial(decoding.temperature_sample, topk=1)
+  return BertToT5Model(module(**changes), vocabulary, vocabulary, None, decode_fn=decode)
+
+
+def shapes(length=LENGTH):
+  return {"encoder_input_tokens": (2, length), "decoder_input_tokens": (2, TARGET)}
+
+
+@functools.cache
+def params(seed=0):
+  variables = model().get_initial_variables(jax.random.key(0), shapes())
+  rng = np.random.default_rng(seed)
+  return jax.tree.map(  # large enough for tokens to matter
+    lambda x: x + rng.normal(0, 0.4, x.shape).astype(np.float32), variables["params"]
+  )
+
+
+def logits(inputs, targets, seed=0):
+  before = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
+  weights = {"params": params(seed)}
+  return module().apply(weights, inputs, before, targets, enable_dropout=False)
+
+
+def examples():
+  rng = np.random.default_rng(1)
+  return rng.integers(5, ROWS, (2, LENGTH)), rng.integers(5, ROWS, (2, TARGET))
+
+
+def test_a_packed_row_has_the_logits_of_its_examples():
+  inputs, targets = examples()
+  alone = np.concatenate([logits(inputs[i : i + 1, : 5 + i], targets[i : i + 1]) for i in (0, 1)])
+  row = np.concatenate([inputs[0, :5], inputs[1, :6], [0]])[None]
+  number = np.array([[1] * 5 + [2] * 6 + [0]])
+  position = np.array([[*range(5), *range(6), 0]])
+  answers = np.repeat([[1, 2]], TARGET, axis=-1)
+  before = np.pad(targets, ((0, 0), (1, 0)))[:, :-1].reshape(1, -1)
+  packed = module().apply(
+    {"params": params()}, row, before, targets.reshape(1, -1), number, answers, position,
+    enable_dropout=False,
+  )  # fmt: skip
+  # The relative positions of a packed decoder are those of the row, as in T5: within an example
+  # they are the same.
+  np.testing.assert_allclose(packed.reshape(2, TARGET, -1), alone, atol=1e-4)
+
+
+def test_padding_changes_nothing():
+  inputs, targets = examples()
+  padded = np.pad(inputs, ((0, 0), (0, 4)))
+  np.testing.assert_allclose(logits(padded, targets), logits(inputs, targets), atol=1e-4)
+
+
+def test_cached_decoding_is_greedy_by_the_logits():
+  inputs, _ = examples()
+  batch = {"encoder_input_tokens": inputs, "decoder_input_tokens": np.zeros((2, TARGET), int)}
+  ends, tokens = model().output_vocabulary.eos_id, set()
+  for seed in range(4):
+    decoded = np.asarray(model().predict_batch(params(seed), batch))
+    best = np.asarray(logits(inputs, np.where(decoded > 0, decoded, 1), seed).argmax(axis=-1))
+    for ours, expected in zip(decoded.tolist(), best.tolist(), strict=True):
+      length = ours.index(ends) + 1 if ends in ours else TARGET
+      assert ours[:length] == expected[:length]
+      tokens |= set(ours)
+  assert len(tokens) > 3  # otherwise little was compared
+
+
+def test_gradients():
+  """By finite differences along the gradient; the embeddings have none."""
+  inputs, targets = examples()
+
+  def loss(weights):
+    scores = module().apply(
+      {"params": weights}, inputs, np.pad(targets, ((0, 0), (1, 0)))[:, :-1], targets,
+      enable_dropout=False,
+    )  # fmt: skip
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), targets[..., None], axis=-1)
+    return -chosen.mean()
+
+  gradients = jax.grad(loss)(params())
+  norms = {
+    jax.tree_util.keystr(path): float(jnp.linalg.norm(x))
+    for path, x in jax.tree_util.tree_leaves_with_path(gradients)
+  }
+  still = {name for name, norm in norms.items() if norm == 0}
+  assert still == {name for name in norms if "_embedder" in name or "pooler" in name}
+  size = jnp.sqrt(sum(norm**2 for norm in norms.values()))
+  step = jax.tree.map(lambda x: 0.02 * x / size, gradients)
+  ahead, behind = (
+    loss(jax.tree.map(lambda p, s, sign=sign: p + sign * s, params(), step)) for sign in (1, -1)
+  )
+  np.testing.assert_allclose((ahead - behind) / 0.04, size, rtol=0.02)
+
+
+def test_the_decoder_starts_from_copying_and_the_encoder_as_it_is():
+  plain = module().init(jax.random.key(0), *(jnp.ones((1, 4), int),) * 3, enable_dropout=False)
+  started = model().get_initial_variables(jax.random.key(0), shapes())["params"]
+  layer = started["decoder"]["layers_0"]["encoder_decoder_attention"]
+  assert (layer["query"]["kernel"] == layer["key"]["kernel"]).all()
+  encoders = (flax.core.unfreeze(x["encoder"]) for x in (plain["params"], started))
+  assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), *encoders)))
+
+
+@pytest.mark.parametrize(
+  ("make", "words"),
+  [
+    (lambda: model(seqio.PassThroughVocabulary(ROWS)), "with a pretrained BERT"),
+    (lambda: model(emb_dim=24).get_initial_variables(jax.random.key(0), shapes()), "emb_dim = 24"),
+    (lambda: model().get_initial_variables(jax.random.key(0), shapes(40)), "8 more than"),
+  ],
+)
+def test_what_does_not_fit(make, words):
+  with pytest.raises(SgdxError) as error:
+    make()
+  assert_four_parts(error.value.text, words)
+
+
+def test_either_vocabulary_with_the_other_network(monkeypatch, tmp_path):
+  from sgdx_t5x import tasks
+
+  (tmp_path / "vocab.txt").write_text("[PAD]\n")
+  (tmp_path / "sentencepiece.model").write_bytes(b"")
+  monkeypatch.setenv("SGDX_VOCAB", str(tmp_path / "vocab.txt"))
+  with pytest.raises(SgdxError, match="of a BERT, and a T5"):
+    tasks.vocabulary()
+  monkeypatch.setenv("SGDX_VOCAB", str(tmp_path / "sentencepiece.model"))
+  with pytest.raises(SgdxError) as error:
+    tasks.wordpiece_vocabulary()
+  assert_four_parts(error.value.text, "sentencepiece.model")
