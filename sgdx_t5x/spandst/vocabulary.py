@@ -11,6 +11,7 @@ keeps private-use characters, and cuts words of up to 200 characters.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.spandst.vocab_file import PADDING, WordPieceFile
+
+_TAG = re.compile(r"\[ \w+(?: _ \w+)* \]")
+_INDEX = re.compile(r"\b([0-9]+) = ?")
 
 
 class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
@@ -36,9 +40,14 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
     return list(self.cut(s).ids)
 
   def _decode(self, ids: Iterable[int]) -> str:
-    """Joins pieces; case, accents and whitespace are not restored: take them from the text."""
+    """Joins pieces; case, accents and whitespace are not restored: take them from the text.
+
+    But for the marks of prompt formats, "[req_slots]", "0=" and "||", by which answers are read.
+    """
     pieces = [self._pieces[i] for i in ids if 0 <= i < len(self._pieces)]
-    return " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
+    text = " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
+    text = _TAG.sub(lambda tag: tag[0].replace(" ", ""), text)
+    return _INDEX.sub(r"\1=", text).replace("| |", "||")
 
   def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
     """Scalar -> `[pieces]`; `[texts]` -> ragged `[texts, pieces]`."""

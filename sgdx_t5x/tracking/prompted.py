@@ -11,11 +11,13 @@ import numpy as np
 
 from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId
+from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
 from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
+from sgdx_t5x.tracking.as_said import as_said
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame
@@ -45,6 +47,7 @@ class _Asked:
   pair: ServicePair
   slots: Sequence[str | None]
   prompts: Sequence[Prompt]
+  utterances: Sequence[str]
 
 
 class PromptedTracker:
@@ -56,6 +59,7 @@ class PromptedTracker:
   def __init__(self, model: LoadedModel):
     self._model, self._format = model, model.task.how
     self._tokens = Tokens(model.model.input_vocabulary)
+    self._is_uncased = getattr(model.model.input_vocabulary, "lower_case", False)
 
   @property
   def format(self) -> PromptFormat:
@@ -98,7 +102,7 @@ class PromptedTracker:
       example, pair = ExampleId(shown.variant, shown.split, name), pairs[frame.service]
       slots = self._format.asked(pair.original)
       prompts = self._format.prompts(example, pair, tuple(turns[: turn + 1]))
-      yield _Asked(example, pair, slots, prompts)
+      yield _Asked(example, pair, slots, prompts, [text for _, text in turns[: turn + 1]])
 
   def _answers(self, prompts: Sequence[Prompt]) -> list[str]:
     vocabulary, limit = self._model.model.input_vocabulary, self._model.lengths["inputs"]
@@ -116,7 +120,17 @@ class PromptedTracker:
         slot: read(text, one.frame.with_slot(slot), one.pair)
         for slot, text in zip(one.slots, texts, strict=True)
       }
-      return TrackedFrame({slot: (x,) for slot, x in values.items() if slot and x is not None})
+      values = {slot: x for slot, x in values.items() if x is not None}
+      return TrackedFrame({slot: (self._spelled(one, slot, x),) for slot, x in values.items()})
     found: PredictedFrame = read(texts[0], one.frame.with_slot(None), one.pair)
-    values = {slot: tuple(values) for slot, values in found.slot_values.items()}
-    return TrackedFrame(values, found.active_intent, found.requested_slots)
+    spelled = {
+      slot: tuple(self._spelled(one, slot, x) for x in of_slot)
+      for slot, of_slot in found.slot_values.items()
+    }
+    return TrackedFrame(spelled, found.active_intent, found.requested_slots)
+
+  def _spelled(self, one: _Asked, slot: str, value: str) -> str:
+    """Returns a value with the case of the dialogue if the vocabulary has none."""
+    service = one.pair.original
+    known = (DONTCARE, *service.slots[service.slot_index[slot]].possible_values)
+    return value if not self._is_uncased or value in known else as_said(value, one.utterances)

@@ -1,0 +1,43 @@
+"""Gives an uncased answer the spelling that it has in the dialogue."""
+
+import unicodedata
+from collections.abc import Sequence
+
+
+def as_said(value: str, utterances: Sequence[str]) -> str:
+  """Returns a value as the latest utterance that has it spells it; unchanged if none has it.
+
+  Case, accents and spaces do not count: an uncased vocabulary answers "7 : 30 pm" for "7:30 PM".
+
+  Args:
+    value: of an answer.
+    utterances: of the dialogue so far.
+  """
+  wanted = _folded(value)
+  for utterance in reversed(utterances) if wanted else ():
+    folded, places = "", []  # the folded text, and for each of its characters the one it is from
+    for place, character in enumerate(utterance):
+      added = _folded(character)
+      folded += added
+      places += [place] * len(added)
+    start = folded.find(wanted)
+    while start >= 0:
+      first, last = places[start], places[start + len(wanted) - 1]
+      if not _inside_a_word(utterance, first - 1, first) and not _inside_a_word(
+        utterance, last, last + 1
+      ):
+        return utterance[first : last + 1]
+      start = folded.find(wanted, start + 1)
+  return value
+
+
+def _inside_a_word(text: str, left: int, right: int) -> bool:
+  """Whether two neighbouring positions belong to one word: "4" is not said in "14"."""
+  return left >= 0 and right < len(text) and text[left].isalnum() and text[right].isalnum()
+
+
+def _folded(text: str) -> str:
+  decomposed = unicodedata.normalize("NFD", text)
+  return "".join(
+    c for c in decomposed.lower() if not c.isspace() and unicodedata.category(c) != "Mn"
+  )
