@@ -1,20 +1,27 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
+from typing import Any
+
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.spandst import register_spandst_family
 from sgdx_t5x.tasks.vocabularies import (
   encoder_vocabulary_later,
   prompt_vocabulary,
+  prompts_are_uncased,
   sample_encoder_vocabulary,
   sample_vocabulary,
 )
 
-# Users provide the demonstrations for SGD's services: docs/demonstrations.md.
-_STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
+# Users provide the demonstrations for SGD's services: docs/demonstrations.md. With an uncased
+# vocabulary, T5DST's prompts mark the possible value "None", which must not read as "none".
+_STYLES: dict[str, Any] = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
+if prompts_are_uncased():
+  _STYLES["t5dst"] = PromptStyle(lowercase=True)
 
 # For a tiny network without pretraining: answers that it learns to copy, values as in the dialogue,
 # no option letters, and an index that identifies the slot (docs/formats.md says what that costs).

@@ -53,6 +53,11 @@ def prompt_vocabulary() -> seqio.Vocabulary:
   return wordpiece_vocabulary() if _is_wordpiece(_path()) else vocabulary()
 
 
+def prompts_are_uncased() -> bool:
+  """Whether SGDX_VOCAB names an uncased vocabulary: a BERT's."""
+  return _is_wordpiece(os.environ.get("SGDX_VOCAB", ""))
+
+
 def _path() -> str:
   """Returns the path of SGDX_VOCAB. Raises SgdxError if there is no such file."""
   path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)

@@ -23,6 +23,14 @@ EXPERIMENTS = ["t5dst", "t5dst_backtrans", *FRAME_FORMATS]
 V3 = "--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'"
 SPANDST = ["gin/spandst.gin"]
 STUDY = ["gin/study/model.gin", "gin/study/train.gin"]
+
+
+def start(model):
+  """Flags for training with a model file: that of a pretrained encoder has no checkpoint."""
+  path = "--gin.INITIAL_CHECKPOINT_PATH='/c/checkpoint_0'"
+  return [*TRAIN, path] if model == "minilm_t5" else TRAIN
+
+
 CASES = {
   **{name: ([f"gin/{name}.gin"], TRAIN) for name in EXPERIMENTS},
   **{f"sample/{name}": ([f"gin/sample/{name}.gin"], TRAIN) for name in EXPERIMENTS},
@@ -30,11 +38,11 @@ CASES = {
   "infer": (["gin/infer.gin"], [*INFER, V3]),
   "sample/eval": (["gin/sample/eval.gin"], EVAL),
   "sample/infer": (["gin/sample/infer.gin"], INFER),
-  **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
+  **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], start(name))
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
      for name in names("scale")},
-  **{f"{name} {folder}/{file}": ([f"gin/{name}.gin", f"gin/{folder}/{file}.gin"], TRAIN)
+  **{f"{name} {folder}/{file}": ([f"gin/{name}.gin", f"gin/{folder}/{file}.gin"], start(file))
      for name in FRAME_FORMATS for folder in ("models", "scale") for file in names(folder)},
   **{f"{folder}{run} {name}": ([f"gin/{folder}{run}.gin", f"gin/{folder}formats/{name}.gin"], last)
      for name in FRAME_FORMATS for folder in ("", "sample/")
