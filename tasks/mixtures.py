@@ -30,7 +30,7 @@ _TINY = {
   "sdt": SdtStyle(values="list", lowercase=False),
 }
 
-for _format in ("t5dst", "d3st", "sdt"):
+for _format in ("t5dst", "d3st", "sdt", "state"):
   _full, _sample = load_format(_format, _STYLES.get(_format)), load_format(_format)
   register_family("", data="full", vocabulary=prompt_vocabulary, prompt_format=_full)
   register_family("sample_", data="sample", vocabulary=sample_vocabulary, prompt_format=_sample)

@@ -23,6 +23,7 @@ CORE_FORMATS = {  # name -> module:class, imported when asked for
   "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
   "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
+  "state": "sgdx_t5x.prompts.state:StateText",
 }
 FORMATS: dict[str, str] = {**CORE_FORMATS, **annexes.table("FORMATS")}
 

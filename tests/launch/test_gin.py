@@ -18,7 +18,7 @@ from gin_cases import (
 
 from sgdx_t5x.weights import gin_files
 
-FRAME_FORMATS = ["d3st", "sdt"]
+FRAME_FORMATS = ["d3st", "sdt", "state"]
 EXPERIMENTS = ["t5dst", "t5dst_backtrans", *FRAME_FORMATS]
 V3 = "--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'"
 SPANDST = ["gin/spandst.gin"]

@@ -14,7 +14,7 @@ PARAPHRASED = [
   "paraphrase", "paraphrase_3", "paraphrase_15", "reworded",
 ]  # fmt: skip
 # Families of the core, each also of the sample.
-FAMILIES = ["t5dst", "d3st", "sdt", "spandst"]
+FAMILIES = ["t5dst", "d3st", "sdt", "state", "spandst"]
 
 
 def unregistered(families: list[str], suffixes: list[str]) -> set[str]:

@@ -16,7 +16,7 @@ from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle, slot_text
 from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 224, "targets": 20}
-FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
+FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt", "state")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,115 @@
+"""The whole state of a frame in one answer, by the names of its slots: the format "state".
+
+Generative trackers such as SimpleTOD (Hosseini-Asl et al. 2020, arXiv:2005.00796) write the state
+so. They know their slots from training; here the prompt begins with the service and its slots, so
+that services which were not trained on can be read:
+
+  restaurants : find and reserve a table [slot] city : where it is [slot] time : ... [user] ...
+  [city] San Jose [time] 7:30 pm
+"""
+
+import dataclasses
+import functools
+import re
+from typing import ClassVar
+
+from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
+from sgdx_t5x.metrics.predicted_frame import PredictedFrame
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
+from sgdx_t5x.prompts.t5dst.text import base_name
+from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
+from sgdx_t5x.prompts.without_graph import TextExamples
+
+_SLOT = re.compile(r"\[([^\[\]]*)\]([^\[]*)")  # its name, and its value up to the next one
+_turns = turn_writer(lambda speaker, text: f"{'[user]' if speaker == USER else '[system]'} {text}")
+
+
+@checked_fields
+@dataclasses.dataclass(frozen=True)
+class StateStyle:
+  """What a prompt shows.
+
+  Attributes:
+    descriptions: show the descriptions of the service and its slots.
+    values: show the possible values of categorical slots.
+  """
+
+  descriptions: bool = True
+  values: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class StateText(TextExamples):
+  """One example per frame: the service, the history; every slot of the state with its value."""
+
+  style: StateStyle = dataclasses.field(default_factory=StateStyle)
+  name: ClassVar[str] = "state"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = 'the state, as in "[city] San Jose [time] 7:30 pm", or "none"'
+
+  def asked(self, service: Service) -> tuple[None]:
+    """The frame as a whole."""
+    return (None,)
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The service with its slots, then the history."""
+    return [Prompt(_turns(history), before=_service_text(service, self.style))]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """The slots of the state in the schema's order, each with its first value."""
+    parts = []
+    for slot, shown in zip(service.original.slots, service.variant.slots, strict=True):
+      if values := state.slot_values.get(slot.name):
+        parts.append(f"[{_words(shown)}] {values[0]}")
+    return [" ".join(parts) or NONE]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
+    """The state, in original names; names that the service lacks are counted as ignored."""
+    slots = _by_name(service)
+    values: dict[str, tuple[str, ...]] = {}
+    ignored = 0
+    for name, value in _SLOT.findall(text):
+      slot, value = slots.get(loose(name)), " ".join(value.split())
+      if slot is None or not value:
+        ignored += 1
+      elif slot.name not in values:  # the first value counts
+        values[slot.name] = (_read_value(value, slot),)
+    return PredictedFrame(values, ignored=ignored)
+
+
+def _words(slot: Slot) -> str:
+  return slot.name.replace("_", " ")
+
+
+@functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
+def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
+  """Returns the service, and the slots that a state can have, as parts of the prompt."""
+  shown = service.variant
+  parts = [base_name(shown.name)]
+  if style.descriptions:
+    parts[0] += f" : {shown.description}"
+  for place in service.original.tracked_slots:
+    slot = shown.slots[place]
+    text = f"[slot] {_words(slot)}"
+    if style.descriptions:
+      text += f" : {slot.description}"
+    if style.values and slot.choices:
+      text += f" [PVs] {', '.join(slot.choices)}"
+    parts.append(text)
+  return tuple(" ".join(part.split()) for part in parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _by_name(service: ServicePair) -> dict[str, Slot]:
+  """Returns the name of each slot in the variant, without case and punctuation -> the slot."""
+  pairs = zip(service.original.slots, service.variant.slots, strict=True)
+  return {loose(shown.name): slot for slot, shown in pairs}
+
+
+def _read_value(text: str, slot: Slot) -> str:
+  """Returns a categorical value as the schema writes it; a wrong one, or free text, as it is."""
+  if loose(text) == DONTCARE:
+    return DONTCARE
+  return (matching_value(text, slot.possible_values) if slot.is_categorical else None) or text
