@@ -132,7 +132,7 @@ class BertToT5(nn.Module):
     encoded = self.encode(
       encoder_input_tokens, encoder_segment_ids, encoder_positions, enable_dropout
     )
-    return self.decode(
+    return self.decode(  # type: ignore[misc]  # T5X's own method, of another class
       encoded,
       encoder_input_tokens,
       decoder_input_tokens,

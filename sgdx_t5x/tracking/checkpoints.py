@@ -107,6 +107,17 @@ def find_checkpoints(
   return tuple(_read(last, allowed) for last in found if last)
 
 
+def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
+  """Returns the only checkpoint. Raises SgdxError if there are several."""
+  if len(checkpoints) > 1:
+    raise SgdxError(
+      f"{len(checkpoints)} checkpoints: " + ", ".join(x.path for x in checkpoints),
+      expected=f"one checkpoint: a tracker for the task {checkpoints[0].task} has a single model",
+      fix="pass the path of one of them",
+    )
+  return checkpoints[0]
+
+
 def _last(paths: Sequence[Any]) -> Any:
   """Returns the path of checkpoint_N with the greatest N; None if there is none."""
   steps = {int(match[1]): path for path in paths if (match := _STEP.fullmatch(path.name))}

@@ -4,6 +4,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.spandst import packed
 from sgdx_t5x.tracking.protocol import Tracker
@@ -26,8 +27,6 @@ def open_tracker(
     SgdxError: no tracker there, one that does not fit its configuration, or no MiniLM.
   """
   if not folders or (pathlib.Path(folders[0]) / packed.CONFIG).is_file():
-    from sgdx_t5x.tracking.packed import load
-
     if len(folders) > 1:
       raise UsageError(
         ", ".join(map(str, folders)), expected="one packed tracker", fix="pass one folder"
@@ -38,10 +37,10 @@ def open_tracker(
         expected=f"{packed.SHIPPED}",
         fix="pass a checkpoint of `t5x.train`, or install sgdx_t5x with its package data",
       )
+    load = annexes.load("sgdx_t5x.tracking.packed:load")
     return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
   require("seqio", extra="train", why="checkpoints of `t5x.train`")
-  from sgdx_t5x.tracking.checkpoints import open_checkpoints
-
+  open_checkpoints = annexes.load("sgdx_t5x.tracking.checkpoints:open_checkpoints")
   return open_checkpoints(*folders, lengths=lengths, allow_modules=allow_modules)
 
 

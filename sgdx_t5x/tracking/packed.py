@@ -38,7 +38,7 @@ class PackedModel:
         available=", ".join(self.config.lengths),
         fix="use these feature names",
       )
-    self.lengths = {**self.config.lengths, **(lengths or {})}
+    self.lengths: Mapping[str, int] = {**self.config.lengths, **(lengths or {})}
     tables = minilm.tables(encoder)
     most = len(tables["encoder/position_embedder/embedding"])
     if self.lengths["inputs"] > most:

@@ -12,9 +12,8 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.spandst import minilm, packed
 from sgdx_t5x.spandst.span_model import SpanModel
-from sgdx_t5x.tracking.checkpoints import find_checkpoints
+from sgdx_t5x.tracking.checkpoints import find_checkpoints, one_of
 from sgdx_t5x.tracking.model import LoadedModel
-from sgdx_t5x.tracking.prompted import one_of
 
 
 def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathlib.Path:

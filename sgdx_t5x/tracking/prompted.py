@@ -12,13 +12,12 @@ import numpy as np
 from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId
 from sgdx_t5x.corpus.schema import DONTCARE
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
 from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
 from sgdx_t5x.tracking.as_said import as_said
-from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.checkpoints import Checkpoint, one_of
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame
 
@@ -26,17 +25,6 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "PromptedTracker":
   """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
   return PromptedTracker(LoadedModel(one_of(checkpoints), lengths))
-
-
-def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
-  """Returns the only checkpoint. Raises SgdxError if there are several."""
-  if len(checkpoints) > 1:
-    raise SgdxError(
-      f"{len(checkpoints)} checkpoints: " + ", ".join(x.path for x in checkpoints),
-      expected=f"one checkpoint: a tracker for the task {checkpoints[0].task} has a single model",
-      fix="pass the path of one of them",
-    )
-  return checkpoints[0]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,12 +104,12 @@ class PromptedTracker:
   def _read(self, one: _Asked, texts: Sequence[str]) -> TrackedFrame:
     read = self._format.read
     if self._format.unit != FRAME:
-      values = {
-        slot: read(text, one.frame.with_slot(slot), one.pair)
-        for slot, text in zip(one.slots, texts, strict=True)
-      }
-      values = {slot: x for slot, x in values.items() if x is not None}
-      return TrackedFrame({slot: (self._spelled(one, slot, x),) for slot, x in values.items()})
+      values = {}
+      for slot, text in zip(one.slots, texts, strict=True):
+        value = read(text, one.frame.with_slot(slot), one.pair)
+        if slot is not None and value is not None:
+          values[slot] = (self._spelled(one, slot, value),)
+      return TrackedFrame(values)
     found: PredictedFrame = read(texts[0], one.frame.with_slot(None), one.pair)
     spelled = {
       slot: tuple(self._spelled(one, slot, x) for x in of_slot)

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ def read_typed(path: str | os.PathLike) -> list[TypedDialogue]:
   Raises:
     SgdxError: it is not a list of dialogues in one of the two forms.
   """
-  data = decode_json(read_input(path, "dialogues"), str(path), _EXPECTED)
+  data = decode_json(read_input(pathlib.Path(path), "dialogues"), str(path), _EXPECTED)
   if not isinstance(data, list) or not data:
     raise _unreadable(path, "not a list of dialogues")
   return [_typed(dialogue, f"{path}: dialogue {i}") for i, dialogue in enumerate(data)]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def load(checkpoints: "Sequence[Checkpoint]", lengths: Mapping[str, int]) -> "SpanTracker":
   """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
+  from sgdx_t5x.tracking.checkpoints import one_of
   from sgdx_t5x.tracking.model import LoadedModel  # TensorFlow and T5X
-  from sgdx_t5x.tracking.prompted import one_of
 
   model = LoadedModel(one_of(checkpoints), lengths)
   return SpanTracker(model, model.task.how, model.model.input_vocabulary)

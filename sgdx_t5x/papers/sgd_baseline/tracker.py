@@ -12,9 +12,8 @@ from sgdx_t5x.papers.sgd_baseline.schema_table import extended
 from sgdx_t5x.records.turns import Known, user_turns
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Prediction, Question
-from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.checkpoints import Checkpoint, one_of
 from sgdx_t5x.tracking.model import LoadedModel
-from sgdx_t5x.tracking.prompted import one_of
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 
