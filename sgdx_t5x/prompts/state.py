@@ -4,13 +4,12 @@ Generative trackers such as SimpleTOD (Hosseini-Asl et al. 2020, arXiv:2005.0079
 so. They know their slots from training; here the prompt begins with the service and its slots, so
 that services which were not trained on can be read:
 
-  restaurants : find and reserve a table [slot] city : where it is [slot] time : ... [user] ...
-  [city] San Jose [time] 7:30 pm
+  Restaurants : find and reserve a table [slot] city : where it is [slot] time : ... [user] ...
+  city = San Jose || time = 7:30 pm
 """
 
 import dataclasses
 import functools
-import re
 from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import USER, State
@@ -22,7 +21,7 @@ from sgdx_t5x.prompts.t5dst.text import base_name
 from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
 from sgdx_t5x.prompts.without_graph import TextExamples
 
-_SLOT = re.compile(r"\[([^\[\]]*)\]([^\[]*)")  # its name, and its value up to the next one
+_BETWEEN = "||"  # " | " also occurs inside values of SGD
 _turns = turn_writer(lambda speaker, text: f"{'[user]' if speaker == USER else '[system]'} {text}")
 
 
@@ -47,7 +46,7 @@ class StateText(TextExamples):
   style: StateStyle = dataclasses.field(default_factory=StateStyle)
   name: ClassVar[str] = "state"
   unit: ClassVar[Unit] = FRAME
-  answer: ClassVar[str] = 'the state, as in "[city] San Jose [time] 7:30 pm", or "none"'
+  answer: ClassVar[str] = 'the state, as in "city = San Jose || time = 7:30 pm", or "none"'
 
   def asked(self, service: Service) -> tuple[None]:
     """The frame as a whole."""
@@ -62,18 +61,19 @@ class StateText(TextExamples):
     parts = []
     for slot, shown in zip(service.original.slots, service.variant.slots, strict=True):
       if values := state.slot_values.get(slot.name):
-        parts.append(f"[{_words(shown)}] {values[0]}")
-    return [" ".join(parts) or NONE]
+        parts.append(f"{_words(shown)} = {values[0]}")
+    return [f" {_BETWEEN} ".join(parts) or NONE]
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
     """The state, in original names; names that the service lacks are counted as ignored."""
     slots = _by_name(service)
     values: dict[str, tuple[str, ...]] = {}
     ignored = 0
-    for name, value in _SLOT.findall(text):
+    for part in text.split(_BETWEEN):
+      name, equals, value = part.partition("=")
       slot, value = slots.get(loose(name)), " ".join(value.split())
       if slot is None or not value:
-        ignored += 1
+        ignored += bool(equals)
       elif slot.name not in values:  # the first value counts
         values[slot.name] = (_read_value(value, slot),)
     return PredictedFrame(values, ignored=ignored)

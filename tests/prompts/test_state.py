@@ -51,7 +51,7 @@ def test_prompt_and_target_by_hand():
   assert bare.text == "Lodging [slot] town of stay [slot] guests [slot] swimming"
   # In the schema's order, whatever the state's.
   given = state(with_pool="True", city="Rome")
-  assert StateText().targets(FRAME, PAIR, given) == ["[town of stay] Rome [swimming] True"]
+  assert StateText().targets(FRAME, PAIR, given) == ["town of stay = Rome || swimming = True"]
   assert StateText().targets(FRAME, PAIR, state()) == ["none"]
 
 
@@ -60,14 +60,15 @@ def test_prompt_and_target_by_hand():
   [
     ("none", {}, 0),
     ("", {}, 0),
-    ("[town of stay] New York [guests] 2", {"city": "New York", "seats": "2"}, 0),
-    ("[ Town_of stay ]new york [swimming] TRUE", {"city": "new york", "with_pool": "True"}, 0),
-    ("[guests] none", {"seats": "None"}, 0),
-    ("[guests] seven", {"seats": "seven"}, 0),  # a wrong answer, not none
-    ("[town of stay] DontCare [guests] dontcare", {"city": "dontcare", "seats": "dontcare"}, 0),
-    ("[town of stay] Rome [town of stay] Oslo", {"city": "Rome"}, 0),
-    ("[city] Rome [guests] 1 [swimming]", {"seats": "1"}, 2),  # not the variant's name; no value
-    ("I think [guests 2", {}, 0),
+    ("town of stay = New York || guests = 2", {"city": "New York", "seats": "2"}, 0),
+    ("Town_of stay=new york||swimming = TRUE", {"city": "new york", "with_pool": "True"}, 0),
+    ("guests = none", {"seats": "None"}, 0),
+    ("guests = seven", {"seats": "seven"}, 0),  # a wrong answer, not none
+    ("town of stay = DontCare || guests = dontcare", {"city": "dontcare", "seats": "dontcare"}, 0),
+    ("town of stay = Rome || town of stay = Oslo", {"city": "Rome"}, 0),
+    ("town of stay = a = b | c", {"city": "a = b | c"}, 0),
+    ("city = Rome || guests = 1 || swimming =", {"seats": "1"}, 2),  # not the variant's; no value
+    ("I think guests 2", {}, 0),
   ],
 )
 def test_answers(text, values, ignored):
