@@ -34,10 +34,7 @@ NEEDED = {
   "weights export": ("--checkpoint", "nothing", "--out", "new"),
   # Of annexes, which need not be there:
   "backtranslate": ("--corpus", "sample", "--provider", "table", "--out", "new"),
-  **{
-    f"checkdst perturb {kind}": ("--corpus", "sample", "--out", "new")
-    for kind in ("ned", "pi", "sdi", "vs")
-  },
+  "checkdst perturb": ("ned", "--corpus", "sample", "--out", "new"),
   "checkdst check": (
     *("--corpus", "sample", "--perturbed", "x=nothing"),
     *("--predictions", "original=nothing"),

@@ -10,18 +10,15 @@ from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.split import Split, changed
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
-# Every kind, with every option that needs no file.
+# Every kind, with every option.
 WAYS = (
   ("ned", {}),
   ("ned", {"entities": "characters"}),
   ("ned", {"entities": "names"}),
-  ("ned", {"entities": "corpus"}),
   ("pi", {}),
   ("pi", {"provider": "templates"}),
   ("sdi", {}),
-  ("sdi", {"only": ("repairs", "restarts"), "restart": "always"}),
   ("vs", {}),
-  ("vs", {"values": "out"}),
 )
 WAY_NAMES = ["-".join([kind, *map(str, options.values())]) for kind, options in WAYS]
 

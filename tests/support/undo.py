@@ -10,11 +10,11 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.papers.checkdst import vs
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.json_text import encode_like
-from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifests
-from sgdx_t5x.papers.checkdst.mapping import undo_mapping
+from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifest
 from sgdx_t5x.papers.checkdst.split import Line, Split
-from sgdx_t5x.papers.checkdst.texts import edit_turn
+from sgdx_t5x.papers.checkdst.texts import edit_turn, spans_of
+from sgdx_t5x.papers.checkdst.values import replace_values
+from sgdx_t5x.papers.checkdst.write import encode_like
 
 
 def undo_dialogue(
@@ -35,13 +35,30 @@ def undo_dialogue(
 
 
 def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, bytes]]:
-  """Yields name and content of each file as it was before the last perturbation."""
-  manifest, changes = read_manifests(corpus, split)[-1], read_changes(corpus, split)
+  """Yields name and content of each file as it was before the perturbation."""
+  manifest, changes = read_manifest(corpus, split), read_changes(corpus, split)
   for name, raw, dialogues in Split(corpus, split).files():
     for data in dialogues:
       undo_dialogue(data, changes.pop(data["dialogue_id"], ()), manifest)
     yield name, encode_like(raw, dialogues)
   assert not changes
+
+
+def undo_mapping(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> None:
+  """Undoes `mapping.apply_mapping`. Args: data, changed in place; line, what it returned."""
+  back = {new: old for old, new in line["strings"].items()}
+  mentions = line.get("mentions", {})
+  for number, turn in enumerate(data["turns"]):
+    text = turn["utterance"]
+    places = {(start, end) for start, end in mentions.get(str(number), ())}
+    places |= {
+      (start, end)
+      for service, slot, start, end in spans_of(turn)
+      if slot in slots.get(service, ()) and text[start:end] in back
+    }
+    edit_turn(turn, [(a, b, back[text[a:b]]) for a, b in sorted(places)])
+  kept_order = {(turn, service, slot) for turn, service, slot in line.get("unsorted", ())}
+  replace_values(data, slots, back, kept_order)
 
 
 def undo_words(turn: dict[str, Any], line: Mapping[str, Any]) -> None:

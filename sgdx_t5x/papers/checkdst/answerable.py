@@ -6,47 +6,7 @@ from typing import Any, NamedTuple
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.texts import gaps, is_said, spans_of
-
-
-class Unsaid(NamedTuple):
-  """A value of a state that no utterance up to its turn contains."""
-
-  turn: int
-  service: str
-  slot: str
-  value: str
-
-
-def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[Unsaid]]:
-  """Looks for the values of states in the utterances up to each state's turn.
-
-  Values match as whole words, in lower case, with spaces collapsed (like the metric `factuality`).
-
-  Args:
-    data: a decoded dialogue.
-    slots: whose values to look for.
-
-  Returns:
-    The number of (frame, slot, value) triples, and those that were never said.
-  """
-  total, unsaid, text = 0, [], ""
-  known: dict[tuple[str, str], tuple[list[str], list[str]]] = {}  # values, unsaid values
-  for number, turn in enumerate(data["turns"]):
-    text += f"\n{' '.join(turn['utterance'].lower().split())}"
-    for frame in turn["frames"]:
-      service, state = frame["service"], frame.get("state")
-      names = slots.get(service)
-      if not (names and state):
-        continue
-      for slot in sorted(names & state["slot_values"].keys()):
-        values = [value for value in state["slot_values"][slot] if value != DONTCARE]
-        total += len(values)
-        before, lacking = known.get((service, slot), ((), ()))
-        if values != before or lacking:
-          lacking = [value for value in values if not is_said(value, text)]
-          known[service, slot] = values, lacking
-        unsaid += [Unsaid(number, service, slot, value) for value in lacking]
-  return total, unsaid
+from sgdx_t5x.papers.checkdst.values import states_of
 
 
 class StateValue(NamedTuple):
@@ -74,7 +34,7 @@ SAID = Said(True, True)
 
 
 def said_state_values(
-  data: Mapping[str, Any], schema: Schema, first: int = 0
+  data: Mapping[str, Any], free: Slots, first: int = 0
 ) -> dict[StateValue, Said]:
   """Returns how the values of all states are said, without "dontcare".
 
@@ -82,7 +42,7 @@ def said_state_values(
 
   Args:
     data: a decoded dialogue.
-    schema: with its services.
+    free: the non-categorical slots.
     first: the turn with which to begin.
   """
   found: dict[StateValue, Said] = {}
@@ -98,14 +58,13 @@ def said_state_values(
       if number < first or not (state := frame.get("state")):
         continue
       service = frame["service"]
-      free = schema[service].noncategorical_slots
       for slot, values in state["slot_values"].items():
         for value in values:
           if value == DONTCARE:
             continue
           said = newest.get((service, slot, value))
           if said != SAID:  # what was said remains said
-            if slot in free:
+            if slot in free.get(service, ()):
               said = Said(is_said(value, lower), value in text)
             else:
               said = Said(*[is_said(value.replace("_", " "), outside)] * 2)
@@ -114,17 +73,30 @@ def said_state_values(
   return found
 
 
+def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[StateValue]]:
+  """Looks for the values of states in the utterances up to each state's turn.
+
+  Values match as whole words in any case (like the metric `factuality`).
+
+  Args:
+    data: a decoded dialogue.
+    slots: non-categorical ones, whose values to look for.
+
+  Returns:
+    The number of (frame, slot, value) triples, and those that were never said.
+  """
+  found = said_state_values(data, slots)
+  found = {x: said for x, said in found.items() if x.slot in slots.get(x.service, ())}
+  return len(found), [x for x, said in found.items() if not said.in_words]
+
+
 def stated_values(data: Mapping[str, Any], schema: Schema) -> dict[str, int]:
   """Returns the values of free slots in states, without "dontcare" -> the first turn with it."""
   found: dict[str, int] = {}
-  for number, turn in enumerate(data["turns"]):
-    for frame in turn["frames"]:
-      if state := frame.get("state"):
-        free = schema[frame["service"]].noncategorical_slots
-        for slot in sorted(free & state["slot_values"].keys()):
-          for value in state["slot_values"][slot]:
-            if value != DONTCARE:
-              found.setdefault(value, number)
+  for (number, service, slot), values in states_of(data):
+    for value in values if slot in schema[service].noncategorical_slots else ():
+      if value != DONTCARE:
+        found.setdefault(value, number)
   return found
 
 

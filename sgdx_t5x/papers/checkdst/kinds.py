@@ -1,21 +1,20 @@
-"""The kinds of perturbation: a line here and a file each; CONTRIBUTING.md has the rest."""
+"""The kinds of perturbation: a line here and a file each."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sgdx_t5x.papers.checkdst import ned, pi, sdi, vs
 from sgdx_t5x.papers.checkdst.split import Perturber, Split
 
-# kind -> (function of a split, a seed and options; names of the options)
-KINDS: Mapping[str, tuple[Callable[..., Perturber], tuple[str, ...]]] = {
-  "ned": (ned.perturber, ("entities", "slots")),
-  "pi": (pi.perturber, ("provider", "table", *pi.OF_CHECKPOINT)),
-  "sdi": (sdi.perturber, ("only", "restart", "terms")),
-  "vs": (vs.perturber, ("values",)),
+# kind -> function of a split, a seed and the kind's option, if it has one
+KINDS: Mapping[str, Callable[..., Perturber]] = {
+  "ned": ned.perturber,
+  "pi": pi.perturber,
+  "sdi": sdi.perturber,
+  "vs": vs.perturber,
 }
 
 
-def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, Any]) -> Perturber:
+def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, str]) -> Perturber:
   """Returns the perturber of the dialogues of a split.
 
   Args:
@@ -26,6 +25,6 @@ def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, Any
 
   Raises:
     KeyError: no such kind.
-    SgdxError: invalid options or an unsuitable corpus.
+    SgdxError: an unsuitable corpus, or no such file.
   """
-  return KINDS[kind][0](split, seed, **options)
+  return KINDS[kind](split, seed, **options)

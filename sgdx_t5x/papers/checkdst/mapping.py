@@ -1,11 +1,12 @@
-"""One mapping of strings per dialogue, applied everywhere at once, and how to undo it."""
+"""One mapping of strings per dialogue, applied everywhere at once."""
 
+import pickle
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst.answerable import Said, StateValue, said_state_values
-from sgdx_t5x.papers.checkdst.entities import Slots
+from sgdx_t5x.papers.checkdst.entities import Slots, free_slots
 from sgdx_t5x.papers.checkdst.same_value import Groups
 from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of, whole_words, words
 from sgdx_t5x.papers.checkdst.values import replace_values, unsorted_states
@@ -60,23 +61,6 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
   return line
 
 
-def undo_mapping(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> None:
-  """Undoes `apply_mapping`. Args: data, changed in place; line, what it returned."""
-  back = {new: old for old, new in line["strings"].items()}
-  mentions = line.get("mentions", {})
-  for number, turn in enumerate(data["turns"]):
-    text = turn["utterance"]
-    places = {(start, end) for start, end in mentions.get(str(number), ())}
-    places |= {
-      (start, end)
-      for service, slot, start, end in spans_of(turn)
-      if slot in slots.get(service, ()) and text[start:end] in back
-    }
-    edit_turn(turn, [(a, b, back[text[a:b]]) for a, b in sorted(places)])
-  kept_order = {(turn, service, slot) for turn, service, slot in line.get("unsorted", ())}
-  replace_values(data, slots, back, kept_order)
-
-
 def answerable_mapping(
   data: dict[str, Any],
   schema: Schema,
@@ -98,24 +82,25 @@ def answerable_mapping(
   Returns:
     The changes made, as `apply_mapping` returns them, and the old values that had to stay.
   """
-  said_before = said_state_values(data, schema)
+  free = free_slots(schema)
+  said_before = said_state_values(data, free)
+  before = pickle.dumps(data)  # rarely needed, and several times as fast as a deep copy
   rejected: set[str] = set()
   while True:
     accepted = {old: new for old, new in replacements.items() if old not in rejected}
     changes = apply_mapping(data, slots, accepted)
-    said_after = said_state_values(data, schema)
 
     def new_value(place: StateValue, accepted: Mapping[str, str] = accepted) -> str:
       is_replaced = place.slot in slots.get(place.service, ())
       return accepted.get(place.value, place.value) if is_replaced else place.value
 
-    unsaid = newly_unsaid(said_before, said_after, new_value)
+    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
     if not unsaid:
       return changes, rejected
 
     # The text was left alone (a short word, part of another span, another case), or a longer
     # value was replaced that the text says only as a whole.
-    undo_mapping(data, slots, changes)
+    data.update(pickle.loads(before))
     for value in unsaid:
       for old in [value] if value in accepted else blamed(value, accepted):
         rejected.update(groups.get(old, (old,)))

@@ -14,6 +14,7 @@ tracker predicted what was not said.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics import fuzzy
@@ -29,9 +30,6 @@ COUNTERFACTUAL: dict[str, Ratio] = {
   "rest_accuracy": share("goal_rest_right", "goal_rest"),
   "goal_reverted": share("goal_reverted", "goal_changed"),
 }
-GOAL_COUNTS = tuple(
-  dict.fromkeys(name for x in COUNTERFACTUAL.values() for name in (*x.whole, *x.part))
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +50,17 @@ class GoalEdit:
   dropped: frozenset[str]
   added: frozenset[str]
 
+  @classmethod
+  def of(cls, line: Mapping[str, Any]) -> "GoalEdit":
+    """Returns the edit that a line of changes.jsonl describes."""
+    return cls(
+      line["service"],
+      frozenset(line["kept"]),
+      {slot: old for slot, (old, _) in line["changed"].items()},
+      frozenset(line["dropped"]),
+      frozenset(line["added"]),
+    )
+
   @property
   def is_empty(self) -> bool:
     """Whether the goal is unchanged, as in the control."""
@@ -65,7 +74,7 @@ def goal_counts(
   edit: GoalEdit,
   backend: str = "difflib",
 ) -> dict[str, float]:
-  """Returns the counts of an edited frame: `GOAL_COUNTS` -> number.
+  """Returns the counts of an edited frame: name -> number.
 
   Args:
     service: the frame's service, in the original schema.
@@ -77,21 +86,14 @@ def goal_counts(
   right = right_slots(service, gold, state, backend)
   told = edit.kept.union(edit.changed, edit.added, edit.dropped)
   rest = [slot for slot in gold if slot in service.slot_index and slot not in told]
-  reverted = [
-    slot
+  counts: dict[str, float] = {"goal_dropped": len(edit.dropped)}
+  counts["goal_dropped_left"] = sum(slot in state and slot not in right for slot in edit.dropped)
+  parts = {"kept": edit.kept, "changed": edit.changed, "added": edit.added, "rest": rest}
+  for name, slots in parts.items():
+    counts[f"goal_{name}"] = len(slots)
+    counts[f"goal_{name}_right"] = sum(slot in right for slot in slots)
+  counts["goal_reverted"] = sum(
+    slot not in right and bool(state.get(slot)) and fuzzy.equal(old, state[slot][0], backend)
     for slot, old in edit.changed.items()
-    if slot not in right and state.get(slot) and fuzzy.equal(old, state[slot][0], backend)
-  ]
-  return {
-    "goal_kept": len(edit.kept),
-    "goal_kept_right": len(right & edit.kept),
-    "goal_changed": len(edit.changed),
-    "goal_changed_right": len(right.intersection(edit.changed)),
-    "goal_added": len(edit.added),
-    "goal_added_right": len(right & edit.added),
-    "goal_dropped": len(edit.dropped),
-    "goal_dropped_left": sum(slot in state and slot not in right for slot in edit.dropped),
-    "goal_rest": len(rest),
-    "goal_rest_right": sum(slot in right for slot in rest),
-    "goal_reverted": len(reverted),
-  }
+  )
+  return counts

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.papers.checkdst.entities import KINDS, Slots, chosen_slots
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
 from sgdx_t5x.papers.checkdst.new_names import NameSource, name_source
 from sgdx_t5x.papers.checkdst.same_value import (
@@ -37,31 +38,40 @@ from sgdx_t5x.papers.checkdst.values import (
   state_values,
 )
 
-LETTERS, CHARACTERS = "letters", "characters"
+LETTERS, CHARACTERS, NAMES = "letters", "characters", "names"
 _TRIES = 50  # attempts to permute a string so that it is new in its dialogue
 _CAPITALISED = re.compile(r"\b[A-Z]\w{2,}")
 _LETTER, _DIGIT = str.isalpha, str.isdigit
 
 
-def perturber(split: Split, seed: int, *, entities: str = LETTERS, slots: str = KINDS) -> Perturber:
+def perturber(split: Split, seed: int, *, entities: str = LETTERS) -> Perturber:
   """Returns the perturber that replaces the named entities of a split's dialogues.
 
   Args:
     split: what is to be perturbed.
     seed: determines the new strings.
-    entities: "letters" or "characters" permutes those of each string; others are sources of
-      names, see `new_names.name_source`.
-    slots: "kinds" or a file, see `entities.chosen_slots`.
+    entities: "letters" or "characters" permutes those of each string; "names" are invented.
+
+  Raises:
+    SgdxError: no slot holds names.
   """
-  chosen = chosen_slots(split.schema, slots)
-  names = None if entities in (LETTERS, CHARACTERS) else name_source(entities, split, chosen)
+  schema = split.schema
+  slots = entity_slots(schema)
+  if not slots:
+    raise SgdxError(
+      f"{schema.origin}: no service has a slot that holds names",
+      expected="a non-categorical slot of a title, a person, a city, a station or an address",
+      available=", ".join(f"{s.name} ({len(s.noncategorical_slots)} free slots)" for s in schema),
+      fix="choose another kind: vs replaces all free values, sdi and pi change words",
+    )
+  names = name_source(split, slots) if entities == NAMES else None
   make = characters if entities == CHARACTERS else letters
   return Perturber(
     "ned",
-    {"entities": names.label if names else entities, "slots": slots},
-    functools.partial(_change, split.schema, chosen, seed, names, make),
+    {"entities": entities, "slots": "kinds"},
+    functools.partial(_change, schema, slots, seed, names, make),
     needs=("spans",),
-    slots=chosen,
+    slots=slots,
     changes_states=True,
   )
 
@@ -130,17 +140,42 @@ def _change(
     strings = names.mapping(found.places, prefix, found.taken, forms, found.said)
   strings = whole_groups(strings, found.groups)
   partial = partial_mentions(data, strings)
-  kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
-  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
-  kept |= dict.fromkeys(unspanned, "unspanned")
-  counts["strings"] += len(found.places) + len(found.kept)
-  counts["strings_mapped"] += len(line["strings"])
+  line = replace_entities(data, schema, slots, found, strings, counts)
   counts["partial_mentions"] += partial
-  for reason in kept.values():
-    counts["kept", reason] += 1
   if not line["strings"]:
     return []
   return [{"dialogue_id": data["dialogue_id"], **line, "partial_mentions": partial}]
+
+
+def replace_entities(
+  data: dict[str, Any],
+  schema: Schema,
+  slots: Slots,
+  found: Entities,
+  strings: Mapping[str, str],
+  counts: collections.Counter,
+) -> dict[str, Any]:
+  """Replaces strings of a dialogue, and counts those that stay.
+
+  Args:
+    data: decoded, changed in place.
+    schema: of the dialogue.
+    slots: whose values are replaced.
+    found: the dialogue's entities.
+    strings: old -> new.
+    counts: of the corpus so far.
+
+  Returns:
+    The fields of a changes.jsonl line, see `mapping.apply_mapping`.
+  """
+  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
+  kept = dict(found.kept) | {text: "collision" for text in found.places if text not in strings}
+  kept |= dict.fromkeys(unspanned, "unspanned")
+  counts["strings"] += len(found.places) + len(found.kept)
+  counts["strings_mapped"] += len(line["strings"])
+  for reason in kept.values():
+    counts["kept", reason] += 1
+  return line
 
 
 def permuted(

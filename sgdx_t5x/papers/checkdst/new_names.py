@@ -1,15 +1,11 @@
-"""Names that replace named entities: invented ones, the corpus' own, or a user's list."""
+"""New values for old ones: invented names, or others of the corpus."""
 
 import collections
 import dataclasses
-import pathlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sgdx_t5x.corpus.schema import DONTCARE
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.entities import Slots, kinds_of_slots
-from sgdx_t5x.papers.checkdst.lists import read_lists
 from sgdx_t5x.papers.checkdst.same_value import (
   canonical_forms,
   canonical_value,
@@ -20,11 +16,10 @@ from sgdx_t5x.papers.checkdst.same_value import (
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.texts import is_said
 from sgdx_t5x.papers.checkdst.values import said_values
-from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool, parse_pool
+from sgdx_t5x.papers.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.papers.simulator.variation import forms as ways_to_say
 from sgdx_t5x.papers.simulator.variation import is_moment
 
-NAMES, CORPUS = "names", "corpus"
 _TRIES = 50  # attempts to draw a name that is new in its dialogue
 # Further forms of an invented name, if the old one has more forms.
 _OTHER_FORMS = ("{first}", "{last}", "{} City", "the {}", "{} there")
@@ -48,15 +43,13 @@ class NameSource:
   """Where new names come from.
 
   Attributes:
-    label: its name in the manifest.
     kinds: (service, slot) -> kind of its values, or another key of `draws`.
     draws: kind -> function that draws a name of it.
     closed: kinds whose names have only the forms that are drawn, and their case: numbers, days,
-      and names of the split or of a list.
+      and names of the split.
     ordered: kind -> group in which days or times keep their order within a dialogue.
   """
 
-  label: str
   kinds: Mapping[tuple[str, str], str]
   draws: Mapping[str, Draw]
   closed: frozenset[str] = frozenset()
@@ -154,48 +147,27 @@ def _assigned(
   return found if len(found) == len(texts) else {}
 
 
-def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
-  """Returns where names come from.
+def name_source(split: Split, slots: Slots) -> NameSource:
+  """Returns a source of invented names.
+
+  For train they are from the share that the simulator's train may have, else from the held-out
+  share, so that both are disjoint.
 
   Args:
-    entities: "names" for invented ones (for train, from the share that the simulator's train may
-      have; else from the held-out share, so that both are disjoint), "corpus" for values that the
-      split has elsewhere, or a JSON file {kind: [name, ...]}.
     split: what is perturbed.
     slots: whose values are replaced.
-
-  Raises:
-    SgdxError: no such file, a kind without names, or names that the split itself has.
   """
   kinds = kinds_of_slots(split.schema)
   used = {kinds[service, slot] for service, names in slots.items() for slot in names}
-  if entities == NAMES:
-    held_out = split.name != "train"
-    pools = {kind: parse_pool({"kind": kind}, "names") for kind in VALUE_KINDS}
-    draws = {kind: invented(pools.get(kind, pools["title"]), held_out) for kind in used}
-    return NameSource(NAMES, kinds, draws)
-  if entities == CORPUS:
-    found = values_of_corpus(split, slots, kinds)
-    draws = {
-      kind: listed(found[kind])
-      if kind in found
-      else invented(parse_pool({"kind": kind}, "names"), split.name != "train")
-      for kind in used
-    }
-    return NameSource(CORPUS, kinds, draws, closed=frozenset(found))
-  path = pathlib.Path(entities)
-  instead = "letters, characters, names, corpus"
-  lists = read_lists(path, used, "names", instead, "the slots that are replaced")
-  _check_unseen(path, lists, split)
-  draws = {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
-  return NameSource(path.name, kinds, draws, closed=frozenset(used))
+  return NameSource(kinds, {kind: invented(kind, split) for kind in used})
 
 
-def invented(pool: ValuePool, held_out: bool) -> Draw:
-  """Returns a function that draws invented names; if `held_out`, from the share not in train."""
+def invented(kind: str, split: Split) -> Draw:
+  """Returns a function that draws invented names of a kind of slots; see `name_source`."""
+  pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "names")
 
   def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
-    name = pool.draw(rng, held_out)
+    name = pool.draw(rng, split.name != "train")
     return name, ways_to_say(name)[1:]
 
   return draw
@@ -235,26 +207,3 @@ def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
   made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
   found = (name, *others, *(() if is_closed else made))
   return list({form.lower(): form for form in reversed(found)}.values())[::-1]
-
-
-def _check_unseen(path: pathlib.Path, lists: Mapping[str, Sequence[str]], split: Split) -> None:
-  """Refuses names that are values of the split: they would be neither new nor unseen."""
-  given = {name.lower(): name for names in lists.values() for name in names}
-  found: set[str] = set()
-  for data in split.dialogues():
-    found |= {given[v] for _, _, value in said_values(data) if (v := value.lower()) in given}
-  found |= {
-    given[v.lower()]
-    for service in split.schema
-    for slot in service.slots
-    for v in (*slot.possible_values, DONTCARE)
-    if v.lower() in given
-  }
-  if found:
-    shown = sorted(found)
-    raise SgdxError(
-      f"{path}: {len(shown)} of {len(given)} names already occur in {split.name}: "
-      f"{', '.join(shown[:6])}",
-      expected="names that do not occur in the split",
-      fix="remove them, or use --entities corpus to replace entities by others in the corpus",
-    )

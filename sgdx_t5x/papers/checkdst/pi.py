@@ -1,95 +1,41 @@
 """PI: users say the same in other words. Acts, states and values stay; spans move.
 
-Following CheckDST's paraphrases, with three kinds of providers and one filter: `exchange` (another
-user's words for the same acts), `templates` (the simulator's) and back-translation. A turn that
-says more than its acts ("there", for a value of another service) keeps its words.
+Following CheckDST's paraphrases, with two providers and one filter: `exchange` (another user's
+words for the same acts) and `templates` (the simulator's). A turn that says more than its acts
+("there", for a value of another service) keeps its words.
 """
 
 import collections
 import functools
-import pathlib
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.errors import UsageError
-from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates, pi_translated
+from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
-from sgdx_t5x.papers.checkdst.texts import overlap, same_text, span_texts
+from sgdx_t5x.papers.checkdst.texts import overlap, same_text, span_texts, words
 
-EXCHANGE, TEMPLATES, TABLE, CHECKPOINT = PROVIDERS = ("exchange", "templates", "table", "hf")
-OF_CHECKPOINT = ("pivot", "model", "model_back", "source", "target")
-_PIVOT = "zh"
+PROVIDERS: Mapping[str, Callable[[Split], Provider]] = {
+  "exchange": pi_exchange.provider,
+  "templates": pi_templates.provider,
+}
 
 
-def perturber(
-  split: Split,
-  seed: int,
-  *,
-  provider: str = EXCHANGE,
-  table: str | None = None,
-  pivot: str | None = None,
-  **translator: str,
-) -> Perturber:
+def perturber(split: Split, seed: int, *, provider: str = "exchange") -> Perturber:
   """Returns the perturber that paraphrases the user turns of a split.
 
   Args:
     split: what is to be perturbed.
-    seed: determines the words of providers that draw them.
-    provider: one of PROVIDERS.
-    table: the file of provider "table", see `pi_translated.table`.
-    pivot: the language of provider "hf"; default "zh".
-    translator: further options of it, see `pi_translated.translator`.
-
-  Raises:
-    UsageError: no such provider, or options that it does not have.
+    seed: determines the words that are drawn.
+    provider: key of PROVIDERS.
   """
-  options: dict[str, Any] = {"provider": provider}
-  needs: tuple[str, ...] = ("spans", "acts")
-  _check_options(provider, {"table": table, "pivot": pivot, **translator})
-  if provider == EXCHANGE:
-    found = pi_exchange.provider(split)
-  elif provider == TEMPLATES:
-    found = pi_templates.provider(split)
-  else:
-    needs = ("spans",)
-    if table:
-      options["table"] = pathlib.Path(table).name
-      translate = pi_translated.table(table)
-    else:
-      options |= {"pivot": pivot or _PIVOT, **translator}
-      translate = pi_translated.translator(pivot or _PIVOT, **translator)
-    found = pi_translated.provider(split, translate)
-  change = functools.partial(_change, found, provider, seed, split.schema)
-  return Perturber("pi", options, change, needs, means={"overlap": "turns"})
-
-
-_OPTIONS = {
-  TABLE: ("table",),
-  CHECKPOINT: OF_CHECKPOINT,
-}
-
-
-def _check_options(provider: str, options: Mapping[str, Any]) -> None:
-  if provider not in PROVIDERS or (provider == TABLE and not options["table"]):
-    raise UsageError(
-      f"--provider {provider}" + (" without --table FILE" if provider == TABLE else ""),
-      expected="a paraphrase provider",
-      available=", ".join(PROVIDERS),
-      fix="choose one of them; table needs --table FILE",
-    )
-  for name, value in options.items():
-    if value is not None and name not in _OPTIONS.get(provider, ()):
-      owners = [other for other, names in _OPTIONS.items() if name in names]
-      raise UsageError(
-        f"--{name.replace('_', '-')} with --provider {provider}",
-        expected=f"--provider {' or '.join(owners)}" if owners else "an option of that provider",
-        fix="omit it, or choose the provider that it belongs to",
-      )
+  change = functools.partial(_change, PROVIDERS[provider](split), provider, seed, split.schema)
+  needs = ("spans", "acts")
+  return Perturber("pi", {"provider": provider}, change, needs, means={"overlap": "turns"})
 
 
 def _change(
@@ -110,7 +56,7 @@ def _change(
       if isinstance(new, str):
         counts["kept", new] += 1
       else:
-        share = overlap(turn["utterance"], new.text)
+        share = overlap(words(turn["utterance"]), words(new.text))
         line = {"dialogue_id": data["dialogue_id"], "turn": number, "provider": name, **new.note}
         lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
         counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean

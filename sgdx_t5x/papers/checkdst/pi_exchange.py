@@ -12,7 +12,7 @@ from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
-from sgdx_t5x.papers.checkdst.texts import same_text, whole_words, words
+from sgdx_t5x.papers.checkdst.texts import overlap, same_text, whole_words, words
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, said_values
 
 _DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
@@ -86,17 +86,12 @@ def exchanged(
   for donor in drawn:
     if donor.dialogue_id == name:
       continue
-    share = _shared(own, donor)
+    share = overlap(own.words, donor.words)
     if best is None or share < best[0]:
       new = filled(donor, own, turn)
       if not same_text(new.text, turn["utterance"]):
         best = share, new
   return best[1] if best else "no-donor"
-
-
-def _shared(own: Donor, donor: Donor) -> float:
-  union = len(own.words | donor.words)
-  return len(own.words & donor.words) / union if union else 1.0
 
 
 def signature(exchange: Exchange, number: int, schema: Schema) -> tuple | None:

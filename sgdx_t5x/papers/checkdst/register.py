@@ -6,6 +6,7 @@ SUMMARIES = {
   "checkdst verify": "compare a perturbed corpus with its original",
   "checkdst check": "check a tracker on perturbed dialogues",
   "checkdst diff": "compare two checks: differences, intervals",
+  "checkdst rows": "CheckDST's numbers for its own files",
 }
 
 
@@ -25,7 +26,7 @@ PERTURBATIONS = {
   "sdi": "users speak disfluently",
   "vs": "values become others of the same slot",
 }
-REPORT_OPTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_options"}
+REPORT_OPTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.commands"}
 REPORT_SECTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_section"}
 RECORDS = {
   **{kind: _test_set(kind) for kind in ("ned", "pi", "sdi", "vs")},

@@ -72,7 +72,7 @@ def same_values(data: Mapping[str, Any]) -> Groups:
     link(value, first_of.setdefault(plain_text(value), value))
     if time := clock_time(value):
       link(value, first_of.setdefault(time, value))
-  for accepted in set(accepted_values(data).values()):
+  for accepted in accepted_values(data):
     for value in accepted[1:]:
       link(value, accepted[0])
 

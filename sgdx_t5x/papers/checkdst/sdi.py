@@ -2,11 +2,16 @@
 
 Following the speech disfluency of LAUG, which CheckDST uses. States, acts, values and calls stay
 unchanged, spans only move, and cutting out the insertions restores the original text.
+
+The words and rates of sdi_terms.json are our own. Spontaneous English has 2 to 3 fillers in 100
+words; these rates are denser than real speech by design, so that most turns are changed.
 """
 
 import collections
 import dataclasses
 import functools
+import importlib.resources
+import json
 import random
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,16 +19,20 @@ from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.errors import UsageError
 from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
-from sgdx_t5x.papers.checkdst.sdi_terms import DEFAULT, Terms, read_terms
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import edit_turn, edited, moved, span_texts, spans_of
-from sgdx_t5x.papers.checkdst.values import known_forms
+from sgdx_t5x.papers.checkdst.values import known_forms, state_values
 
 REPAIR, FILLER, REPEAT, RESTART = "repair", "filler", "repeat", "restart"
-ONLY = {"repairs": REPAIR, "fillers": FILLER, "repeats": REPEAT, "restarts": RESTART}
-OFTEN, ALWAYS = "often", "always"
+_OPTIONS = {  # as in the manifests of all sets
+  "only": ["repairs", "fillers", "repeats", "restarts"], "restart": "often", "terms": "default"
+}  # fmt: skip
+# "rates": kind -> probability: of a repair, per turn with values; of a filler and of a repeat, per
+# word; of a restart, per turn that is already changed. The other keys are lists of [text, weight];
+# "edits" ("I mean") stand between a wrong value and its correction.
+_TERMS = json.loads(importlib.resources.files(__package__).joinpath("sdi_terms.json").read_text())
+_RATES = _TERMS["rates"]
 _TRIES = 20  # attempts to draw a wrong value
 _TOKEN = re.compile(r"\S+")
 _LETTERS = re.compile(r"[A-Za-z]+")
@@ -57,44 +66,21 @@ class _Insertion:
   instead: str = ""
 
 
-def perturber(
-  split: Split,
-  seed: int,
-  *,
-  only: Sequence[str] = tuple(ONLY),
-  restart: str = OFTEN,
-  terms: str = DEFAULT,
-) -> Perturber:
+def perturber(split: Split, seed: int) -> Perturber:
   """Returns the perturber that makes the user turns of a split disfluent.
 
   Args:
     split: what is to be perturbed.
     seed: determines the insertions.
-    only: any of "repairs", "fillers", "repeats", "restarts".
-    restart: "often" (where nothing else is inserted, else at random) or "always", as in LAUG.
-    terms: see `sdi_terms.read_terms`.
   """
-  for name in only:
-    if name not in ONLY:
-      raise UsageError(
-        f"disfluency {name!r}",
-        expected="a kind of disfluency",
-        available=", ".join(ONLY),
-        fix="name some of them, separated by commas",
-      )
-  kinds = frozenset(ONLY[name] for name in only)
-  if restart == ALWAYS and RESTART not in kinds:
-    raise UsageError(
-      f"restart {ALWAYS!r}, but only {', '.join(only)}",
-      expected="restarts among the disfluencies that are made",
-      fix="add restarts, or leave out the restart option",
-    )
-  pool = _pool(split)
-  change = functools.partial(
-    _change, split.schema, pool, seed, kinds, restart == ALWAYS, read_terms(terms)
-  )
-  options = {"only": [name for name in ONLY if name in only], "restart": restart, "terms": terms}
-  return Perturber("sdi", options, change, ("spans",))
+  change = functools.partial(_change, split.schema, _pool(split), seed)
+  return Perturber("sdi", _OPTIONS, change, ("spans",))
+
+
+def _drawn(name: str, rng: random.Random) -> str:
+  """Draws from a list of `_TERMS`, by weight."""
+  texts, weights = zip(*_TERMS[name], strict=True)
+  return rng.choices(texts, weights)[0]
 
 
 def _pool(split: Split) -> Pool:
@@ -118,9 +104,6 @@ def _change(
   schema: Schema,
   pool: Pool,
   seed: int,
-  kinds: frozenset[str],
-  always: bool,
-  terms: Terms,
   data: dict[str, Any],
   counts: collections.Counter,
 ) -> list[Line]:
@@ -131,11 +114,10 @@ def _change(
     if turn["speaker"] != USER or not turn["utterance"].strip():
       continue
     rng = random.Random(f"{seed}/{name}/{number}")
-    insertions = _repairs(turn, wrong, terms, rng) if REPAIR in kinds else []
-    insertions += _small_words(turn, kinds, terms, rng)
+    insertions = [*_repairs(turn, wrong, rng), *_small_words(turn, rng)]
     first = len(turn["utterance"]) - len(turn["utterance"].lstrip())
-    if RESTART in kinds and (always or not insertions or rng.random() < terms.rates[RESTART]):
-      insertions.insert(0, _Insertion(first, f"{terms.restarts.draw(rng)} ", RESTART))
+    if not insertions or rng.random() < _RATES[RESTART]:
+      insertions.insert(0, _Insertion(first, f"{_drawn('restarts', rng)} ", RESTART))
     insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
     insertions = _around_values(insertions, stated, data, number)
     if insertions:
@@ -151,14 +133,7 @@ def _wrong_values(
   """Returns a function from (service, slot, said, rng) to a value not meant in the dialogue."""
   text = "\n".join(turn["utterance"] for turn in data["turns"]).lower()
   forms = known_forms(data)
-  in_states = {
-    value
-    for turn in data["turns"]
-    for frame in turn["frames"]
-    if frame.get("state")
-    for values in frame["state"]["slot_values"].values()
-    for value in values
-  }
+  in_states = state_values(data)
 
   def draw(service: str, slot: str, said: str, rng: random.Random) -> str | None:
     texts = pool.texts.get((service, slot), ())
@@ -179,7 +154,6 @@ def _wrong_values(
 def _repairs(
   turn: Mapping[str, Any],
   wrong: Callable[[str, str, str, random.Random], str | None],
-  terms: Terms,
   rng: random.Random,
 ) -> list[_Insertion]:
   """Inserts a wrong value and an edit term right before some of the turn's values."""
@@ -187,18 +161,16 @@ def _repairs(
   last = -1
   for service, slot, start, end in spans:
     inside = any(first < start < ends for *_, first, ends in spans)  # of another value
-    if rng.random() >= terms.rates[REPAIR] / len(spans) or start < last or inside:
+    if rng.random() >= _RATES[REPAIR] / len(spans) or start < last or inside:
       continue
     if other := wrong(service, slot, turn["utterance"][start:end], rng):
-      text = f"{other}, {terms.edits.draw(rng)} "
+      text = f"{other}, {_drawn('edits', rng)} "
       insertions.append(_Insertion(start, text, REPAIR, f"{service}.{slot}", other))
       last = end
   return insertions
 
 
-def _small_words(
-  turn: Mapping[str, Any], kinds: frozenset[str], terms: Terms, rng: random.Random
-) -> list[_Insertion]:
+def _small_words(turn: Mapping[str, Any], rng: random.Random) -> list[_Insertion]:
   """Inserts fillers and repeats before words outside values; none before the first word."""
   text, insertions = turn["utterance"], []
   spans = [(start, end) for _, _, start, end in spans_of(turn)]
@@ -206,12 +178,12 @@ def _small_words(
     begin, finish = token.span()
     if i == 0 or any(start < finish and begin < end for start, end in spans):
       continue
-    chance, is_word = rng.random(), _LETTERS.fullmatch(token[0])
-    if chance < terms.rates[FILLER]:
-      if FILLER in kinds:
-        insertions.append(_Insertion(begin, f"{terms.fillers.draw(rng)} ", FILLER))
-    elif chance < terms.rates[FILLER] + terms.rates[REPEAT] and REPEAT in kinds and is_word:
-      insertions.append(_Insertion(begin, token[0] + terms.repeat_joins.draw(rng), REPEAT))
+    chance = rng.random()
+    if chance < _RATES[FILLER]:
+      insertions.append(_Insertion(begin, f"{_drawn('fillers', rng)} ", FILLER))
+    elif chance < _RATES[FILLER] + _RATES[REPEAT] and _LETTERS.fullmatch(token[0]):
+      again = token[0] + _drawn("repeat_joins", rng)
+      insertions.append(_Insertion(begin, again, REPEAT))
   return insertions
 
 

@@ -46,14 +46,10 @@ class Split:
   Attributes:
     corpus: where it is.
     name: "train", "dev" or "test".
-    checked: files whose dialogues have been checked; they are not checked when read again.
-    ids: of these dialogues.
   """
 
   corpus: Corpus
   name: str
-  checked: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
-  ids: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
   @property
   def schema(self) -> Schema:
@@ -62,16 +58,15 @@ class Split:
 
   def files(self) -> Iterator[tuple[str, bytes, list[dict[str, Any]]]]:
     """Yields name, content and decoded dialogues of each file, checked."""
-    schema = self.schema
+    schema, ids = self.schema, set()
     for name in self.corpus.dialogue_files(self.name):
       origin, raw = f"{self.corpus.origin}: {name}", self.corpus.source.read(name)
       data = decode_dialogues(raw, origin)
-      for item in data if name not in self.checked else ():
+      for item in data:
         dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
         check_dialogue(dialogue, schema, origin)
-        check_ids(dialogue, self.ids, origin)
-        self.ids.add(dialogue.dialogue_id)
-      self.checked.add(name)
+        check_ids(dialogue, ids, origin)
+        ids.add(dialogue.dialogue_id)
       yield name, raw, data
 
   def dialogues(self) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Utterances: replacing parts of them, and the positions of spans."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Edit = tuple[int, int, str]  # start, end (exclusive), replacement; start == end inserts
@@ -104,9 +104,9 @@ def words(text: str) -> list[str]:
   return _WORDS.findall(text.lower())
 
 
-def overlap(a: str, b: str) -> float:
+def overlap(a: Collection[str], b: Collection[str]) -> float:
   """Returns the share of words that two texts have in common (Jaccard), 0 to 1."""
-  x, y = set(words(a)), set(words(b))
+  x, y = set(a), set(b)
   return len(x & y) / len(x | y) if x | y else 1.0
 
 

@@ -1,16 +1,10 @@
 """The values of train's states, to distinguish memorised names from made-up ones."""
 
-import contextlib
-import json
-import re
-
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import read_dialogues
 from sgdx_t5x.papers.checkdst.metrics_factuality import normalised
 
 _TRAIN = "train"
-_KEY = b'"slot_values"'
-_STATE = re.compile(_KEY + rb":\s*(\{[^{}]*\})")
 
 
 class TrainValues:
@@ -28,24 +22,15 @@ class TrainValues:
 
   def __contains__(self, value: str) -> bool:
     if self._values is None:
-      self._values = frozenset(normalised(value) for value in _read(self._corpus))
+      self._values = frozenset(map(normalised, _read(self._corpus)))
     return normalised(value) in self._values
 
 
 def _read(corpus: Corpus) -> set[str]:
   values: set[str] = set()
   for name in corpus.dialogue_files(_TRAIN):
-    content, origin = corpus.source.read(name), f"{corpus.origin}: {name}"
-    states = _STATE.findall(content)
-    if len(states) == content.count(_KEY):
-      # SGD's train has 376 MB; its states are a small part of it, most of them repeated.
-      with contextlib.suppress(ValueError, TypeError):
-        for state in map(json.loads, set(states)):
-          values.update(value for found in state.values() for value in found)
-        continue
-    # A brace in a value, or values that are no texts: the error says where.
-    for dialogue in read_dialogues(content, origin):
+    for dialogue in read_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}"):
       for _, frame in dialogue.user_frames():
-        for found in frame.state.slot_values.values() if frame.state else ():
-          values.update(found)
+        if frame.state:
+          values.update(*frame.state.slot_values.values())
   return values

@@ -7,58 +7,47 @@ exchanged if they are literally said in every turn whose acts have them, and in 
 
 import collections
 import functools
+import pickle
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.errors import UsageError
 from sgdx_t5x.papers.checkdst.answerable import StateValue, said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
-from sgdx_t5x.papers.checkdst.mapping import answerable_mapping, blamed, newly_unsaid
-from sgdx_t5x.papers.checkdst.ned import entities_of
+from sgdx_t5x.papers.checkdst.mapping import blamed, newly_unsaid
+from sgdx_t5x.papers.checkdst.ned import entities_of, replace_entities
 from sgdx_t5x.papers.checkdst.new_names import Draw, NameSource, invented, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.same_value import canonical_forms, whole_groups
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, replace_values
-from sgdx_t5x.papers.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS
 
-IN, OUT = "in", "out"
 _FEWEST = 5  # values that a slot must have in the split; else its kind's values are used
 _CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price", "phone"})
 _ORDERED = frozenset({"date", "time"})
 _Swap = tuple[str, str, str, str]  # service, slot, value, other value
 
 
-def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
+def perturber(split: Split, seed: int) -> Perturber:
   """Returns the perturber that substitutes the values of a split's dialogues.
 
   Args:
     split: what is to be perturbed.
     seed: determines the new values.
-    values: "in", other values that the split has for the slot; "out", invented ones of its kind.
   """
-  if values not in (IN, OUT):
-    raise UsageError(
-      f"values {values!r}",
-      expected="a source of new values",
-      available=f"{IN} (of the split), {OUT} (invented)",
-      fix="choose one of them",
-    )
   slots = free_slots(split.schema)
-  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots, values))
-  options = {"values": values}
-  return Perturber("vs", options, change, ("spans",), slots, changes_states=True)
+  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots))
+  return Perturber("vs", {"values": "in"}, change, ("spans",), slots, changes_states=True)
 
 
-def _source(split: Split, slots: Slots, values: str) -> NameSource:
+def _source(split: Split, slots: Slots) -> NameSource:
   """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
   kinds = kinds_of_slots(split.schema)
   keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
-  own = values_of_corpus(split, slots, keys) if values == IN else {}
+  own = values_of_corpus(split, slots, keys)
   shared: dict[str, list[tuple[str, list[str]]]] = {}
   for key, found in own.items():
     shared.setdefault(key.partition(":")[0], []).extend(found)
@@ -68,13 +57,11 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
       kind, key = kinds[service, slot], keys[service, slot]
       found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
       if len(found) < _FEWEST:
-        pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values")
-        draws[key] = _plainly(invented(pool, split.name != "train"))
+        draws[key] = _plainly(invented(kind, split))
       else:
         draws[key] = _plainly(listed(found))
         closed.add(key)
   return NameSource(
-    values,
     keys,
     draws,
     closed=frozenset(k for k in draws if k in closed or k.partition(":")[0] in _CLOSED),
@@ -108,15 +95,9 @@ def _change(
   canonical = canonical_forms(data, found.groups)
   strings = source.mapping(found.places, prefix, found.taken, canonical, found.said)
   strings = whole_groups(strings, found.groups)
-  kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
   swaps, said = _answerable_exchange(data, schema, swaps)
-  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
-  kept |= dict.fromkeys(unspanned, "unspanned")
-  counts["strings"] += len(found.places) + len(found.kept)
-  counts["strings_mapped"] += len(line["strings"])
+  line = replace_entities(data, schema, slots, found, strings, counts)
   counts["categorical"] += len(swaps)
-  for reason in kept.values():
-    counts["kept", reason] += 1
   if swaps:
     exchanged: dict[str, dict[str, str]] = {}
     for service, slot, value, other in swaps:
@@ -203,38 +184,32 @@ def _answerable_exchange(
   Returns:
     The exchanges that were made, and what `_exchange` returned.
   """
-  before = said_state_values(data, schema) if swaps else {}
-  while True:
+  if not swaps:
+    return [], {}
+  free = free_slots(schema)
+  before, said_before = pickle.dumps(data), said_state_values(data, free)
+  while swaps:
     said = _exchange(data, swaps)
-    if not swaps:
-      return swaps, said
     new = {(service, slot, value): other for service, slot, value, other in swaps}
     new |= {(service, slot, other): value for service, slot, value, other in swaps}
 
     def new_value(place: StateValue, new: Mapping[tuple[str, str, str], str] = new) -> str:
       return new.get((place.service, place.slot, place.value), place.value)
 
-    unsaid = newly_unsaid(before, said_state_values(data, schema), new_value)
+    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
     if not unsaid:
       return swaps, said
-    _undo_exchange(data, swaps, said)
+    data.update(pickle.loads(before))
     exchanged = [value for _, _, value, _ in swaps]
     rejected = {old for value in unsaid for old in blamed(value, exchanged)}
     swaps = [swap for swap in swaps if swap[2] not in rejected]
-
-
-def _undo_exchange(
-  data: dict[str, Any], swaps: list[_Swap], said: Mapping[str, list[list[Any]]]
-) -> None:
-  for number, places in said.items():
-    edit_turn(data["turns"][int(number)], [tuple(place) for place in places])
-  _exchange_annotation(data, swaps)
+  return [], {}
 
 
 def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
   """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
   said = {}
-  for number, turn in enumerate(data["turns"] if swaps else ()):
+  for number, turn in enumerate(data["turns"]):
     text, edits = turn["utterance"], []
     for _, _, value, other in swaps:
       for start, end in _places(turn, value):

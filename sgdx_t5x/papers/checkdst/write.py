@@ -2,9 +2,10 @@
 
 import collections
 import functools
+import json
 import pathlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
@@ -15,10 +16,8 @@ from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
-from sgdx_t5x.papers.checkdst.json_text import encode_like
-from sgdx_t5x.papers.checkdst.manifest import Manifest, manifest_text, read_manifests
-from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
-from sgdx_t5x.papers.checkdst.values import accepted_values
+from sgdx_t5x.papers.checkdst.manifest import Manifest
+from sgdx_t5x.papers.checkdst.split import Perturber, Split, changed
 from sgdx_t5x.signature import package_version
 
 
@@ -45,7 +44,7 @@ def write_perturbed(
     SgdxError: the folder is not empty or cannot be written, the corpus lacks what the kind
       needs, or a dialogue would break the `Contract`. Nothing is left on disk then.
   """
-  corpus, earlier = split.corpus, read_manifests(split.corpus, split.name)
+  corpus = split.corpus
   with lock(out), atomic_folder(check_folder(out)) as folder:
     folder.mkdir()
     counts, files, lines = collections.Counter(), {}, []
@@ -54,11 +53,10 @@ def write_perturbed(
     for name, raw, dialogues in split.files():
       originals = functools.cache(functools.partial(decode_dialogues, raw, name))
       for number, data in enumerate(dialogues):
-        before, accepted = snapshot(data), accepted_values(data)
+        before = snapshot(data)
         if changes := changed(perturber, data, counts):
           where = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
           try:
-            contract.check_accepted(accepted, accepted_values(data), where)
             contract.check(data, lambda: originals()[number], where)  # noqa: B023  # called at once
           except SgdxError as e:
             broken = broken or e  # raised below: spans may be missing altogether
@@ -71,7 +69,7 @@ def write_perturbed(
     if broken:
       raise broken
     copy_schemas(corpus, folder)
-    _write_changes(corpus, split.name, folder, len(earlier), lines)
+    write_file(folder / changes_name(split.name), encode_lines(lines).encode())
     manifest = Manifest(
       kind=perturber.kind,
       options=perturber.options,
@@ -84,8 +82,7 @@ def write_perturbed(
       version=package_version(),
       slots=perturber.slots,
     )
-    text = manifest_text([*earlier, manifest])
-    write_file(folder / PERTURBATION.format(split=split.name), text.encode())
+    write_file(folder / PERTURBATION.format(split=split.name), manifest.text().encode())
   return manifest
 
 
@@ -117,25 +114,20 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
 
 def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
   """Refuses a split without dialogues, or without the annotation that the kind needs."""
-  where = f"{split.corpus.origin}: {split.name}"
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
   for what in perturber.needs:
     if not counts[what] and (what != "spans" or counts["values"]):
       raise SgdxError(
-        f"{where} has no user {what}" if what == "acts" else f"{where} has no {what}",
-        expected=_NEEDED[what],
-        available=f"kinds that work without {what}: {_WORKS_WITHOUT[what]}",
-        fix="add the annotation" + (", or choose another kind" if what == "acts" else ""),
+        f"{split.corpus.origin}: {split.name} has no {_NEEDED[what]}",
+        expected=f"annotation with {_NEEDED[what]}, as in SGD, for {perturber.kind}",
+        available="ned, vs and sdi need spans, but no acts",
+        fix="add the annotation, or choose another kind",
       )
 
 
 _NEEDED = {
-  "spans": "slots with start and exclusive_end, which locate the values",
-  "acts": "actions in user frames, which specify what a turn says",
-}
-_WORKS_WITHOUT = {
-  "spans": "none of ned, vs, sdi and pi: they need spans to keep values intact",
-  "acts": "ned, vs, sdi, and pi with --provider table; not coco",
+  "spans": "spans: slots with start and exclusive_end",
+  "acts": "user acts: actions in user frames",
 }
 
 
@@ -144,16 +136,6 @@ def copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
   for name in corpus.source.names():
     if is_schema(name):
       write_file(folder / name, corpus.source.read(name))
-
-
-def _write_changes(
-  corpus: Corpus, split: str, folder: pathlib.Path, steps: int, lines: list[Line]
-) -> None:
-  """Writes the changes; those of earlier steps are kept beside them."""
-  for step in range(1, steps + 1):
-    before = changes_name(split, None if step == steps else step)
-    write_file(folder / changes_name(split, step), corpus.source.read(before))
-  write_file(folder / changes_name(split), encode_lines(lines).encode())
 
 
 def checksum(content: bytes) -> str:
@@ -167,28 +149,13 @@ def write_file(path: pathlib.Path, content: bytes) -> None:
   path.write_bytes(content)
 
 
-def check_again(corpus: Corpus, split: str, again: bool, whole: bool = True) -> None:
-  """Refuses a split of counterfactual turns and, unless `again`, one that is already perturbed.
-
-  Args:
-    corpus: the corpus.
-    split: its split.
-    again: whether a perturbed one may be perturbed.
-    whole: whether the kind perturbs whole dialogues; others need the original in any case.
-  """
-  if corpus.scores_last_turns(split):
-    raise UsageError(
-      f"{corpus.origin}: {split} has counterfactual turns",
-      expected="complete dialogues, not ones that end with the scored turn",
-      fix="perturb the original",
-    )
-  if (kinds := corpus.perturbed(split)) and not (again and whole):
+def check_unperturbed(corpus: Corpus, split: str) -> None:
+  """Refuses a split that is already perturbed."""
+  if kinds := corpus.perturbed(split):
     raise UsageError(
       f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
       expected="the original corpus",
-      fix="pass the original, or --again to perturb the perturbed one"
-      if whole
-      else "pass the original: this kind cannot be applied again",
+      fix="pass the original",
     )
 
 
@@ -238,3 +205,26 @@ def count(
     for frame in turn["frames"]:
       counts["spans"] += len(frame.get("slots") or ())
       counts["acts"] += len(frame.get("actions") or ()) if turn["speaker"] == USER else 0
+
+
+# --- the layouts of dialogue files ---------------------------------------------------------------
+
+_LIKE_SGD = json.JSONEncoder(indent=2, sort_keys=True).encode
+_ON_A_LINE = json.JSONEncoder(sort_keys=True).encode
+
+
+def encode_like(original: bytes, dialogues: list[dict[str, Any]]) -> bytes:
+  """Encodes dialogues in the layout of the file that they are from.
+
+  SGD indents by two and sorts keys; `sgdx simulate` writes one dialogue per line. Other layouts
+  become SGD's: their content is the same, their bytes are not.
+  """
+  if original.startswith(b"[\n{") and dialogues:
+    return encode_on_lines(dialogues)
+  end = "\n" if original.endswith(b"\n") else ""
+  return f"{_LIKE_SGD(dialogues)}{end}".encode()
+
+
+def encode_on_lines(dialogues: Sequence[Mapping[str, Any]]) -> bytes:
+  """Encodes dialogues as a list, one per line."""
+  return ("[\n" + ",\n".join(map(_ON_A_LINE, dialogues)) + "\n]\n").encode()

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.entities import free_slots, kinds_of_slots
-from sgdx_t5x.papers.checkdst.lists import read_lists
 from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.coco.lists import read_lists
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_moment
 

@@ -15,16 +15,20 @@ from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
-from sgdx_t5x.papers.checkdst.json_text import encode_on_lines
 from sgdx_t5x.papers.checkdst.manifest import (
   CONTROL_KIND,
   COUNTERFACTUAL_KIND,
   SCORED_LAST,
   Manifest,
-  manifest_text,
 )
 from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
-from sgdx_t5x.papers.checkdst.write import check_has_dialogues, checksum, copy_schemas, write_file
+from sgdx_t5x.papers.checkdst.write import (
+  check_has_dialogues,
+  checksum,
+  copy_schemas,
+  encode_on_lines,
+  write_file,
+)
 from sgdx_t5x.papers.coco.coco import Coco, Made, counterfactuals
 from sgdx_t5x.papers.coco.coco_turns import cut_dialogue
 from sgdx_t5x.signature import package_version
@@ -163,9 +167,8 @@ def _finished(
     version=package_version(),
     scored=SCORED_LAST,
   )
-  write_file(
-    found.folder / PERTURBATION.format(split=split.name), manifest_text([manifest]).encode()
-  )
+  path = found.folder / PERTURBATION.format(split=split.name)
+  write_file(path, manifest.text().encode())
   return manifest
 
 

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files.writing import check_folder
   from sgdx_t5x.papers.checkdst.split import Split
-  from sgdx_t5x.papers.checkdst.write import check_again
+  from sgdx_t5x.papers.checkdst.write import check_unperturbed
   from sgdx_t5x.papers.coco import coco_open, coco_write
 
   _check_outputs(args)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
   if args.out:
     check_folder(args.out)
     check_folder(coco_write.control_folder(args.out))
-  check_again(corpus, args.split, args.again, whole=False)
+  check_unperturbed(corpus, args.split)
   sheet = args.sheet_out or f"{pathlib.Path(args.out or '').resolve()}.csv"
   if args.sheet is not None:
     check_least(args, "sheet", 1, "omit --sheet to write none")

@@ -25,9 +25,7 @@ WAYS = (
   ("ned", {}),
   ("ned", {"entities": "characters"}),
   ("ned", {"entities": "names"}),
-  ("ned", {"entities": "corpus"}),
   ("vs", {}),
-  ("vs", {"values": "out"}),
   ("sdi", {}),
 )
 
@@ -108,8 +106,7 @@ def test_forms_of_one_value_stay_one_value(tmp_path, kind, options):
   lodging, cab = (each["state"]["slot_values"] for each in new["turns"][2]["frames"])
   assert cab["destination"] == lodging["hotel_name"]
   assert len(set(map(plain_text, cab["destination"]))) == 1
-  stays = options == {"entities": "corpus"}  # which has no other name
-  assert ("alder" in json.dumps(new).lower()) == stays
+  assert "alder" not in json.dumps(new).lower()
   (first, second), said = cab["leave_at"], new["turns"][2]["utterance"]
   assert (kind == "vs") == (first != "20:00") == ("8pm" not in said)
   assert second in said
@@ -152,14 +149,6 @@ def _unsay(data: dict) -> None:
   data["turns"][0]["utterance"] = data["turns"][0]["utterance"].replace("Oslo", "Bern")
 
 
-def _tear(data: dict) -> None:
-  data["turns"][0]["frames"][0]["state"]["slot_values"]["city"][0] = "NO"
-
-
-def _another_time(data: dict) -> None:
-  data["turns"][0]["frames"][0]["state"]["slot_values"]["check_in"] = ["15:00", "4 pm"]
-
-
 def _break_a_rule(data: dict) -> None:
   data["turns"][0]["frames"][0]["slots"][0]["exclusive_end"] += 1
 
@@ -168,8 +157,6 @@ def _break_a_rule(data: dict) -> None:
   ("change", "words"),
   [
     (_unsay, ("slot 'city' of Lodging: 'Oslo' is said nowhere",)),
-    (_tear, ("slot 'city' of Lodging: 'oslo' stayed",)),
-    (_another_time, ("slot 'check_in'", "20:00, 8pm became 15:00, 4 pm")),
     (_break_a_rule, ("rule span-state", "slot 'city'", "'Oslo '")),
   ],
 )

@@ -10,11 +10,12 @@ from perturbed import on_split, sample_dialogues, sample_split
 from planted import write_planted
 
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.checkdst import metrics_checkdst
 from sgdx_t5x.papers.checkdst.changes import recorded_changes
-from sgdx_t5x.papers.checkdst.checks import check, check_report, checkdst_rows, files, tables
+from sgdx_t5x.papers.checkdst.checks import check, check_report, checkdst_rows, files
 from sgdx_t5x.papers.checkdst.checks.sets import open_sets
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
-from sgdx_t5x.papers.checkdst.manifest import read_manifests
+from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
 pytestmark = pytest.mark.long
@@ -38,7 +39,6 @@ def test_manifests(folder, split):
   corpora = [perturb(split, kind, folder) for kind in KINDS]
   paths = [folder / kind / "test/perturbation.json" for kind in KINDS]
   makers = [Document(json.loads(path.read_text())) for path in paths]
-  makers.append(Document([json.loads(path.read_text()) for path in paths]))
 
   def make(rng):
     place = rng.randrange(len(makers))
@@ -47,12 +47,11 @@ def test_manifests(folder, split):
   def read(case):
     place, content = case
     paths[place].write_bytes(content)
-    manifests = read_manifests(corpora[place], "test")
-    for manifest in manifests:
-      manifest.to_json()
+    if manifest := read_manifest(corpora[place], "test"):
+      manifest.text()
     for found in open_sets(split.corpus, "test", {"mine": corpora[place]}).values():
       found.replaced({})
-      assert all(isinstance(kind, str) for kind in found.kinds)
+      assert isinstance(found.kind, str)
 
   run("manifests", make, read, folder)
 
@@ -61,7 +60,6 @@ def test_changes(folder, split):
   corpora = [perturb(split, kind, folder) for kind in KINDS]
   paths = [folder / kind / "test/changes.jsonl" for kind in KINDS]
   makers = [Document(list(map(json.loads, p.read_text().splitlines())), lines=True) for p in paths]
-  manifests = [read_manifests(corpus, "test") for corpus in corpora]
 
   def make(rng):
     place = rng.randrange(len(KINDS))
@@ -70,7 +68,7 @@ def test_changes(folder, split):
   def read(case):
     place, content = case
     paths[place].write_bytes(content)
-    recorded_changes(corpora[place], "test", manifests[place])
+    recorded_changes(corpora[place], "test")
 
   run("changes", make, read, folder)
 
@@ -98,30 +96,11 @@ def test_checks(folder, checked):
   def read(data):
     path.write_bytes(data)
     if next(count) % 10:
-      found = files.read_report(path)
+      files.read_report(path)
     else:
-      found = files.read_check(path).report
-      tables.long_csv(found)
+      files.read_check(path)
 
   run("checks", Document(json.loads(path.read_text())), read, folder)
-
-
-def test_counts_per_frame(folder, checked, monkeypatch):
-  path, frames = checked
-  head, *rows = [json.loads(line) for line in frames.read_text().splitlines()]
-  report = json.loads(path.read_text())
-  make = Document([head, *rows[:2], *rows[-2:]], lines=True)
-  monkeypatch.setattr(files, "read_report", lambda path: report)
-  monkeypatch.setattr(files.zlib, "crc32", lambda content: int(report["per_frame"]["checksum"], 16))
-
-  def read(data):
-    frames.write_bytes(data)
-    for found in files.read_check(path).sets.values():
-      found.counts.sums()
-      for failures in (found.failures or {}).values():
-        assert all(isinstance(x.slot, str) for x in failures)
-
-  run("counts_per_frame", make, read, folder)
 
 
 def test_checkdst_rows(folder):
@@ -145,8 +124,8 @@ def test_checkdst_rows(folder):
     (gold if place else path).write_bytes(content)
     (path if place else gold).write_bytes((other if place else needs_file).read_bytes())
     named = {"orig": checkdst_rows.read_rows(other), "NED": checkdst_rows.read_rows(path)}
-    report = checkdst_rows.rows_report(named, checkdst_rows.read_gold(gold), 0)
-    json.dumps(report, allow_nan=False)
+    found = metrics_checkdst.results(named, checkdst_rows.read_gold(gold))
+    checkdst_rows.layout(found, list(named))
 
   needs_file = folder / "needs.json"
   needs_file.write_bytes(gold.read_bytes())

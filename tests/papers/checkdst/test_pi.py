@@ -1,15 +1,8 @@
-import collections
-import json
-import random
-
 import pytest
-from fake_translator import Shouting
 from perturbed import perturbed_sample, sample_dialogues, sample_split
 from undo import undo_words
 
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
-from sgdx_t5x.papers.checkdst import pi, pi_exchange, pi_translated
+from sgdx_t5x.papers.checkdst import pi, pi_exchange
 from sgdx_t5x.papers.checkdst.pi_words import Exchange
 
 
@@ -93,57 +86,3 @@ def test_lines_say_where_the_words_are_from_and_how_far(options):
         assert (donor, int(turn)) in users
   kept = sum(n for key, n in counts.items() if isinstance(key, tuple))
   assert kept + counts["turns"] == len(users)
-
-
-def test_a_table_keeps_values_digits_negations_and_answers(tmp_path):
-  split = sample_split()
-  texts = [t["utterance"] for d in sample_dialogues() for t in d["turns"][::2]]
-  made = {text: f"Listen: {text}" for text in texts}
-  path = tmp_path / "made.jsonl"
-
-  def counts_of(made):
-    path.write_text("".join(json.dumps({"text": a, "made": b}) + "\n" for a, b in made.items()))
-    counts = perturbed_sample("pi", {"provider": "table", "table": str(path)})[3]
-    return collections.Counter({k[1]: n for k, n in counts.items() if isinstance(k, tuple)})
-
-  kept = counts_of(made)
-  assert set(kept) == {"carried", "answer"}  # "Yes" is no longer the first word
-  assert counts_of({"Never said.": "Nor this."})["untranslated"] > 600
-  assert counts_of({text: f"{text} 7" for text in texts})["digits"] > 600
-  assert counts_of({text: f"{text} Not now." for text in texts})["negation"] > 500
-  assert counts_of({text: "What?" for text in texts})["lost"] > 100
-  for text, error in (('{"text": 1}\n', "line 1: no text and paraphrase"), ("\n", "no rows")):
-    path.write_text(text)
-    with pytest.raises(SgdxError, match=error):
-      pi.perturber(split, 0, provider="table", table=str(path))
-
-
-def test_back_translated_utterances_come_through_the_providers_of_schemas(tmp_path):
-  translator = Shouting()
-  found = TextProvider(translator, tmp_path / "cache", lambda line: None)
-  provider = pi_translated.provider(
-    sample_split(), lambda texts: found.round_trip(texts, "zh", lambda *_: None)
-  )
-  exchange = Exchange.of(sample_dialogues()[0])
-  new = provider(exchange, 0, random.Random(0))
-  old = exchange.data["turns"][0]["utterance"]
-  assert new.text == f"{old} zh en"
-  assert translator.count("en") == len({t["utterance"] for d in sample_dialogues()
-                                        for t in d["turns"][::2]})  # fmt: skip
-
-
-@pytest.mark.parametrize(
-  ("options", "said"),
-  [
-    ({"provider": "chatbot"}, "exchange, templates, table, hf"),
-    ({"provider": "table"}, "without --table FILE"),
-    ({"provider": "templates", "table": "x"}, "--table with --provider templates"),
-    ({"pivot": "ja"}, "--pivot with --provider exchange"),
-    ({"provider": "hf"}, "--provider hf without --model"),
-    ({"provider": "hf", "model": "x", "source": "en"}, "with one language code"),
-  ],
-)
-def test_wrong_providers_and_options_are_refused(options, said):
-  with pytest.raises(SgdxError) as error:
-    perturbed_sample("pi", options)
-  assert said in error.value.text

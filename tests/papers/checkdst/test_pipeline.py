@@ -64,7 +64,7 @@ def test_tasks_ask_what_sgdx_prompts_asks(folder, tmp_path, form):
 
 
 @pytest.mark.parametrize("kind", ["ned", "pi", "sdi"])
-def test_right_answers_score_1_under_every_variant(folder, tmp_path, kind, capsys):
+def test_right_answers_score_1_under_every_variant(folder, tmp_path, kind):
   rows = _prompts(folder, kind, "original", "v1", "v5", out=tmp_path / "rows", targets=True)
   answers = tmp_path / "answers.jsonl"
   text = "".join(json.dumps({"id": r["id"], "prediction": r["target"]}) + "\n" for r in rows)
@@ -76,10 +76,10 @@ def test_right_answers_score_1_under_every_variant(folder, tmp_path, kind, capsy
   assert f"sample+{kind}" in found["signature"]
   assert list(found["variants"]) == ["original", "v1", "v5"]
   assert {v["#ALL_SERVICES"]["joint_goal_accuracy"] for v in found["variants"].values()} == {1.0}
-  capsys.readouterr()
-  out = tmp_path / "report"
-  assert sgdx("report", scores, "--corpus", folder / kind, "--out", out) == 0
-  assert (out / "index.html").exists() or any(out.rglob("*.html"))
+  if kind == "ned":  # the page is made in the same way for all kinds
+    out = tmp_path / "report"
+    assert sgdx("report", scores, "--corpus", folder / kind, "--out", out) == 0
+    assert any(out.rglob("*.html"))
   # The name of the set alone is also a label of its original variant.
   labels = (f"{kind}={answers}", f"{kind}+v1={answers}")
   assert sgdx("score", "--corpus", folder / kind, "--predictions", *labels) == 0
@@ -132,11 +132,11 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
     assert {x["rows"]["all"]["jga"] for x in report["sets"].values()} == {1}
     assert report["sets"]["ned+v3"]["compared_with"] == "v3"
   assert check(f"all={out}", f"ned={out / 'ned.jsonl'}") == 2
-  assert_four_parts(capsys.readouterr().err, "predictions for ned, which are also given by name")
+  assert_four_parts(capsys.readouterr().err, "predictions for ned, also given by name")
   assert check(f"all={out}", perturbed=("ned", "ned2")) == 2
-  assert_four_parts(capsys.readouterr().err, "ned, which match ned2 as well")
+  assert_four_parts(capsys.readouterr().err, "ned, also given by name, or the kind of two sets")
   assert check(f"all={out}", perturbed=("ned", "sdi")) == 2
-  assert_four_parts(capsys.readouterr().err, "no predictions for the perturbed set sdi")
+  assert_four_parts(capsys.readouterr().err, "no predictions for sdi")
   (out / "dialogues_001.json").write_text("[]")
   for file in out.glob("*.jsonl"):
     file.unlink()

@@ -12,10 +12,12 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.invariants import _annotation, _leaks
+from sgdx_t5x.papers.checkdst.invariants import _annotation
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.manifest import Manifest
+from sgdx_t5x.papers.checkdst.mapping import SHORTEST_MENTION
 from sgdx_t5x.papers.checkdst.split import Split, changed
+from sgdx_t5x.papers.checkdst.texts import whole_words
 from sgdx_t5x.papers.checkdst.write import count, snapshot
 from sgdx_t5x.papers.coco.coco import Coco, counterfactuals
 from sgdx_t5x.papers.coco.coco_combinations import count_combinations
@@ -38,13 +40,20 @@ def split(real_archive) -> Split:
   return Split(corpus, "test")
 
 
+def _leaks(data: dict, strings: dict[str, str]) -> int:
+  """Counts replaced strings of four characters or more that still occur in a dialogue."""
+  pattern = whole_words(text for text in strings if len(text) >= SHORTEST_MENTION)
+  said = (turn["utterance"] for turn in data["turns"] if pattern)
+  return len({match for text in said for match in pattern.findall(text)})
+
+
 def _perturbed(split: Split, kind: str, **options) -> collections.Counter:
   """Perturbs the split, tests what must hold, and returns the counts."""
   perturber = open_perturber(kind, split, 0, options)
-  schema, remarks, nothing = split.schema, {}, {}
+  schema, remarks = split.schema, {}
   check, slots = validate_annotation(schema, remarks), entity_slots(schema)
-  manifest = Manifest(kind, {}, 0, "test", nothing, nothing, nothing, False, "",
-                      slots=perturber.slots)  # fmt: skip
+  manifest = Manifest(kind=kind, options={}, seed=0, split="test", of={}, counts={}, files={},
+                      complete=False, version="", slots=perturber.slots)  # fmt: skip
   counts = collections.Counter()
   for number, data in enumerate(split.dialogues()):
     is_compared = number % EVERY == 0

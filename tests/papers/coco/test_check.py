@@ -1,6 +1,5 @@
 """Checks on counterfactual turns, with trackers whose numbers are known in advance."""
 
-import csv
 import json
 
 import pytest
@@ -9,10 +8,8 @@ from planted import write_planted
 from sample_folder import write_sample
 
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables
-from sgdx_t5x.papers.checkdst.checks.tables import long_csv
-from sgdx_t5x.papers.checkdst.manifest import read_manifests
+from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.tables import csv_lines
 
 SETS = ("coco", "coco_ori")
@@ -74,7 +71,6 @@ def test_frozen_hears_the_original_goal_everywhere(folder, tmp_path, capsys):
   assert 0 < lost <= after["num_changed"]
   shown = capsys.readouterr().out
   assert "counterfactual turns" in shown
-  assert "distinct-4" in shown
 
 
 def test_csv_has_fractions_as_of_other_tables(folder, tmp_path):
@@ -83,30 +79,12 @@ def test_csv_has_fractions_as_of_other_tables(folder, tmp_path):
   assert list(map(str, first.rows[0][1:5])) == ["100.0", "100.0", "0.0", "0.0"]
   values = [line.rpartition(",")[2] for line in csv_lines([first]).splitlines()]
   assert values[1:5] == ["1.0", "1.0", "0.0", "0.0"]
-  # All numbers of the report, as `--format csv` prints them.
-  found = report["counterfactual"]["coco"]
-  rows = [row[:5] for row in csv.reader(long_csv(report).splitlines())]
-  for key in ("original", "cjga_control", "with_fallback", "eligible"):
-    assert ["coco", "counterfactual", "all", key, str(found[key])] in rows
-  bleu = str(found["texts"]["control"]["bleu"])
-  assert ["coco", "counterfactual", "texts: control", "bleu", bleu] in rows
-  assert rows.count(["coco", "counterfactual", "all", "original", "1.0"]) == 1
 
 
-def test_counts_are_the_manifests_and_utterances_are_described(folder, tmp_path):
+def test_numbers_are_over_the_turns_with_a_control(folder, tmp_path):
   found = _check(folder, "gold", tmp_path)["counterfactual"]["coco"]
-  counts = read_manifests(open_corpus(folder / "coco"), "test")[0].counts
-  for key in ("eligible", "generated", "source", "kept"):
-    assert found[key] == counts[key]
+  counts = read_manifest(open_corpus(folder / "coco"), "test").counts
   assert found["num_frames"] == counts["controls"]
-  texts = found["texts"]
-  assert list(texts) == ["original", "control", "counterfactual"]
-  lines = read_changes(open_corpus(folder / "coco_ori"), "test")
-  words = [len(line[0]["utterance"].split()) for line in lines.values()]
-  assert texts["original"]["words"] == pytest.approx(sum(words) / len(words), abs=0.5)
-  assert 0 < texts["control"]["bleu"] < 60
-  for x in texts.values():
-    assert x["distinct_1"] < x["distinct_2"] < x["distinct_3"] < x["distinct_4"] < 1
   low, high = found["intervals"]["original"]
   assert low == high == 1
 

@@ -8,7 +8,6 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 
 import dataclasses
 import pathlib
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,19 +15,11 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import FrameScores, slot_failures
 from sgdx_t5x.metrics.ratios import Counts
-from sgdx_t5x.papers.checkdst.checks.counterfactual import Spoken
-from sgdx_t5x.papers.checkdst.checks.counting import Counter, Known
+from sgdx_t5x.papers.checkdst.checks.counting import Counter, Known, known_predictions
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
-from sgdx_t5x.papers.checkdst.checks.sets import (
-  Original,
-  TestSet,
-  is_of_goals,
-  open_sets,
-  read_gold,
-)
+from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.progress import OnProgress
@@ -40,7 +31,6 @@ from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 FEWEST_FRAMES = 100  # a set with fewer changed frames gets a remark
-_EXPECTED_KINDS = ("ned", "pi", "sdi")  # CheckDST's
 
 
 class SetFailure(NamedTuple):
@@ -69,25 +59,23 @@ class CheckedSet:
     label: the name of the predictions: "original", "ned", "v3", "ned+v3".
     name: the name of the set: "original" or "ned".
     variant: the schema variant.
-    kinds: kinds of perturbation.
+    kind: of perturbation; "" for the original.
     before: label of the set it is compared with; "" if there is none.
     frames: scores of the frames that have a prediction.
     counts: counts of the same frames.
     about: name and checksum of the corpus, and how it was perturbed.
     failures: frame id -> failed slots of a perturbed set; None if not requested.
-    spoken: the last utterances of counterfactuals; None for other sets, or if read from a file.
   """
 
   label: str
   name: str
   variant: str
-  kinds: tuple[str, ...]
+  kind: str
   before: str
   frames: FrameScores
   counts: Counts
   about: Mapping[str, Any]
-  failures: Mapping[str, tuple[SetFailure, ...]] | None = None
-  spoken: Spoken | None = None
+  failures: Mapping[str, Sequence[SetFailure]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +83,6 @@ class Checked:
   """A tracker's results on all sets.
 
   Attributes:
-    corpus: the original corpus.
-    split: its split.
     settings: how it was scored.
     sets: label -> set.
     entities: slots whose values are names.
@@ -105,8 +91,6 @@ class Checked:
     notes: what else a reader should know.
   """
 
-  corpus: Corpus
-  split: str
   settings: Settings
   sets: Mapping[str, CheckedSet]
   entities: Slots
@@ -126,7 +110,6 @@ def check(
   perturbed: Mapping[str, Corpus | str | pathlib.Path],
   predictions: Mapping[str, Paths],
   *,
-  entities: Slots | None = None,
   failures: bool = False,
   on_progress: OnProgress = lambda *_: None,
   **settings: Any,
@@ -141,7 +124,6 @@ def check(
     predictions: "original", the name of a set, a schema variant, or "SET+VARIANT" -> file, folder
       or files, see `score.score_predictions`. "original" is compared with the sets, "v3" with
       "ned+v3". "all" stands for every set named in JSONL ids.
-    entities: slots whose values are names; defaults to those of titles, persons and places.
     failures: whether to find the failed slots in perturbed sets, for `sgdx report`.
     on_progress: see `score.score_predictions`.
     **settings: see `Settings.of`.
@@ -155,92 +137,74 @@ def check(
   own = (*(label.rpartition("+")[2] for label in predictions), *how.schemas)  # in the user's order
   predictions = every_set(predictions, sets, split, how.prompt_format)
   by_set = labels(predictions, sets, VariantSchemas(corpus, how.schemas), split, own)
-  slots = entity_slots(corpus.schema(split)) if entities is None else entities
-  used = [sets[name] for name in by_set]
-  work = _Work(corpus, split, how, slots, failures, on_progress)
-  work.lists_values = any(x.replaces_names and not x.manifests for x in used)
+  entities = entity_slots(corpus.schema(split))
+  work = _Work(corpus, split, how, entities, failures, on_progress, TrainValues(corpus))
   for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
     if name == ORIGINAL:  # "original+v1" is "v1"
       by_variant = {variant: variant for variant in by_variant}
     work.add(sets[name], by_variant, sources)
-  _check_shared(work.checked)
-  notes = (*work.notes, *_remarks(work.checked))
-  signature = _signature(work, used, entities)
-  return Checked(corpus, split, how, work.checked, slots, signature, tuple(work.warnings), notes)
+  notes = (*work.notes, *_few_changes(work.checked))
+  signature = _signature(work, [sets[name] for name in by_set])
+  return Checked(how, work.checked, entities, signature, tuple(work.warnings), notes)
 
 
 # --- parts -----------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass
 class _Work:
-  """Processes one set at a time, to keep only one in memory."""
+  """Processes one set at a time, to keep only one in memory; see `check` for what it takes."""
 
-  def __init__(
-    self,
-    corpus: Corpus,
-    split: str,
-    how: Settings,
-    slots: Slots,
-    failures: bool,
-    on_progress: OnProgress,
-  ):
-    self.corpus, self.split, self.how, self.slots = corpus, split, how, slots
-    self._with_failures = failures
-    self.lists_values = False  # list gold values, to find out which were replaced
-    self.checked: dict[str, CheckedSet] = {}
-    self.warnings: dict[str, None] = {}
-    self.notes: dict[str, None] = {}
-    self.fields: Mapping[str, str] = {}
-    self._train = TrainValues(corpus)
-    self._on_progress = on_progress
-    self._original = Original({}, {})
-    self._known: dict[str, Known] = {}
+  corpus: Corpus
+  split: str
+  how: Settings
+  entities: Slots
+  with_failures: bool
+  on_progress: OnProgress
+  train: TrainValues
+  checked: dict[str, CheckedSet] = dataclasses.field(default_factory=dict)
+  warnings: dict[str, None] = dataclasses.field(default_factory=dict)
+  notes: dict[str, None] = dataclasses.field(default_factory=dict)
+  fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  original: Gold = dataclasses.field(default_factory=lambda: Gold((), {}, {}))
+  known: dict[str, Known] = dataclasses.field(default_factory=dict)
 
-  def add(
-    self,
-    test_set: TestSet,
-    labels: Mapping[str, str],
-    sources: Mapping[str, Paths],
-  ) -> None:
+  def add(self, test_set: TestSet, labels: Mapping[str, str], sources: Mapping[str, Paths]) -> None:
     """Scores and counts a set; `labels` and `sources` map variants to labels and predictions."""
-    values = self.slots if self.lists_values else None
-    gold = read_gold(test_set, self.split, values, self._on_progress)
+    gold = read_gold(test_set, self.split, self.entities, self.on_progress)
     scored = score_predictions(
       test_set.corpus,
       self.split,
       sources,
       gold=gold.frames,
-      on_progress=self._on_progress,
+      on_progress=self.on_progress,
       **{field.name: getattr(self.how, field.name) for field in dataclasses.fields(self.how)},
     )
     is_original = test_set.name == ORIGINAL
     if is_original:
-      self._original = Original.of(gold)
-      self._known = {variant: Known.of(scored, variant) for variant in labels}
+      self.original = gold
+      self.known = {variant: known_predictions(scored, variant) for variant in labels}
     self._say(test_set, scored)
     counter = Counter(
-      test_set, self.split, self.slots, self._original, gold, self._train, self.how.fuzzy
+      test_set, self.split, self.entities, self.original, gold, self.train, self.how.fuzzy
     )
     for variant, label in labels.items():
-      before = "" if is_original or variant not in self._known else variant
+      before = "" if is_original or variant not in self.known else variant
       if not is_original and not before:
-        text = f"{label}: not compared, since there are no predictions {variant}="
-        self.notes[text] = None
+        self.notes[f"{label}: not compared, since there are no predictions {variant}="] = None
       frames, states = scored.frames[variant], scored.states[variant]
+      has_failures = self.with_failures and not is_original
       self.checked[label] = CheckedSet(
         label,
         test_set.name,
         variant,
-        test_set.kinds,
+        test_set.kind,
         before,
         dataclasses.replace(frames, metrics={}, dialogue_ids=counter.dialogues(frames)),
-        counter.counts(frames, states, self._known.get(before)),
+        counter.counts(frames, states, self.known.get(before, {})),
         _about(test_set, self.corpus),
-        None
-        if is_original or not self._with_failures
-        else self._failures(test_set, scored, variant),
-        counter.spoken(),
+        self._failures(test_set, scored, variant) if has_failures else None,
       )
 
   def _failures(
@@ -252,9 +216,9 @@ class _Work:
       state = {variant: scored.states[variant][frame.frame_id]}
       failed = slot_failures(schema[frame.service], frame.slot_values, state, self.how.fuzzy)
       if failed:
-        original = test_set.original_dialogue(frame.dialogue_id)
-        key = frame_id(original, frame.turn, frame.service)
-        _, before = self._original.frames.get(key, (0, {}))
+        dialogue = test_set.original_dialogue(frame.dialogue_id)
+        original = self.original.by_id.get(frame_id(dialogue, frame.turn, frame.service))
+        before = original.slot_values if original else {}
         found[frame.frame_id] = tuple(
           SetFailure(x.slot, x.gold, before.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
           for x in failed
@@ -271,7 +235,7 @@ class _Work:
     self.notes |= {said + text: None for text in scored.notes}
 
 
-def _signature(work: _Work, used: Sequence[TestSet], entities: Slots | None) -> str:
+def _signature(work: _Work, used: Sequence[TestSet]) -> str:
   sets = [f"{x.name}:{x.corpus.checksum()}" for x in used if x.name != ORIGINAL]
   fields: dict[str, str | int] = {
     "split": work.split,
@@ -282,7 +246,6 @@ def _signature(work: _Work, used: Sequence[TestSet], entities: Slots | None) -> 
     **signature_fields(work.how.prompt_format),
     **work.fields,
     "jga": "official-per-frame",
-    "names": "" if entities is None else _crc(entities),
     "frames": len(next(iter(work.checked.values())).frames),
   }
   corpus = work.corpus
@@ -290,33 +253,16 @@ def _signature(work: _Work, used: Sequence[TestSet], entities: Slots | None) -> 
 
 
 def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
-  corpus = test_set.corpus
-  steps = [
-    {"kind": x.kind, "options": dict(x.options), "seed": x.seed, "counts": dict(x.counts)}
-    for x in test_set.manifests
-  ]
+  corpus, made = test_set.corpus, test_set.manifest
+  names = ("kind", "options", "seed", "counts")
   return {
     "corpus": original.name if test_set.name == ORIGINAL else corpus.name,
     "checksum": corpus.checksum(),
-    "steps": steps,
+    "steps": [{name: getattr(made, name) for name in names}] if made else [],
   }
 
 
-def _check_shared(checked: Mapping[str, CheckedSet]) -> None:
-  for found in checked.values():
-    if not found.before or is_of_goals(found.kinds):
-      continue
-    ids = set(checked[found.before].frames.frame_ids.tolist())
-    if ids.isdisjoint(found.frames.frame_ids.tolist()):
-      raise SgdxError(
-        f"{found.label} and {found.before} share no frames",
-        expected="predictions for the same dialogues, user turns and services in both",
-        available=f"{found.label}: {found.frames.frame_ids[0]}, {found.before}: {min(ids)}",
-        fix="perturb the corpus that was predicted, or predict the perturbed dialogues",
-      )
-
-
-def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
+def _few_changes(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
   for found in checked.values():
     changed = int(found.counts.sums()["changed"])
     if found.before and changed < FEWEST_FRAMES:
@@ -324,14 +270,3 @@ def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
         f"{found.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; its "
         "scores may be due to chance"
       )
-  given = {kind for found in checked.values() for kind in found.kinds}
-  if lacking := [kind for kind in _EXPECTED_KINDS if kind not in given]:
-    yield (
-      f"no set of kind {', '.join(lacking)} (CheckDST has ned, pi, sdi): "
-      "`sgdx checkdst perturb` makes them"
-    )
-
-
-def _crc(entities: Slots) -> str:
-  text = " ".join(f"{name}.{slot}" for name in sorted(entities) for slot in sorted(entities[name]))
-  return f"{zlib.crc32(text.encode()):08x}"

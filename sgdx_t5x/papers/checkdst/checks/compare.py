@@ -12,10 +12,10 @@ from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
 from sgdx_t5x.metrics.ratios import Counts, Ratio, frames_with, ratio_samples, ratios
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
-from sgdx_t5x.papers.checkdst.checks.columns import ALL
+from sgdx_t5x.papers.checkdst.checks.columns import ALL, row_label
 from sgdx_t5x.papers.checkdst.checks.files import CheckTable
 from sgdx_t5x.papers.checkdst.checks.report import statistics_of
-from sgdx_t5x.scoring.summaries import group_masks
+from sgdx_t5x.scoring.summaries import group_masks, null_for_nan
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Table, interval, interval_names, p_value, percent, points
 
@@ -44,13 +44,6 @@ def compare(
   """
   _check_comparable(a, b)
   labels = [label for label in a.sets if label in b.sets]
-  if not labels:
-    raise SgdxError(
-      "the two checks have no set in common",
-      expected="checks of the same sets",
-      available=f"A: {', '.join(a.sets)}; B: {', '.join(b.sets)}",
-      fix="use the same names for the sets in both checks",
-    )
   warnings = [
     f"{x}: {line}" for x, t in zip("AB", (a, b), strict=True) for line in t.report["warnings"]
   ]
@@ -66,12 +59,11 @@ def compare(
     warnings += missing
   dialogues = np.concatenate([first.dialogue_ids for first, _, _ in pairs.values()])
   samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
-  like_checkdst = a.report["like_checkdst"] and b.report["like_checkdst"]
 
   def rows(label: str) -> dict[str, dict[str, Any]]:
     first, second, seen = pairs[label]
     found = a.sets[label] if not a.sets[label].before else b.sets[label]
-    statistics = statistics_of(found, like_checkdst)
+    statistics = statistics_of(found)
     return {
       group: _row(first.take(mask), second.take(mask), statistics, samples)
       for group, mask in group_masks(seen).items()
@@ -79,8 +71,8 @@ def compare(
 
   return {
     "format": FORMAT,
-    "a": {"file": str(a.path), "signature": a.signature},
-    "b": {"file": str(b.path), "signature": b.signature},
+    "a": {"file": str(a.path), "signature": a.report["signature"]},
+    "b": {"file": str(b.path), "signature": b.report["signature"]},
     "resamples": bootstrap_samples,
     "seed": seed,
     "warnings": warnings,
@@ -96,13 +88,13 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
   for label, groups in report["sets"].items():
     row = groups["all"]
     cells = []
-    for column in ALL:
-      found = row["differences"].get(column.key)
+    for key in ALL:
+      found = row["differences"].get(key)
       if found is None or found["difference"] is None:
         continue
       ends = interval(found["ci95"], split_intervals)
       change = percent(found["a"]), percent(found["b"]), points(found["difference"])
-      cells.append((column.row_label, *change, *ends, p_value(found["p"], report["resamples"])))
+      cells.append((row_label(key), *change, *ends, p_value(found["p"], report["resamples"])))
     title = f"{label} (%), {row['num_frames']:,} frames, {row['num_changed']:,} changed"
     tables.append(Table(title, header, tuple(cells)))
   return tables
@@ -112,57 +104,44 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
 
 def _check_comparable(a: CheckTable, b: CheckTable) -> None:
-  other = differences(Signature.parse(a.signature), Signature.parse(b.signature))
-  if other:
-    shown = "; ".join(f"{name}: A {x}, B {y}" for name, (x, y) in other.items())
+  first, second = (Signature.parse(x.report["signature"]) for x in (a, b))
+  other = differences(first, second)
+  problems = [f"{name}: A {x}, B {y}" for name, (x, y) in other.items()]
+  problems += [
+    f"{label}: different corpora"
+    for label in a.sets
+    if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]
+  ]
+  if a.sets.keys().isdisjoint(b.sets):
+    problems.append(f"no set in common: A {', '.join(a.sets)}, B {', '.join(b.sets)}")
+  if problems:
     raise SgdxError(
-      f"the two checks cannot be compared: {shown}",
-      expected="checks with the same corpus, split and settings",
-      fix="run `sgdx checkdst check` again with the same corpus and options",
+      f"the two checks cannot be compared: {'; '.join(problems)}",
+      expected="checks of the same sets, with the same corpus, split and settings",
+      fix="run `sgdx checkdst check` again with the same corpora and options",
     )
-  for label in a.sets:
-    if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]:
-      raise SgdxError(
-        f"{label}: different corpora, {a.sets[label].about['checksum']} and "
-        f"{b.sets[label].about['checksum']}",
-        expected="the same perturbed corpus in both checks",
-        fix="choose one of them, and predict and check it with both trackers",
-      )
 
 
 def _same_frames(
   label: str, a: CheckedSet, b: CheckedSet, allow_missing: bool
 ) -> tuple[tuple[Counts, Counts, np.ndarray], list[str]]:
   """Returns the counts of the shared frames, whether they are seen, and a warning if any lack."""
-  ids = [x.frames.frame_ids.tolist() for x in (a, b)]
-  places = [{key: i for i, key in enumerate(found)} for found in ids]
-  shared = [key for key in ids[0] if key in places[1]]
-  lacking = [len(found) - len(shared) for found in ids]
-  if not shared or (any(lacking) and not allow_missing):
-    raise SgdxError(
-      f"{label}: {lacking[0]:,} frames are only in A, {lacking[1]:,} only in B",
-      expected="the same frames in both",
-      available=f"{len(shared):,} frames in both",
-      fix="complete the predictions, or use --allow-missing to compare the shared frames",
-    )
-  first, second = (
-    x.counts.take(np.array([place[key] for key in shared], dtype=np.intp))
-    for x, place in zip((a, b), places, strict=True)
-  )
-  seen = a.frames.seen[np.array([places[0][key] for key in shared], dtype=np.intp)]
+  places = [{key: i for i, key in enumerate(x.frames.frame_ids.tolist())} for x in (a, b)]
+  shared = [key for key in places[0] if key in places[1]]
+  chosen = [np.array([place[key] for key in shared], dtype=np.intp) for place in places]
+  first, second = (x.counts.take(frames) for x, frames in zip((a, b), chosen, strict=True))
   # Whether a frame counts as changed depends on its original's prediction too.
   changed = [x.values[x.names.index("changed")] > 0 for x in (first, second)]
   alike = changed[0] == changed[1]
-  if not alike.all() and not allow_missing:
+  number, most = int(alike.sum()), max(map(len, places))
+  if not number or (number < most and not allow_missing):
     raise SgdxError(
-      f"{label}: {(~alike).sum():,} frames whose original only one of A and B has",
+      f"{label}: only {number:,} of {most:,} frames, with their originals, are in both",
       expected="the same frames in both",
-      available=f"{alike.sum():,} frames in both",
       fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
-  number = int(alike.sum())
-  warnings = [f"{label}: only {number:,} frames are in both"] if number < max(map(len, ids)) else []
-  return (first.take(alike), second.take(alike), seen[alike]), warnings
+  warnings = [f"{label}: only {number:,} frames are in both"] if number < most else []
+  return (first.take(alike), second.take(alike), a.frames.seen[chosen[0]][alike]), warnings
 
 
 def _row(
@@ -176,20 +155,12 @@ def _row(
   for key in statistics:
     least = least_p(first.dialogue_ids[defined[0][key] | defined[1][key]])
     diff = difference_of(x[key], y[key], xs[key], ys[key], least)
-    found[key] = {
-      "a": _number(diff.a),
-      "b": _number(diff.b),
-      "difference": _number(diff.difference),
-      "ci95": None if math.isnan(diff.low) else [diff.low, diff.high],
-      "p": _number(diff.p),
-    }
+    numbers = {"a": diff.a, "b": diff.b, "difference": diff.difference, "p": diff.p}
+    ends = None if math.isnan(diff.low) else [diff.low, diff.high]
+    found[key] = {**null_for_nan(numbers), "ci95": ends}
   return {
     "num_frames": int(first.sums()["scored"]),
     "num_changed": int(first.sums()["changed"]),
     "num_dialogues": len(np.unique(first.dialogue_ids)),
     "differences": found,
   }
-
-
-def _number(value: float) -> float | None:
-  return None if math.isnan(value) else value

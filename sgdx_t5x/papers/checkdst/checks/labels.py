@@ -1,6 +1,6 @@
 """Labels of a check's predictions: for which set and which schema variant they are."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from sgdx_t5x.corpus.variants import ORIGINAL, in_order, tagged, untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
@@ -53,19 +53,12 @@ def labels(
         fix="leave out one of the two",
       )
     found[name][variant] = label
-  if not found[ORIGINAL]:
+  if lacking := [name for name, by_variant in found.items() if not by_variant]:
     raise UsageError(
-      "no predictions for the original dialogues",
-      expected="original=DIR, the baseline for the perturbed sets",
+      f"no predictions for {lacking[0]}",
+      expected="those for the original dialogues, and for each perturbed set",
       available=", ".join(predictions) or "none",
-      fix="add --predictions original=DIR",
-    )
-  for name in [name for name, by_variant in found.items() if not by_variant]:
-    raise UsageError(
-      f"no predictions for the perturbed set {name}",
-      expected=f"{name}=DIR among the predictions",
-      available=", ".join(predictions),
-      fix=f"add --predictions {name}=DIR, or omit --perturbed {name}=...",
+      fix=f"add --predictions {lacking[0]}=DIR",
     )
   own = tuple(own)
   return {
@@ -81,9 +74,6 @@ def every_set(
   prompt_format: PromptFormat,
 ) -> dict[str, Paths]:
   """Returns the predictions with "all" replaced by the sets named in the ids of its rows.
-
-  Schema variants are included only if a perturbed set has them too; without anything to compare,
-  use `sgdx score`.
 
   Raises:
     SgdxError: DSTC8 dialogues, which do not name their set.
@@ -106,25 +96,16 @@ def every_set(
       of, variant = untagged(tag)
       for name in [name for name in sets if kinds[name] == of]:
         found[name].setdefault(variant, []).append(file)
-  for name, label, variant in _labelled(found, sets):
-    alike = [other for other in sets if other != name and kinds[other] == kinds[name]]
-    if alike or label in predictions:
-      raise UsageError(
-        f"all=DIR has predictions for {label}, which "
-        + (f"match {alike[0]} as well" if alike else "are also given by name"),
-        expected="one source of predictions per set and variant; ids only contain a set's kind",
-        fix="specify the predictions for each set: --predictions original=DIR ned=DIR ...",
-      )
-    predictions[label] = found[name][variant]
-  return predictions
-
-
-def _labelled(
-  found: Mapping[str, Mapping[str, list]], sets: Mapping[str, TestSet]
-) -> Iterator[tuple[str, str, str]]:
-  """Yields (set, label, variant) to be checked."""
+  # Schema variants of the original that no perturbed set has are for `sgdx score`.
   crossed = {ORIGINAL}.union(*(found[name] for name in sets if name != ORIGINAL))
   for name, by_variant in found.items():
-    for variant in by_variant:
-      if variant in crossed:
-        yield name, variant if name == ORIGINAL else tagged([name], variant), variant
+    for variant in [variant for variant in by_variant if variant in crossed]:
+      label = variant if name == ORIGINAL else tagged([name], variant)
+      if label in predictions or list(kinds.values()).count(kinds[name]) > 1:
+        raise UsageError(
+          f"all=DIR has predictions for {label}, also given by name, or the kind of two sets",
+          expected="one source of predictions per set and variant; ids only contain a set's kind",
+          fix="specify the predictions for each set: --predictions original=DIR ned=DIR ...",
+        )
+      predictions[label] = by_variant[variant]
+  return predictions

@@ -1,6 +1,7 @@
 """The sets of a check: the original and perturbed test sets, and what was changed in each."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -12,7 +13,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.papers.checkdst.changes import Changes, recorded_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifests
+from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifest
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring.gold import gold_frames
 
@@ -31,19 +32,19 @@ class TestSet:
   Attributes:
     name: "original", or the user's name of a perturbed set.
     corpus: its dialogues.
-    kinds: kinds of perturbation in the order of the steps; () for the original.
-    manifests: the steps in perturbation.json; () if there is none.
+    kind: of perturbation; "" for the original.
+    manifest: its perturbation.json; None if there is none.
   """
 
   name: str
   corpus: Corpus
-  kinds: tuple[str, ...] = ()
-  manifests: tuple[Manifest, ...] = ()
+  kind: str = ""
+  manifest: Manifest | None = None
 
   @property
   def of_goals(self) -> bool:
     """Whether its dialogues end with a counterfactual turn, the only one that is scored."""
-    return is_of_goals(self.kinds)
+    return self.kind in OF_GOALS
 
   def original_dialogue(self, dialogue_id: str) -> str:
     """Returns the id of the original of one of the set's dialogues."""
@@ -52,17 +53,13 @@ class TestSet:
   @property
   def replaces_names(self) -> bool:
     """Whether values of the gold states were replaced."""
-    return any(kind in OF_VALUES for kind in self.kinds)
+    return self.kind in OF_VALUES
 
   def replaced(self, entities: Slots) -> Slots:
-    """Returns the slots whose values were replaced: the manifests', or else `entities`."""
+    """Returns the slots whose values were replaced: the manifest's, or else `entities`."""
     if not self.replaces_names:
       return {}
-    named = [manifest.slots for manifest in self.manifests if manifest.slots]
-    services = {service for slots in named for service in slots}
-    if not named:
-      return entities
-    return {s: frozenset().union(*(x.get(s, ()) for x in named)) for s in services}
+    return self.manifest.slots if self.manifest else entities
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,31 +70,17 @@ class Gold:
     frames: gold frames, with origins.
     utterances: dialogue id -> utterances of user and system, by turn.
     values: dialogue id -> its values of some slots, in a fixed order: of each slot of a state and
-      of each value of an act, its forms. Empty unless requested.
+      of each value of an act, its forms.
   """
 
   frames: Sequence[GoldFrame]
   utterances: Mapping[str, tuple[str, ...]]
   values: Mapping[str, _Values]
 
-
-@dataclasses.dataclass(frozen=True)
-class Original:
-  """What is kept of the original dialogues for comparison with perturbed sets.
-
-  Attributes:
-    frames: frame id -> (CRC-32 of the utterance, gold state).
-    values: see `Gold`.
-  """
-
-  frames: Mapping[str, tuple[int, Mapping[str, tuple[str, ...]]]]
-  values: Mapping[str, _Values]
-
-  @classmethod
-  def of(cls, gold: Gold) -> "Original":
-    """Keeps what is needed, without utterances and origins."""
-    frames = {x.frame_id: (x.utterance_crc, x.slot_values) for x in gold.frames}
-    return cls(frames, gold.values)
+  @functools.cached_property
+  def by_id(self) -> dict[str, GoldFrame]:
+    """Frame id -> frame."""
+    return {frame.frame_id: frame for frame in self.frames}
 
 
 def open_sets(
@@ -124,42 +107,32 @@ def open_sets(
         fix="choose another name, for example ned=DIR",
       )
     found = place if isinstance(place, Corpus) else open_corpus(place)
-    manifests = read_manifests(found, split)
+    manifest = read_manifest(found, split)
     found.dialogue_files(split)  # refuses a split that it does not have
-    kinds = tuple(manifest.kind for manifest in manifests)
-    if not kinds and name not in KINDS:
+    if manifest is None and name not in KINDS:
       raise SgdxError(
         f"{found.origin}: no {split}/perturbation.json, and the set is named {name!r}",
         expected="a corpus written by `sgdx checkdst perturb`, or a set named after its kind",
         available=", ".join(KINDS),
         fix=f"pass it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
       )
-    _check_original(name, found, manifests, corpus)
-    sets[name] = TestSet(name, found, kinds or (name,), manifests)
+    if manifest and manifest.of.get("checksum") != corpus.checksum():
+      raise SgdxError(
+        f"{name}: {found.origin} was made from {':'.join(manifest.of.values())}",
+        expected=f"a perturbation of {corpus.name}:{corpus.checksum()} ({corpus.origin})",
+        fix="pass the corpus that was perturbed as --corpus, or perturb this one",
+      )
+    sets[name] = TestSet(name, found, manifest.kind if manifest else name, manifest)
   return sets
 
 
-def _check_original(
-  name: str, found: Corpus, manifests: Sequence[Manifest], corpus: Corpus
-) -> None:
-  if not manifests:
-    return
-  of = manifests[0].of
-  if of.get("checksum") != corpus.checksum():
-    raise SgdxError(
-      f"{name}: {found.origin} was made from {of.get('corpus')}:{of.get('checksum')}",
-      expected=f"a perturbation of {corpus.name}:{corpus.checksum()} ({corpus.origin})",
-      fix="pass the corpus that was perturbed as --corpus, or perturb this one",
-    )
-
-
-def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: OnProgress) -> Gold:
+def read_gold(test_set: TestSet, split: str, slots: Slots, on_progress: OnProgress) -> Gold:
   """Reads the dialogues of a set.
 
   Args:
     test_set: the set.
     split: the split of its corpus.
-    slots: slots whose values to list in `Gold.values`; None for no values.
+    slots: slots whose values to list in `Gold.values`.
     on_progress: see `score.score_predictions`.
   """
   utterances: dict[str, tuple[str, ...]] = {}
@@ -167,23 +140,22 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
 
   def look(dialogue: Dialogue) -> None:
     utterances[dialogue.dialogue_id] = tuple(turn.utterance for turn in dialogue.turns)
-    if slots is not None:
-      values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
+    values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
 
   frames = gold_frames(test_set.corpus, split, test_set.name, True, on_progress, look)
   return Gold(frames, utterances, values)
 
 
-def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) -> Changes:
+def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
   """Returns what was changed, from changes.jsonl or else from how the dialogues differ."""
-  if test_set.manifests:
-    return recorded_changes(test_set.corpus, split, test_set.manifests)
-  names: dict[str, dict[str, str]] = {}
+  if test_set.manifest:
+    return recorded_changes(test_set.corpus, split)
+  names: dict[str, Mapping[str, str]] = {}
   for dialogue_id, new in gold.values.items() if test_set.replaces_names else ():
     old = original.values.get(dialogue_id, ())
     if len(old) == len(new):
       names[dialogue_id] = _replacements(zip(old, new, strict=True))
-  return Changes(names)
+  return Changes(names, {}, {}, {})
 
 
 def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> dict[str, str]:
@@ -199,28 +171,17 @@ def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> d
   return found
 
 
-def is_of_goals(kinds: Sequence[str]) -> bool:
-  """Whether the last of a set's perturbations edited user goals."""
-  return bool(kinds) and kinds[-1] in OF_GOALS
-
-
-def is_changed(
-  kinds: Sequence[str], before: tuple[int, Mapping[str, tuple[str, ...]]], after: GoldFrame
-) -> bool:
-  """Whether perturbations of these kinds changed a frame's utterance or gold state.
+def is_changed(kind: str, before: GoldFrame, after: GoldFrame) -> bool:
+  """Whether a perturbation of this kind changed a frame's utterance or gold state.
 
   Args:
-    kinds: kinds of perturbation of the set.
-    before: CRC-32 of the original utterance, and the original gold state.
-    after: the frame in the set.
+    kind: one of `OF_WORDS` or `OF_VALUES`.
+    before: the frame in the original set.
+    after: the frame in the perturbed set.
   """
-  said = before[0] != after.utterance_crc
-  state = before[1] != after.slot_values
-  return any(
-    (said and kind not in OF_VALUES) or (state and kind not in OF_WORDS)
-    for kind in kinds
-    if kind not in OF_GOALS
-  )
+  if kind in OF_WORDS:
+    return before.utterance_crc != after.utterance_crc
+  return before.slot_values != after.slot_values
 
 
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:

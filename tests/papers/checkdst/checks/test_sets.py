@@ -6,7 +6,7 @@ import pytest
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst import ned
-from sgdx_t5x.papers.checkdst.checks.sets import Original, changes_of, open_sets, read_gold
+from sgdx_t5x.papers.checkdst.checks.sets import changes_of, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.write import write_perturbed
@@ -22,9 +22,9 @@ def test_replacements_are_those_recorded(tmp_path, seed):
   original, gold = (read_gold(x, "test", slots, lambda *_: None) for x in sets.values())
   states = [x for x in original.frames if any(len(v) > 1 for v in x.slot_values.values())]
   assert len(states) > 10
-  recorded = changes_of(sets["ned"], "test", Original.of(original), gold).names
-  unrecorded = dataclasses.replace(sets["ned"], manifests=())
-  found = changes_of(unrecorded, "test", Original.of(original), gold).names
+  recorded = changes_of(sets["ned"], "test", original, gold).names
+  unrecorded = dataclasses.replace(sets["ned"], manifest=None)
+  found = changes_of(unrecorded, "test", original, gold).names
   pairs = [(key, *pair) for key, names in found.items() for pair in names.items()]
   assert len(pairs) > 300
   assert [x for x in pairs if recorded[x[0]].get(x[1]) != x[2]] == []
