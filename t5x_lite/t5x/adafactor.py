@@ -16,26 +16,10 @@ import jax.numpy as jnp
 from flax import struct
 
 from t5x import optimizers
-from t5x._optim.factoring import (
-  HEURISTIC_RULE,
-  FactorDim,
-  Factoring,
-  HeuristicRule,
-  HParamMap,
-  factoring_of,
-  role_of,
-)
+from t5x._optim.factoring import FactorDim, Factoring, factoring_of, role_of
 from t5x.errors import T5XError
 
-__all__ = [
-  "HEURISTIC_RULE",
-  "Adafactor",
-  "AdafactorParamState",
-  "FactorDim",
-  "HParamMap",
-  "HeuristicRule",
-  "standard_logical_factor_rules",
-]
+__all__ = ["Adafactor", "AdafactorParamState", "FactorDim", "standard_logical_factor_rules"]
 
 Array = jax.Array
 PyTree = Any
@@ -82,8 +66,7 @@ class Adafactor(optimizers.OptimizerDef):
   Attributes:
     learning_rate: rate used if the caller gives none.
     factored: keep second moments of matrices as row and column means.
-    multiply_by_parameter_scale: multiply updates by max(RMS of the parameter, epsilon2); a bool, or
-      an HParamMap of them.
+    multiply_by_parameter_scale: multiply updates by max(RMS of the parameter, epsilon2).
     beta1: decay in [0, 1) of the first moment; None keeps none.
     decay_rate: exponent c of the second moment's decay, 1 - (step + 1 - step_offset)^-c.
     step_offset: step at which the decay's clock starts; set it to the step of the pre-trained
@@ -95,11 +78,8 @@ class Adafactor(optimizers.OptimizerDef):
     epsilon1: added to squared gradients.
     epsilon2: smallest parameter scale.
     dtype_momentum: type of the first moment.
-    factor_map: an HParamMap of tuples of a FactorDim per dimension (ignored up to rank 2, unless
-      BATCH is among them), HEURISTIC_RULE, or None for what is not factored.
     logical_factor_rules: role of each logical axis, or its name such as "row" (parameters of rank 3
-      and more; smaller ones factor over their two largest dimensions), or None. Where the axes are
-      known, they count instead of `factor_map`.
+      and more; smaller ones factor over their two largest dimensions), or None.
     weight_decay_rate_lr_exponent: multiply the weight decay by learning_rate ** this; None or 0: do
       not.
     global_norm_clip_threshold: largest norm of all gradients together; None or 0: no clipping.
@@ -110,7 +90,7 @@ class Adafactor(optimizers.OptimizerDef):
 
   learning_rate: Any = None
   factored: bool = True
-  multiply_by_parameter_scale: bool | HParamMap = True
+  multiply_by_parameter_scale: bool = True
   beta1: float | None = None
   decay_rate: float = 0.8
   step_offset: int = 0
@@ -120,7 +100,6 @@ class Adafactor(optimizers.OptimizerDef):
   epsilon1: float = 1e-30
   epsilon2: float = 1e-3
   dtype_momentum: Any = jnp.float32
-  factor_map: HParamMap | None = None
   logical_factor_rules: Any = None
   weight_decay_rate_lr_exponent: float | None = None
   global_norm_clip_threshold: float | None = None
@@ -129,23 +108,6 @@ class Adafactor(optimizers.OptimizerDef):
   axes_by_param: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
 
   def __post_init__(self) -> None:
-    scale, factor_map = self.multiply_by_parameter_scale, self.factor_map
-    for name, value, kinds, expected in (
-      ("multiply_by_parameter_scale", scale, (bool, HParamMap), "a bool, or an HParamMap of them"),
-      ("factor_map", factor_map, (type(None), HParamMap), "an HParamMap, or None"),
-    ):
-      if not isinstance(value, kinds):
-        raise T5XError(
-          found=f"adafactor.Adafactor.{name} = {value!r}",
-          expected=expected,
-          fix=f"adafactor.Adafactor.{name} = @adafactor.HParamMap()",
-        )
-    if factor_map is not None and not self.factored:
-      raise T5XError(
-        found="adafactor.Adafactor.factored = False with a factor_map",
-        expected="one of the two",
-        fix="set adafactor.Adafactor.factor_map to None",
-      )
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.
@@ -268,8 +230,7 @@ class Adafactor(optimizers.OptimizerDef):
     factoring = factoring_of(self, path, param.shape)
     update, new = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
     scale = learning_rate
-    by_size = self.multiply_by_parameter_scale
-    if by_size[path] if isinstance(by_size, HParamMap) else by_size:
+    if self.multiply_by_parameter_scale:
       size = jnp.maximum(_rms(param, factoring.averaged), self.epsilon2)
       if self.max_parameter_scale is not None:
         size = jnp.minimum(size, self.max_parameter_scale)

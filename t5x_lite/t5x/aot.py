@@ -215,10 +215,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   gin_config.check_config()
   gin_config.check_unused()
   gin.finalize()
-  settings = {}
-  with gin_config.cycles_explained():
-    if _is_configured(train):
-      settings = gin.get_bindings(train)
+  settings = gin.get_bindings(train) if _is_configured(train) else {}
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")
   missing = [name for name in required if settings.get(name) is None]
   if missing:

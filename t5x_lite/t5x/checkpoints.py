@@ -11,7 +11,6 @@ from t5x._checkpoint.read import (
   checkpoint_steps,
   layout_of,
   load_checkpoint,
-  load_t5x_checkpoint,
   open_checkpoint,
 )
 from t5x._checkpoint.restore import restore
@@ -36,6 +35,8 @@ __all__ = [
   "open_checkpoint",
   "restore",
 ]
+
+load_t5x_checkpoint = load_checkpoint  # T5X's name
 
 
 def get_checkpoint_prefix() -> str:

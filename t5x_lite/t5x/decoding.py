@@ -8,7 +8,6 @@ Shape letters: B batch, N decodes (beams) per example, L length, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import flax
@@ -17,7 +16,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from t5x._decode.beam_search import beam_search, brevity_penalty
-from t5x._decode.sample_rows import SamplingLoopState, sample_rows
 from t5x._decode.sample_token import MIN_TEMPERATURE, sample_token
 from t5x._decode.state import (
   NEG_INF,
@@ -40,7 +38,6 @@ __all__ = [
   "CannotPauseError",
   "DecodingState",
   "Paused",
-  "SamplingLoopState",
   "Segment",
   "beam_search",
   "brevity_penalty",
@@ -73,16 +70,12 @@ def temperature_sample(
   eos_id: int,
   decode_rng: Array | None = None,
   num_decodes: int = 1,
-  temperature: float | Array = 1.0,
+  temperature: float = 1.0,
   topk: int = 1,
   topp: float = 0.0,
   cache_offset: int = 0,
-  initial_index: Array | None = None,
-  max_decode_steps: int | Array | None = None,
-  max_decode_steps_hard_limit: int | None = None,
+  max_decode_steps: int | None = None,
   rescale_log_probs: bool = True,
-  state_callback_fn: Callable[[SamplingLoopState], SamplingLoopState] | None = None,
-  logit_callback_fn: Callable[[Array, SamplingLoopState], Array] | None = None,
   segment: Segment | None = None,
 ) -> tuple[Array, Array] | Paused:
   """Samples tokens; with `topk=1`, the default, greedy. Stops when all rows have an EOS.
@@ -96,21 +89,15 @@ def temperature_sample(
     eos_id: token that ends a decode.
     decode_rng: key; None is key 0.
     num_decodes: decodes per example.
-    temperature: logits are divided by it; 0 is greedy. A number, or one per example `[B]`.
+    temperature: logits are divided by it; 0 is greedy.
     topk: keep the k most probable tokens; 0 keeps all.
     topp: keep the most probable tokens that together have this probability, in [0, 1); 0 keeps
       all (Holtzman et al. 2020, arXiv:1904.09751). At most one of topk and topp is not 0.
     cache_offset: position of the batch axis in the caches.
-    initial_index: as for `beam_search`; rows are then at different positions.
     max_decode_steps: maximum tokens to decode after the prompt; None is up to L. The prompt
       and these together are at most L tokens.
-    max_decode_steps_hard_limit: largest `max_decode_steps`, for one that is traced; None or 0 is
-      no limit.
     rescale_log_probs: score by the distribution sampled from (so exactly 0 when greedy) instead of
       the model's.
-    state_callback_fn: maps the SamplingLoopState before each step, and after the last, to the one
-      to continue with.
-    logit_callback_fn: maps logits and SamplingLoopState at each step to logits.
     segment: decode only this segment; `cache` is then as the previous segment left it.
 
   Returns:
@@ -122,39 +109,21 @@ def temperature_sample(
     T5XError: both topk and topp are given.
     CannotPauseError: a segment of a decode that is not greedy.
   """
-  if isinstance(topk, int) and isinstance(topp, (int, float)) and topk and topp:
+  if topk and topp:
     raise T5XError(
       found=f"topk = {topk} and topp = {topp}",
       expected="at most one of them other than 0",
       fix="set decoding.temperature_sample.topk = 0 to sample by topp",
     )
-  by_row = bool(state_callback_fn or logit_callback_fn or initial_index is not None)
-  if segment is not None and (by_row or not (isinstance(topk, int) and topk == 1)):
+  if segment is not None and topk != 1:
     # Which random numbers a row gets depends on the rows beside it.
     raise CannotPauseError
   batch, length = inputs.shape
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
-  limits = _lengths_at_most(inputs, max_decode_steps, max_decode_steps_hard_limit)
+  limits = None  # maximum length of each row, int32 [R]
+  if max_decode_steps is not None:
+    limits = jnp.minimum(jnp.sum(inputs != 0, axis=1) + max_decode_steps, length)
   rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
-  if jnp.ndim(temperature):
-    temperature = flat_batch_beam_expand(temperature, num_decodes)
-  sampling = (temperature, topk, topp, rescale_log_probs)
-  if by_row:
-    sequences, log_prob = sample_rows(
-      inputs,
-      expand_cache(cache, num_decodes, cache_offset),
-      tokens_to_logits,
-      eos_id,
-      rng,
-      sampling,
-      None if initial_index is None else flat_batch_beam_expand(initial_index, num_decodes),
-      limits,
-      state_callback_fn or (lambda state: state),
-      logit_callback_fn or (lambda logits, state: logits),
-    )
-    return _sort_decodes(
-      sequences.reshape(batch, num_decodes, length), log_prob.reshape(batch, num_decodes)
-    )
   stop = length if segment is None else jnp.minimum(segment.stop, length)
   initial = _initial_state(inputs, cache, rng, num_decodes, cache_offset, segment)
 
@@ -169,7 +138,8 @@ def temperature_sample(
       DecodingState(state.index, state.sequences, state.cur_token, state.cache)
     )
     key, rng = jax.random.split(state.rng)
-    token, logp = sample_token(key, logits.astype(jnp.float32), *sampling)
+    logits = logits.astype(jnp.float32)
+    token, logp = sample_token(key, logits, temperature, topk, topp, rescale_log_probs)
     forced = forced_token(inputs, state.index)
     ended = state.ended | ((token == eos_id) & (forced == 0))
     if limits is not None:
@@ -197,17 +167,6 @@ def temperature_sample(
   names = ("sequences", "cur_token", "ended", "log_prob")
   rows = {n: (x := getattr(final, n)).reshape(batch, num_decodes, *x.shape[1:]) for n in names}
   return Paused(outputs, done(final) | (final.index >= length), rows, final.cache)
-
-
-def _lengths_at_most(
-  inputs: Array, max_decode_steps: int | Array | None, hard_limit: int | None
-) -> Array | None:
-  """Returns the maximum length of each row of `inputs`, int32 `[R]`; None is no limit but L."""
-  if max_decode_steps is None:
-    return None
-  if hard_limit:
-    max_decode_steps = jnp.minimum(max_decode_steps, hard_limit)
-  return jnp.minimum(jnp.sum(inputs != 0, axis=1) + max_decode_steps, inputs.shape[1])
 
 
 def _initial_state(

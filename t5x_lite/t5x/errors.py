@@ -95,14 +95,20 @@ def find_user_error(error: BaseException) -> Any:
   return None
 
 
-def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:
+def nearest(name: str, known: Iterable[str], n: int = 4, cutoff: float = 0.5) -> list[str]:
   """Returns up to `n` of the `known` names closest to `name`, ignoring case.
+
+  Args:
+      name: the name.
+      known: the others.
+      n: the largest number of them.
+      cutoff: least likeness, in [0, 1] (`difflib.SequenceMatcher.ratio`).
 
   >>> nearest("trian", ["train", "evaluate"])
   ['train']
   """
   by_lower = {k.lower(): k for k in sorted(known)}
-  close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=0.5)
+  close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=cutoff)
   return [by_lower[c] for c in close]
 
 

@@ -35,27 +35,12 @@ def _done(path) -> set[str]:
 def _choices(restore_cfg) -> list:
   """The checkpoints to evaluate, in order of steps; raises T5XError where there is none."""
   from t5x import checkpoints
-  from t5x._checkpoint.choose import check_choice
+  from t5x._checkpoint.choose import chosen
 
-  if not restore_cfg.path:
-    raise T5XError(
-      "There is no checkpoint to evaluate.",
-      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
-      fix="set CHECKPOINT_PATH.",
-    )
-  first = checkpoints.choose_checkpoint(None, restore_cfg)
-  if first is None:
-    raise T5XError(
-      "There is no checkpoint to evaluate.",
-      found=f"no complete checkpoint in {restore_cfg.path}",
-      expected=f"folders checkpoint_N (mode={restore_cfg.mode!r})",
-      fix="correct CHECKPOINT_PATH; fallback_init_rng is for arrays that a checkpoint lacks.",
-    )
+  first = chosen(restore_cfg)
   if restore_cfg.mode != "all":
-    check_choice(first, restore_cfg)
     return [first]
-  path = restore_cfg.path if isinstance(restore_cfg.path, str) else restore_cfg.path[0]
-  steps = checkpoints.checkpoint_steps(path)
+  steps = checkpoints.checkpoint_steps(os.path.dirname(first.path))
   return [checkpoints.choose_checkpoint(None, restore_cfg, step) for step in steps]
 
 
@@ -205,7 +190,7 @@ class _Deferred:
 
   def fill(self, axes) -> None:
     """Sets the axes."""
-    self.params, self.flax_mutables = axes.params, axes.flax_mutables
+    self.params = axes.params
 
 
 def _splits_and_metrics(cfg) -> str:

@@ -160,6 +160,7 @@ def infer(
       The files written.
   """
   from t5x import gin_utils, utils
+  from t5x._checkpoint.choose import chosen
   from t5x._infer import setup
   from t5x._infer.journal import config_hash
   from t5x._infer.rows import in_background
@@ -173,7 +174,7 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
-  setup.check_settings(mode, dataset_cfg, shard_id, num_shards)
+  setup.check_settings(mode, dataset_cfg, restore_checkpoint_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)
   if verify_matching_vocabs_fn is not None:
@@ -185,7 +186,7 @@ def infer(
   if fallback_init_rng is not None:
     restore_checkpoint_cfg.fallback_to_scratch = True
   with folder_lock.held([f"{path}.lock" for path in paths], "INFER_OUTPUT_DIR"):
-    choice = setup.choose(restore_checkpoint_cfg)  # before the model, which takes its time
+    choice = chosen(restore_checkpoint_cfg)  # before the model, which takes its time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
     # A task's examples are read while the model is restored, or applied to those before.
     datasets = in_background(

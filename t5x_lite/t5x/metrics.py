@@ -16,8 +16,6 @@ import numpy as np
 from clu import metrics as clu_metrics
 from clu import values as clu_values
 
-from t5x.errors import T5XError
-
 Array = jax.Array
 
 
@@ -92,18 +90,9 @@ class Time(clu_metrics.Metric):
     """Returns the metric with its duration (seconds)."""
     return self.replace(duration=duration)
 
-  def _seconds(self) -> Any:
-    if self.duration is None:
-      raise T5XError(
-        found=f"{type(self).__name__} without a duration",
-        expected="a duration in seconds",
-        fix="call metrics.set_time_metrics_duration before compute",
-      )
-    return self.duration
-
   def compute(self) -> Any:
     """Returns the number."""
-    return self._seconds()
+    return self.duration
 
 
 @flax.struct.dataclass
@@ -123,7 +112,7 @@ class TimeRate(Time):
 
   def compute(self) -> Any:
     """Returns the number."""
-    return self.numerator / self._seconds()
+    return self.numerator / self.duration
 
 
 @flax.struct.dataclass
@@ -141,7 +130,7 @@ class StepsPerTime(Step, Time):
 
   def compute(self) -> Any:
     """Returns the number."""
-    return self.steps / self._seconds()
+    return self.steps / self.duration
 
 
 def is_time_metric(metric: Any) -> bool:

@@ -27,7 +27,6 @@ from t5x.examples.t5 import network, products
 __all__ = [
   "BaseModel",
   "BaseTransformerModel",
-  "DecoderOnlyModel",
   "DecoderParams",
   "EncoderDecoderModel",
   "get_input_vocabulary",
@@ -147,8 +146,8 @@ class EncoderDecoderModel(BaseTransformerModel):
     return flax.core.freeze(variables)
 
   def _compute_logits(
-    self, params: PyTree, batch: Batch, dropout_rng: Array | None = None, mutable: Any = False
-  ) -> Any:
+    self, params: PyTree, batch: Batch, dropout_rng: Array | None = None
+  ) -> Array:
     return self.module.apply(
       {"params": params},
       batch["encoder_input_tokens"],
@@ -161,7 +160,6 @@ class EncoderDecoderModel(BaseTransformerModel):
       decode=False,
       enable_dropout=dropout_rng is not None,
       rngs=None if dropout_rng is None else {"dropout": dropout_rng},
-      mutable=mutable,
     )
 
   def prefill(
@@ -415,19 +413,6 @@ class EncoderDecoderModel(BaseTransformerModel):
       },
     }
     return paused.replace(rows=rows, cache=None)
-
-
-class DecoderOnlyModel:
-  """Not covered; making one raises an error that says where to find it."""
-
-  def __init__(self, *args: Any, **kwargs: Any):
-    del args, kwargs
-    raise T5XError(
-      found="models.DecoderOnlyModel",
-      expected="an encoder-decoder model",
-      available="models.EncoderDecoderModel",
-      fix="install Google's T5X, which has DecoderOnlyModel",
-    )
 
 
 def get_input_vocabulary(model: BaseTransformerModel) -> seqio.Vocabulary:

@@ -7,15 +7,13 @@ trainer's schedule applies, as with Adafactor), a number, or a schedule
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import flax.serialization
-import flax.traverse_util
 import jax
 import jax.numpy as jnp
 import optax
@@ -305,7 +303,7 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
     learning_rate: must be None; kept so that a mistaken binding says why.
 
   Raises:
-    T5XError: `learning_rate` was given, or something that is not a transformation.
+    T5XError: `learning_rate` was given.
   """
   if learning_rate is not None:
     raise T5XError(
@@ -313,114 +311,4 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
       expected="a learning rate inside the list of transformations",
       fix="add @optax.scale_by_learning_rate() to optimizers.chain.transformations",
     )
-  parts = list(transformations) if isinstance(transformations, (list, tuple)) else [transformations]
-  wrong = [part for part in parts if not isinstance(part, optax.GradientTransformation)]
-  if wrong or not parts or not isinstance(transformations, (list, tuple)):
-    raise T5XError(
-      "optimizers.chain.transformations is not a list of optax transformations.",
-      found=repr((wrong or [transformations])[0])[:200],
-      expected="a list such as [@optax.scale_by_adam(), @optax.scale_by_learning_rate()]",
-      fix="set optimizers.chain.transformations; append () to a name to create a transformation",
-    )
   return OptaxWrapper(optax.chain(*transformations))
-
-
-class MultiOptimizer(OptimizerDef):
-  """Applies an optimizer to each part of the parameters; those in no part stay as they are.
-
-  The optimizers have slots per parameter, like Adafactor. (For those of optax,
-  `optimizers.OptaxWrapper(optax.multi_transform(...))` does the same.)
-
-  Args:
-    traversals_and_optimizers: pairs of a traversal of parameters, for example
-      `flax.traverse_util.ModelParamTraversal(lambda path, _: 'bias' in path)`, and an optimizer.
-
-  Raises:
-    T5XError: one of them is an optax optimizer.
-  """
-
-  def __init__(self, traversals_and_optimizers: Sequence[tuple[Any, OptimizerDef]]):
-    self.traversals, self.sub_optimizers = zip(*traversals_and_optimizers, strict=True)
-    if any(isinstance(sub, OptaxWrapper) for sub in self.sub_optimizers):
-      raise T5XError(
-        found="an optax optimizer in MultiOptimizer",
-        expected="optimizers with slots per parameter, such as adafactor.Adafactor",
-        fix="use optimizers.OptaxWrapper(optax.multi_transform(...))",
-      )
-    super().__init__([sub.hyper_params for sub in self.sub_optimizers])
-
-  def _parts(self, params: PyTree) -> list[list[tuple[str, ...]]]:
-    """Returns the paths of each optimizer's parameters."""
-    flat = flax.traverse_util.flatten_dict(params)
-    names = flax.traverse_util.unflatten_dict({path: "/".join(path) for path in flat})
-    parts = [[tuple(n.split("/")) for n in t.iterate(names)] for t in self.traversals]
-    counts = collections.Counter(path for part in parts for path in part)
-    if twice := ["/".join(path) for path, n in counts.items() if n > 1]:
-      raise T5XError(
-        "Two optimizers of MultiOptimizer match the same parameter.", found=", ".join(twice)
-      )
-    return parts
-
-  def init_state(self, params: PyTree) -> OptimizerState:
-    """Returns the slots of all optimizers in one tree, None for parameters in no part."""
-    slots: dict[Any, Any] = dict.fromkeys(flax.traverse_util.flatten_dict(params))
-    for sub, part in zip(self.sub_optimizers, self._parts(params), strict=True):
-      slots |= flax.traverse_util.flatten_dict(sub.init_state(_pick(params, part)).param_states)
-    param_states = flax.traverse_util.unflatten_dict(slots)
-    return OptimizerState(step=jnp.zeros((), jnp.int32), param_states=param_states)
-
-  def update_hyper_params(self, **hyper_param_overrides: Any) -> list[Any]:
-    """Returns each optimizer's settings for one step; see `OptimizerDef`."""
-    given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
-    return [dataclasses.replace(own, **hyper_param_overrides) for own in given]
-
-  def apply_gradient(
-    self, hyper_params: Sequence[Any], params: PyTree, state: OptimizerState, grads: PyTree
-  ) -> tuple[PyTree, OptimizerState]:
-    """Returns parameters and state after one update; `hyper_params` has those of each optimizer."""
-    new_params, new_slots = (
-      flax.traverse_util.flatten_dict(tree) for tree in (params, state.param_states)
-    )
-    subs = zip(self.sub_optimizers, hyper_params, self._parts(params), strict=True)
-    for sub, own, part in subs:
-      mine, slots, mine_grads = (_pick(t, part) for t in (params, state.param_states, grads))
-      mine, result = sub.apply_gradient(own, mine, OptimizerState(state.step, slots), mine_grads)
-      new_params |= flax.traverse_util.flatten_dict(mine)
-      new_slots |= flax.traverse_util.flatten_dict(result.param_states)
-    return flax.traverse_util.unflatten_dict(new_params), OptimizerState(
-      step=state.step + 1, param_states=flax.traverse_util.unflatten_dict(new_slots)
-    )
-
-  def with_logical_axes(self, axes: PyTree) -> MultiOptimizer:
-    """Returns a MultiOptimizer of optimizers that know the logical axes of their parameters."""
-    subs = zip(self.sub_optimizers, self._parts(axes), strict=True)
-    known = [sub.with_logical_axes(_pick(axes, part)) for sub, part in subs]
-    return MultiOptimizer(tuple(zip(self.traversals, known, strict=True)))
-
-  def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
-    """Combines the logical axes that each optimizer derives for its part."""
-    params, slots = optimizer.target, optimizer.state.param_states
-    axes: dict[Any, Any] = dict.fromkeys(flax.traverse_util.flatten_dict(params))
-    for sub, part in zip(self.sub_optimizers, self._parts(params), strict=True):
-      own = Optimizer(sub, OptimizerState(None, _pick(slots, part)), _pick(params, part))
-      own = sub.derive_logical_axes(own, _pick(param_logical_axes, part))
-      axes |= flax.traverse_util.flatten_dict(own.state.param_states)
-    state = OptimizerState(step=None, param_states=flax.traverse_util.unflatten_dict(axes))
-    return optimizer.replace(state=state, target=param_logical_axes)
-
-
-def _pick(tree: PyTree, paths: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-  """Returns the part of a nested dict that has these paths."""
-  flat = flax.traverse_util.flatten_dict(tree)
-  return flax.traverse_util.unflatten_dict({path: flat[path] for path in paths})
-
-
-def __getattr__(name: str) -> Any:
-  if name == "amos":  # only in Google's T5X
-    raise T5XError(
-      found=f"t5x.optimizers.{name}",
-      expected="an optimizer that t5x_lite covers",
-      available="adafactor.Adafactor, optimizers.adamw, adam, sgd, lion, lamb, chain, …",
-      fix="use one of these, or install Google's T5X, which has it",
-    )
-  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,28 +7,27 @@ mesh axes (Xu et al. 2021, GSPMD, arXiv:2105.04663).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from flax.linen import partitioning as flax_partitioning
-from jax.sharding import PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
-from t5x._partition.base import BasePartitioner, DataLayout, PjittedFnWithContext, is_spec
 from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
-from t5x._partition.settings import checked_rules
 from t5x.active_mesh import LogicalAxisRules
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_whole, not_in_lite
 
 __all__ = [
-  "BasePartitioner",
   "DataLayout",
   "LogicalAxisRules",
   "PartitionSpec",
   "PjitPartitioner",
-  "PjittedFnWithContext",
   "default_mesh",
   "describe_mesh",
   "divisors",
@@ -36,6 +35,45 @@ __all__ = [
 ]
 
 PyTree = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class DataLayout:
+  """How a global batch is divided among processes.
+
+  Attributes:
+    batch_size: examples in a global batch.
+    shard_id: which shard of the data this process reads, in [0, num_shards).
+    num_shards: shards the data is read in.
+    is_first_host_in_replica_set: False if another process reads the same shard first.
+  """
+
+  batch_size: int
+  shard_id: int
+  num_shards: int
+  is_first_host_in_replica_set: bool
+
+
+class MeshFunction:
+  """A jitted function that is called and traced with a mesh and its rules active.
+
+  Args:
+    jitted: from `jax.jit`.
+    partitioner: has the mesh and the rules.
+  """
+
+  def __init__(self, jitted: Any, partitioner: PjitPartitioner):
+    self._jitted, self._partitioner = jitted, partitioner
+
+  def __call__(self, *args: Any) -> Any:
+    """Calls the compiled function."""
+    with self._partitioner.activate():
+      return self._jitted(*args)
+
+  def lower(self, *args: Any) -> Any:
+    """Lowers for these arguments, like `jax.jit(...).lower`."""
+    with self._partitioner.activate():
+      return self._jitted.lower(*args)
 
 
 # By kind of device. Of a v5e's 128 MiB of VMEM, XLA gives an operation 16 by default; with 32,
@@ -84,16 +122,16 @@ def standard_logical_axis_rules(
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
 
 
-class PjitPartitioner(BasePartitioner):
-  """Partitions functions and train states over a mesh by rules for logical axes.
+class PjitPartitioner:
+  """Places train states and batches on a mesh, by rules for logical axes.
 
   Args:
-    num_partitions: see `BasePartitioner`, also for the next five.
-    model_parallel_submesh: as above.
-    params_on_devices: as above.
-    backend: as above.
-    ici_mesh_shape: as above.
-    dcn_mesh_shape: as above.
+    num_partitions: see `default_mesh`.
+    model_parallel_submesh: see `default_mesh`; give at most one of the two.
+    params_on_devices: False keeps parameters on the host between steps (not covered here).
+    backend: jax backend; None is the default one.
+    ici_mesh_shape: see `default_mesh`.
+    dcn_mesh_shape: see `default_mesh`.
     logical_axis_rules: (logical, mesh) pairs; None is `standard_logical_axis_rules()`.
   """
 
@@ -107,16 +145,114 @@ class PjitPartitioner(BasePartitioner):
     dcn_mesh_shape: Sequence[int] | None = None,
     logical_axis_rules: LogicalAxisRules | None = None,
   ):
-    super().__init__(
-      num_partitions,
-      model_parallel_submesh,
-      params_on_devices,
-      backend,
-      ici_mesh_shape,
-      dcn_mesh_shape,
+    name = "partitioning.PjitPartitioner.num_partitions"
+    check_whole(num_partitions, name, optional=True, fix=f"{name} = 1")
+    if num_partitions and model_parallel_submesh:
+      raise T5XError(
+        found="both num_partitions and model_parallel_submesh",
+        expected="at most one of them",
+        fix=f"bind {name} = None",
+      )
+    if not params_on_devices:
+      raise not_in_lite("PjitPartitioner.params_on_devices = False", "bind True")
+    self._mesh_args = dict(
+      num_partitions=num_partitions,
+      model_parallel_submesh=model_parallel_submesh,
+      backend=backend,
+      ici_mesh_shape=ici_mesh_shape,
+      dcn_mesh_shape=dcn_mesh_shape,
     )
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
-    self.logical_axis_rules = checked_rules(rules)
+    self.logical_axis_rules = tuple((logical, mesh) for logical, mesh in rules)
+
+  @functools.cached_property
+  def mesh(self) -> Mesh:
+    """The mesh; made on first use, since that starts the backend."""
+    return default_mesh(**self._mesh_args)
+
+  @property
+  def data_partition_spec(self) -> PartitionSpec:
+    """Spec of a batch: the first dimension over 'data'."""
+    return PartitionSpec("data")
+
+  def sharding(self, spec: PartitionSpec | None) -> NamedSharding:
+    """Returns the sharding of an array with this spec of mesh axes (None: replicated)."""
+    return NamedSharding(self.mesh, PartitionSpec() if spec is None else spec)
+
+  def get_data_layout(
+    self, batch_size: int | None = None, host_index: int | None = None
+  ) -> DataLayout:
+    """Returns which part of each global batch this process has to read.
+
+    Args:
+      batch_size: examples in a global batch; None is one per data partition.
+      host_index: the process; None is this one.
+
+    Raises:
+      T5XError: the batch does not divide into data partitions.
+    """
+    grid = self.mesh.devices
+    num_data = grid.shape[0]
+    batch_size = num_data if batch_size is None else batch_size
+    if batch_size % num_data:
+      raise self._batch_error(batch_size)
+    host_index = jax.process_index() if host_index is None else host_index
+    owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
+    rows = np.flatnonzero((owners == host_index).any(axis=1))
+    first_row = owners[rows[0]]
+    return DataLayout(
+      batch_size=batch_size,
+      shard_id=int(rows[0]) // len(rows),
+      num_shards=num_data // len(rows),
+      is_first_host_in_replica_set=bool(first_row[0] == host_index),
+    )
+
+  def check_microbatches(self, batch_size: int, num_microbatches: int) -> None:
+    """Raises T5XError if microbatches do not have whole rows on every data partition."""
+    num_data = self.mesh.shape["data"]
+    if batch_size % (num_microbatches * num_data):
+      raise T5XError(
+        "The microbatches do not divide evenly across the devices.",
+        found=f"batch size {batch_size} in {num_microbatches} microbatches on {num_data} data "
+        "partitions",
+        expected="microbatches of whole rows on every device",
+        available=f"microbatches {listed(divisors(batch_size // num_data))}",
+        fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
+      )
+
+  def _batch_error(self, batch_size: int) -> T5XError:
+    num_data, num_devices = self.mesh.shape["data"], self.mesh.size
+    below = batch_size - batch_size % num_data
+    sizes = [size for size in (below, below + num_data) if size]
+    nearest = min(sizes, key=lambda size: abs(size - batch_size))
+    counts = self._model_partitions(lambda data, _: batch_size % data == 0)
+    return T5XError(
+      "The batch does not divide evenly across the devices.",
+      found=f"batch size {batch_size} on {num_data} data partitions ({num_devices} devices)",
+      expected=f"a multiple of {num_data}",
+      available=f"batch sizes {listed(sizes)}; model partitions for {batch_size}: "
+      + listed(counts),
+      fix=f"set BATCH_SIZE = {nearest}, or {self._setting(counts[0])}",
+    )
+
+  def _model_partitions(self, fits: Callable[[int, int], bool]) -> list[int]:
+    """Numbers of model partitions for which `fits(data partitions, model partitions)` holds."""
+    return [n for n in divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
+
+  def _setting(self, num_model: int) -> str:
+    """The setting that gives this many model partitions, as far as it is known."""
+    prefix = "partitioning.PjitPartitioner."
+    if self._mesh_args["ici_mesh_shape"] is not None:
+      return prefix + "ici_mesh_shape"
+    if self._mesh_args["model_parallel_submesh"] is not None:
+      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model})"
+    if self.mesh.devices.flat[0].platform == "cpu":
+      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model}) and .num_partitions = None"
+    return prefix + f"num_partitions = {num_model}"
+
+  def get_shardings(self, mesh_axes: PyTree) -> PyTree:
+    """Maps a tree of PartitionSpecs (or None: replicated) to NamedShardings."""
+    return jax.tree_util.tree_map(self.sharding, mesh_axes, is_leaf=is_spec)
 
   def _check_divides(self, logical: PyTree, params: PyTree) -> None:
     """Raises T5XError for parameters that their shardings do not divide; JAX would fail later."""
@@ -156,7 +292,7 @@ class PjitPartitioner(BasePartitioner):
     Raises:
       T5XError: an axis has no rule, or a parameter does not divide over the mesh.
     """
-    logical = self.get_logical_axes(train_state)
+    logical = train_state.as_logical_axes()
     if hasattr(train_state, "params"):  # the optimizer's slots have the same axes or fewer
       self._check_divides(logical.params, train_state.params)
     if hasattr(train_state, "in_structure"):
@@ -188,7 +324,7 @@ class PjitPartitioner(BasePartitioner):
     static_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
     compiler_options: Mapping[str, str] | None = None,
-  ) -> PjittedFnWithContext:
+  ) -> MeshFunction:
     """Compiles a function for the mesh.
 
     Args:
@@ -211,7 +347,7 @@ class PjitPartitioner(BasePartitioner):
       donate_argnums=donate_argnums,
       compiler_options=dict(compiler_options) if compiler_options else None,
     )
-    return PjittedFnWithContext(jitted, self.mesh, self.logical_axis_rules, by_spec=False)
+    return MeshFunction(jitted, self)
 
   def training_options(self) -> dict[str, str]:
     """Returns compiler options for a training step on these devices.
@@ -225,3 +361,8 @@ class PjitPartitioner(BasePartitioner):
   def activate(self) -> contextlib.AbstractContextManager[None]:
     """Makes networks traced in the `with` block use this mesh and these rules."""
     return active_mesh.entered(self.mesh, self.logical_axis_rules)
+
+
+def is_spec(x: Any) -> bool:
+  """Whether `x` is a PartitionSpec, or None (replicated)."""
+  return x is None or isinstance(x, PartitionSpec)

@@ -59,14 +59,6 @@ def create_learning_rate_scheduler(
     T5XError: a factor is unknown, or a number is invalid.
   """
   prefix = "utils.create_learning_rate_scheduler"
-  if not isinstance(factors, str):
-    raise T5XError(
-      f"{prefix}.factors is not a string.",
-      found=repr(factors),
-      expected="factors joined by *",
-      available=", ".join(FACTORS),
-      fix=f"{prefix}.factors = 'constant * linear_warmup'",
-    )
   for number, what, least in (
     (base_learning_rate, "base_learning_rate", 0),
     (warmup_steps, "warmup_steps", 0),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import flax.core
-import flax.serialization
 import flax.traverse_util
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,9 @@ from flax.linen import partitioning as flax_partitioning
 from jax.sharding import PartitionSpec
 
 from t5x import optimizers
-from t5x.errors import T5XError
+from t5x.errors import T5XError, not_in_lite
 
 PyTree = Any
-EMPTY_DICT: Mapping[str, Any] = flax.core.freeze({})
 
 
 @struct.dataclass
@@ -31,14 +29,10 @@ class FlaxOptimTrainState:
   Attributes:
     optimizer: parameters, slots and step.
     params_axes: `params_axes` collection of logical axis names, or None.
-    flax_mutables: other variable collections of the model (empty for T5).
-    flax_mutables_axes: their logical axis names, from collections `<name>_axes`, or None.
   """
 
   optimizer: optimizers.Optimizer
   params_axes: PyTree = struct.field(pytree_node=False, default=None)
-  flax_mutables: PyTree = EMPTY_DICT
-  flax_mutables_axes: PyTree = struct.field(pytree_node=False, default=None)
 
   @classmethod
   def create(
@@ -54,16 +48,11 @@ class FlaxOptimTrainState:
     Returns:
       The train state.
     """
-    params, params_axes, mutables, mutables_axes = _split(model_variables)
+    params, params_axes = _split(model_variables)
     if params_axes is not None:
       axes = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
       optimizer_def = optimizer_def.with_logical_axes(axes)
-    return cls(
-      optimizer=optimizer_def.create(params),
-      params_axes=params_axes,
-      flax_mutables=mutables,
-      flax_mutables_axes=mutables_axes,
-    )
+    return cls(optimizer=optimizer_def.create(params), params_axes=params_axes)
 
   @property
   def step(self) -> Any:
@@ -80,21 +69,18 @@ class FlaxOptimTrainState:
     """Optimizer slots; for Adafactor a tree with one set of slots per parameter."""
     return self.optimizer.state.param_states
 
-  def apply_gradient(
-    self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree = EMPTY_DICT
-  ) -> FlaxOptimTrainState:
+  def apply_gradient(self, grads: PyTree, learning_rate: Any) -> FlaxOptimTrainState:
     """Returns the state after one update.
 
     Args:
       grads: tree like `params`.
       learning_rate: scalar; ignored by an optimizer that was given its own rate.
-      flax_mutables: new values of the other collections.
 
     Returns:
       The new state; `step` is one higher.
     """
     optimizer = self.optimizer.apply_gradient(grads, learning_rate=learning_rate)
-    return self.replace(optimizer=optimizer, flax_mutables=flax_mutables)
+    return self.replace(optimizer=optimizer)
 
   def replace_params(self, params: PyTree) -> FlaxOptimTrainState:
     """Returns the state with other parameters."""
@@ -110,40 +96,25 @@ class FlaxOptimTrainState:
 
     This is the tree a checkpoint holds, of either format.
     """
-    state = self.optimizer.state_dict()
-    if self.flax_mutables:
-      state["flax_mutables"] = flax.serialization.to_state_dict(
-        flax.core.unfreeze(self.flax_mutables)
-      )
-    return state
+    return self.optimizer.state_dict()
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> FlaxOptimTrainState:
     """Returns this state with the values of `state_dict` (a tree as `state_dict()` makes)."""
-    state_dict = dict(state_dict)
-    mutables = state_dict.pop("flax_mutables", None)
-    if mutables is None:
-      mutables = self.flax_mutables
-    return self.replace(
-      optimizer=self.optimizer.restore_state(state_dict),
-      flax_mutables=flax.core.freeze(mutables),
-    )
+    return self.replace(optimizer=self.optimizer.restore_state(state_dict))
 
   def as_logical_axes(self) -> FlaxOptimTrainState:
     """Returns a state whose leaves are PartitionSpecs of logical names.
 
     A leaf without logical axes (step, factored and unused slots) is None. As in T5X, the
-    parameters are a FrozenDict, there is no `params_axes`, and `flax_mutables` has only those with
-    axes; `in_structure` gives it the structure of this state.
+    parameters are a FrozenDict, and there is no `params_axes`; `in_structure` gives it the
+    structure of this state.
 
     Raises:
       T5XError: the model recorded no logical axes.
     """
     axes = flax.core.unfreeze(_axis_names(self.params_axes))
     optimizer = self.optimizer.derive_logical_axes(axes)
-    return type(self)(
-      optimizer=optimizer.replace(target=flax.core.freeze(axes)),
-      flax_mutables=_mutables_axis_names(self.flax_mutables_axes),
-    )
+    return type(self)(optimizer=optimizer.replace(target=flax.core.freeze(axes)))
 
   def in_structure(self, axes: FlaxOptimTrainState) -> FlaxOptimTrainState:
     """Returns the result of `as_logical_axes` in the tree structure of this state.
@@ -156,10 +127,7 @@ class FlaxOptimTrainState:
       axes.optimizer.state,
     )
     target = _as_frozen_as(self.params, axes.params)
-    return self.replace(
-      optimizer=self.optimizer.replace(state=slots, target=target),
-      flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
-    )
+    return self.replace(optimizer=self.optimizer.replace(state=slots, target=target))
 
 
 @struct.dataclass
@@ -170,39 +138,26 @@ class InferenceState:
     step: int32 scalar: updates made so far.
     params: tree of parameters, a FrozenDict from `create` and `restore_state`.
     params_axes: as for FlaxOptimTrainState.
-    flax_mutables: as for FlaxOptimTrainState.
-    flax_mutables_axes: as for FlaxOptimTrainState.
   """
 
   step: Any
   params: PyTree
   params_axes: PyTree = struct.field(pytree_node=False, default=None)
-  flax_mutables: PyTree = EMPTY_DICT
-  flax_mutables_axes: PyTree = struct.field(pytree_node=False, default=None)
 
   @classmethod
   def create(cls, model_variables: Mapping[str, Any]) -> InferenceState:
     """Makes a state at step 0 from `model.get_initial_variables(...)`."""
-    params, *others = _split(model_variables)
-    return cls(jnp.zeros((), jnp.int32), flax.core.freeze(params), *others)
+    params, params_axes = _split(model_variables)
+    return cls(jnp.zeros((), jnp.int32), flax.core.freeze(params), params_axes)
 
   def state_dict(self) -> dict[str, Any]:
     """Returns `{'target': params, 'state': {'step'}}`, a part of a train state's."""
-    state: dict[str, Any] = {
-      "target": flax.core.unfreeze(self.params),
-      "state": {"step": self.step},
-    }
-    if self.flax_mutables:
-      state["flax_mutables"] = flax.core.unfreeze(self.flax_mutables)
-    return state
+    return {"target": flax.core.unfreeze(self.params), "state": {"step": self.step}}
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> InferenceState:
     """Returns the state with the values of `state_dict`."""
-    return self.replace(
-      params=flax.core.freeze(state_dict["target"]),
-      step=state_dict["state"]["step"],
-      flax_mutables=flax.core.freeze(state_dict.get("flax_mutables", self.flax_mutables)),
-    )
+    params = flax.core.freeze(state_dict["target"])
+    return self.replace(params=params, step=state_dict["state"]["step"])
 
   def replace_params(self, params: PyTree) -> InferenceState:
     """Returns the state with other parameters."""
@@ -214,39 +169,27 @@ class InferenceState:
 
   def as_logical_axes(self) -> InferenceState:
     """As for FlaxOptimTrainState."""
-    return type(self)(
-      step=None,
-      params=flax.core.freeze(_axis_names(self.params_axes)),
-      flax_mutables=_mutables_axis_names(self.flax_mutables_axes),
-    )
+    return type(self)(step=None, params=flax.core.freeze(_axis_names(self.params_axes)))
 
   def in_structure(self, axes: InferenceState) -> InferenceState:
     """As for FlaxOptimTrainState."""
-    return self.replace(
-      step=PartitionSpec(),
-      params=_as_frozen_as(self.params, axes.params),
-      flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
-    )
+    return self.replace(step=PartitionSpec(), params=_as_frozen_as(self.params, axes.params))
 
 
-def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree, PyTree, PyTree]:
-  """Returns (parameters as plain dicts, their axes, other collections, theirs); axes may be None.
+def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree]:
+  """Returns (parameters as plain dicts, their axes or None).
 
   Raises:
-    T5XError: arrays and axes do not match.
+    T5XError: the model has other collections, or parameters and axes do not match.
   """
   variables = dict(flax.core.unfreeze(model_variables))
-  axes = {k: variables.pop(k) for k in list(variables) if k.endswith("_axes")}
-  for name, names in axes.items():
-    _check_axes_cover(variables[name.removesuffix("_axes")], names)
-  params, params_axes = variables.pop("params"), axes.pop("params_axes", None)
-  mutables_axes = {name.removesuffix("_axes"): names for name, names in axes.items()}
-  return (
-    params,
-    None if params_axes is None else flax.core.freeze(params_axes),
-    flax.core.freeze(variables),
-    flax.core.freeze(mutables_axes) if mutables_axes else None,
-  )
+  params, axes = variables.pop("params"), variables.pop("params_axes", None)
+  if variables:
+    raise not_in_lite(f"A model with mutable collections ({', '.join(variables)})")
+  if axes is None:
+    return params, None
+  _check_axes_cover(params, axes)
+  return params, flax.core.freeze(axes)
 
 
 def _axis_names(params_axes: PyTree) -> PyTree:
@@ -264,28 +207,14 @@ def _axis_names(params_axes: PyTree) -> PyTree:
   return flax_partitioning.get_axis_names(params_axes)
 
 
-def _mutables_axis_names(mutables_axes: PyTree) -> PyTree:
-  return flax.core.freeze(
-    {name: flax_partitioning.get_axis_names(tree) for name, tree in (mutables_axes or {}).items()}
-  )
-
-
 def _as_frozen_as(params: PyTree, axes: PyTree) -> PyTree:
   """Returns `axes` as a FrozenDict if `params` is one, else as plain dicts."""
   frozen = isinstance(params, flax.core.FrozenDict)
   return flax.core.freeze(axes) if frozen else flax.core.unfreeze(axes)
 
 
-def _one_spec_each(mutables: PyTree, axes: PyTree) -> PyTree:
-  """Returns `mutables` with specs as leaves, those of `axes` where it has one, else empty ones."""
-  known = flax.traverse_util.flatten_dict(flax.core.unfreeze(axes))
-  flat = flax.traverse_util.flatten_dict(flax.core.unfreeze(mutables))
-  specs = {path: known.get(path, PartitionSpec()) for path in flat}
-  return flax.core.freeze(flax.traverse_util.unflatten_dict(specs))
-
-
 def _check_axes_cover(params: PyTree, params_axes: PyTree) -> None:
-  """Raises T5XError unless exactly the parameters of a collection have logical axes."""
+  """Raises T5XError unless exactly the parameters have logical axes."""
   names = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
   have = set(flax.traverse_util.flatten_dict(names, sep="/"))
   want = set(flax.traverse_util.flatten_dict(flax.core.unfreeze(params), sep="/"))

@@ -28,7 +28,6 @@ from t5x._data.devices import DevicePrefetcher
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.infer_fn import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
-from t5x._process.dtypes import check_dtype
 from t5x._process.matmul import cpu_matmul
 from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
@@ -99,18 +98,8 @@ class SaveCheckpointConfig:
     for name, example in (("period", 1000), ("keep", 3)):
       fix = f"utils.SaveCheckpointConfig.{name} = {example}"
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
-    if not isinstance(self.checkpoint_steps, (list, tuple, type(None))):
-      is_step = isinstance(self.checkpoint_steps, int)
-      raise T5XError(
-        "SaveCheckpointConfig.checkpoint_steps must be a list.",
-        found=self.checkpoint_steps,
-        expected="a list of steps, or None",
-        fix="SaveCheckpointConfig.checkpoint_steps = "
-        + (f"[{self.checkpoint_steps}]" if is_step else "[1000, 5000]"),
-      )
     for step in self.checkpoint_steps or ():
       check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", least=0)
-    check_dtype(self.dtype, "SaveCheckpointConfig.dtype")
 
 
 @dataclasses.dataclass
@@ -126,9 +115,7 @@ class RestoreCheckpointConfig:
       fallback_to_scratch: initialise arrays the checkpoint does not have.
       dtype: type to convert parameters to; None keeps the model's.
       restore_dataset: not covered.
-      checkpointer_cls: accepted for T5X's default classes; both layouts are recognised. A class
-          with a method `restore(path=...)`, which returns a train state, reads checkpoints itself;
-          it is made with the folder they are in.
+      checkpointer_cls: accepted for T5X's default classes; both layouts are recognised.
       state_transformation_fns: called as fn(checkpoint_tree, model_tree, is_resuming=False).
       checkpoint_manager_cls: accepted for T5X's default class.
   """
@@ -157,14 +144,13 @@ class RestoreCheckpointConfig:
       self.path = os.fspath(self.path)
     paths = self.path if isinstance(self.path, (list, tuple)) else [self.path]
     # A shell makes '' of a variable that is not set.
-    if "" in paths or not all(isinstance(x, (str, os.PathLike, type(None))) for x in paths):
+    if "" in paths:
       raise T5XError(
         "RestoreCheckpointConfig.path (INITIAL_CHECKPOINT_PATH, CHECKPOINT_PATH) is not a path.",
         found=repr(self.path),
         expected="a string: a folder checkpoint_N; or [] to start from scratch",
         fix="--gin.INITIAL_CHECKPOINT_PATH=\"'FOLDER/checkpoint_1000'\"",
       )
-    check_dtype(self.dtype, "RestoreCheckpointConfig.dtype")
     for name in ("strict", "fallback_to_scratch", "restore_dataset"):
       check_flag(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     if self.restore_dataset:
@@ -182,16 +168,6 @@ class CheckpointConfig:
 
   save: SaveCheckpointConfig | None = None
   restore: RestoreCheckpointConfig | None = None
-
-  def __post_init__(self):
-    for name, cls in (("save", SaveCheckpointConfig), ("restore", RestoreCheckpointConfig)):
-      if not isinstance(getattr(self, name), (cls, type(None))):
-        raise T5XError(
-          f"CheckpointConfig.{name} is not a {cls.__name__}.",
-          found=repr(getattr(self, name)),
-          expected=f"a {cls.__name__}, or None",
-          fix=f"utils.CheckpointConfig.{name} = @utils.{cls.__name__}()",
-        )
 
 
 def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:

@@ -101,7 +101,6 @@ def test_modes():
   [
     (lambda: Actions({"EVAL": []}), "TRAIN, TRAIN_EVAL, INFER_EVAL"),
     (lambda: trainer.EarlyStoppingAction(("a", "b"), "lower"), "min, max"),
-    (lambda: trainer.EarlyStoppingAction("loss", "min"), r"\(task, metric\)"),
     (lambda: trainer.EarlyStoppingAction(("a", "b"), "min", patience=1), "patience"),
   ],
 )

@@ -106,18 +106,17 @@ def test_microbatches_that_do_not_divide(server, tmp_path):
 @pytest.mark.parametrize(
   ("platform", "expected"),
   [
-    ("rocm", "No device of the requested kind is available.\n  found:     JAX_PLATFORMS=rocm"),
-    ("cpuu", "JAX has no platform 'cpuu'.\n  found:     JAX_PLATFORMS=cpuu"),
+    ("rocm", "an AMD GPU, and AMD's JAX plugin for it"),
+    ("cpuu", "cpu, tpu, cuda, gpu, rocm"),
   ],
 )
 def test_no_device_of_the_kind_asked_for(server, tmp_path, platform, expected):
   """No machine that runs these tests has an AMD GPU with JAX's plugin."""
   args = ("--gin.SUBMESH=(1, 1, 1, 1)", f"--jax_platforms={platform}")
   error = _refused(server, tmp_path, *args, env=None)
-  assert error.startswith(expected)
-  assert "  available: 1 x cpu\n" in error
-  assert "  expected:  " in error
-  assert "  fix:       " in error
+  found = f"No device of the requested kind is available.\n  found:     {platform}: "
+  assert error.startswith(found)
+  assert f"  expected:  {expected}\n  fix:       " in error
   assert not list(tmp_path.iterdir())
 
 
@@ -130,7 +129,7 @@ def test_no_nvidia_gpu(monkeypatch):
   monkeypatch.setattr(jax, "devices", devices)
   with pytest.raises(T5XError) as e:
     find_devices("cuda")
-  assert "found:     backend 'cuda': JAX finds no such device" in e.value.text
+  assert "found:     cuda: " in e.value.text
   assert "pip install 'jax[cuda" in e.value.text
 
 

@@ -112,8 +112,7 @@ def _scripted(script, vocab=8):
 
   def tokens_to_logits(state):
     wanted = jnp.repeat(script, state.cur_token.shape[0] // script.shape[0], axis=0)
-    index = jnp.max(state.cur_index)  # with a callback there is one per row, here all equal
-    token = jax.lax.dynamic_index_in_dim(wanted, index, axis=1, keepdims=False)
+    token = jax.lax.dynamic_index_in_dim(wanted, state.cur_index, axis=1, keepdims=False)
     logits = 20.0 * jax.nn.one_hot(token, vocab)
     return logits, {"steps": state.cache["steps"] + 1}
 
@@ -123,19 +122,20 @@ def _scripted(script, vocab=8):
 def test_greedy_stops_when_all_rows_have_eos():
   steps = []
 
-  def observe(state):
-    jax.debug.callback(lambda i: steps.append(int(i)), state.step)
-    return state
+  model = _scripted([[3, 1, 5, 5], [4, 5, 1, 5]])
+
+  def observed(state):
+    jax.debug.callback(lambda i: steps.append(int(i)), state.cur_index)
+    return model(state)
 
   decodes, scores = decoding.temperature_sample(
     inputs=jnp.zeros((2, 10), jnp.int32),
     cache={"steps": jnp.zeros(())},
-    tokens_to_logits=_scripted([[3, 1, 5, 5], [4, 5, 1, 5]]),
+    tokens_to_logits=observed,
     eos_id=1,
-    state_callback_fn=observe,
   )
   jax.effects_barrier()
-  assert sorted(steps) == [0, 1, 2, 3]  # before each step, and after the last
+  assert sorted(steps) == [0, 1, 2]
   assert decodes[:, 0, :4].tolist() == [[3, 1, 0, 0], [4, 5, 1, 0]]
   assert scores.shape == (2, 1)
 

@@ -54,29 +54,6 @@ def test_hosts_read_all_data_once(monkeypatch, shape, num_partitions):
   assert all(sum(first) == 1 for first in shards.values())
 
 
-class PartitionerOfOnesOwn(partitioning.BasePartitioner):
-  """Leaves looking up the mesh to `jax.jit`."""
-
-  def get_mesh_axes(self, train_state):
-    return jax.tree.map(lambda _: None, train_state)
-
-  def partition(
-    self, fn, in_axis_resources, out_axis_resources, static_argnums=(), donate_argnums=()
-  ):
-    jitted = jax.jit(fn, in_shardings=in_axis_resources, out_shardings=out_axis_resources)
-    return partitioning.PjittedFnWithContext(jitted, self.mesh)
-
-
-def test_shardings_may_be_specs():
-  partitioner = PartitionerOfOnesOwn(num_partitions=1)
-  spec = partitioner.data_partition_spec
-  double = partitioner.partition(lambda x: 2 * x, (spec,), spec)
-  x = double(np.arange(4.0))
-  np.testing.assert_array_equal(x, [0, 2, 4, 6])
-  assert x.sharding == partitioner.sharding(spec)
-  assert partitioner.compile(double, np.arange(4.0))(np.arange(4.0)).sum() == 12
-
-
 def test_rules_over_several_mesh_axes_divide_what_they_can():
   mesh = AbstractMesh((2, 4), ("data", "model"))
   rules = [("batch", "data"), ("vocab", ("data", "model")), ("mlp", ("model",))]

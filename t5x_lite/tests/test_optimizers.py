@@ -1,7 +1,6 @@
-"""T5X's optimizer interface: per-step settings, logical axes, state dictionaries, parts."""
+"""T5X's optimizer interface: per-step settings, logical axes, state dictionaries."""
 
 import functools
-import re
 
 import flax.core
 import jax
@@ -9,15 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from flax import traverse_util
-from flax.linen.partitioning import AxisMetadata
 from jax.sharding import PartitionSpec
 
-from t5x import adafactor, optimizers, partitioning, train_state
+from t5x import adafactor, optimizers, train_state
 from t5x.errors import T5XError
-
-# flax deprecates the traversals that MultiOptimizer takes.
-pytestmark = pytest.mark.filterwarnings("ignore:.*Traversal:DeprecationWarning")
 
 AXES = {"wi": {"kernel": PartitionSpec("embed", "mlp")}, "scale": PartitionSpec("embed")}
 
@@ -124,83 +118,18 @@ def test_entries_that_would_be_nan_stay():
   np.testing.assert_array_equal(slots[good], wanted[good])
 
 
-def test_roles_may_be_named_and_count_more_than_a_factor_map():
+def test_roles_may_be_named():
   roles = {"a": "row", "b": "Col", "c": "batch"}
   named = adafactor.Adafactor(logical_factor_rules=roles)
   kinds = adafactor.FactorDim.ROW, adafactor.FactorDim.COLUMN, adafactor.FactorDim.BATCH
   assert named == adafactor.Adafactor(
     logical_factor_rules=dict(zip(roles, kinds, strict=True)),
   )
-  optimizer = adafactor.Adafactor(
-    0.1, logical_factor_rules=roles, factor_map=adafactor.HParamMap([("", None)])
-  )
-  param = {"w": jnp.ones((2, 3, 4))}
-  assert optimizer.create(param).state.param_states["w"].v.shape == (2, 3, 4)
-  known = optimizer.with_logical_axes({"w": PartitionSpec("c", "a", "b")})
-  assert known.create(param).state.param_states["w"].v_row.shape == (2, 3)
+  known = named.with_logical_axes({"w": PartitionSpec("c", "a", "b")})
+  slots = known.create({"w": jnp.ones((2, 3, 4))}).state.param_states
+  assert slots["w"].v_row.shape == (2, 3)
   with pytest.raises(T5XError, match="unknown role for axis 'a'"):
     adafactor.Adafactor(logical_factor_rules={"a": "rows"})
-
-
-# -------------------------------------------------------------------------- MultiOptimizer
-
-
-def _only(text):
-  return traverse_util.ModelParamTraversal(lambda path, _: text in path)
-
-
-def _multi():
-  kernels = adafactor.Adafactor(0.1, min_dim_size_to_factor=4)
-  return optimizers.MultiOptimizer([(_only("kernel"), kernels)])
-
-
-def test_each_part_has_its_optimizer():
-  kernels, scales = adafactor.Adafactor(0.1), adafactor.Adafactor(0.2, decay_rate=0.7)
-  both = optimizers.MultiOptimizer([(_only("kernel"), kernels), (_only("scale"), scales)])
-  optimizer = both.create(_params())
-  alone = {"kernel": kernels.create(_params()), "scale": scales.create(_params())}
-  for i in range(3):
-    optimizer = jax.jit(lambda o, g: o.apply_gradient(g))(optimizer, _params(i))
-    alone = {k: o.apply_gradient(_params(i)) for k, o in alone.items()}
-  assert optimizer.state.step == 3
-  for path, which in ((("wi", "kernel"), "kernel"), (("scale",), "scale")):
-    for attribute in (lambda o: o.target, lambda o: o.state.param_states):
-      got, want = (
-        traverse_util.flatten_dict(attribute(o))[path] for o in (optimizer, alone[which])
-      )
-      jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), got, want)
-
-
-def test_the_trainers_rate_is_that_of_all_parts():
-  new = _multi().create(_params()).apply_gradient(_params(1), learning_rate=0.0).target
-  jax.tree.map(np.testing.assert_array_equal, new, _params())
-
-
-def test_what_is_in_no_part_stays_and_is_saved():
-  multi = _multi()
-  optimizer = multi.create(_params()).apply_gradient(_params(1))
-  np.testing.assert_array_equal(optimizer.target["scale"], _params()["scale"])
-  assert (optimizer.target["wi"]["kernel"] != _params()["wi"]["kernel"]).all()
-  assert optimizer.state.param_states["scale"] is None
-  tree = optimizer.state_dict()
-  assert set(tree["state"]["param_states"]) == {"wi"}
-  restored = multi.create(_params()).restore_state(tree)
-  jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
-
-
-def test_parts_are_divided_over_a_mesh():
-  variables = {
-    "params": _params(),
-    "params_axes": {
-      "wi": {"kernel_axes": AxisMetadata(("embed", "mlp"))},
-      "scale_axes": AxisMetadata(("embed",)),
-    },
-  }
-  state = train_state.FlaxOptimTrainState.create(_multi(), variables)
-  mesh_axes = partitioning.PjitPartitioner(num_partitions=1).get_mesh_axes(state)
-  assert jax.tree_util.tree_structure(state) == jax.tree_util.tree_structure(mesh_axes)
-  assert mesh_axes.params["wi"]["kernel"] == PartitionSpec(None, "model")
-  assert mesh_axes.param_states["wi"]["kernel"].v_row == PartitionSpec()
 
 
 RATES = jnp.linspace(0.01, 0.1, 5)
@@ -258,30 +187,9 @@ def test_an_optimizer_without_a_learning_rate_gets_its_own_arguments():
   np.testing.assert_allclose(optimizer.target["w"], 0.98, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-  ("settings", "found"),
-  [
-    ({"factored": False, "factor_map": adafactor.HParamMap([(".*", None)])}, "with a factor_map"),
-    ({"factor_map": {"w": None}}, "factor_map = {'w': None}"),
-    ({"multiply_by_parameter_scale": None}, "multiply_by_parameter_scale = None"),
-  ],
-)
-def test_adafactor_refuses_what_t5x_refuses(settings, found):
-  with pytest.raises(T5XError, match=re.escape(found)):
-    adafactor.Adafactor(**settings)
-
-
 def test_a_spec_of_rows_and_columns_leaves_no_axis_out():
   rules = {"embed": "row", "heads": "col", "kv": "none"}
   optimizer = adafactor.Adafactor(logical_factor_rules=rules)
   optimizer = optimizer.with_logical_axes({"w": ("embed", "heads", "kv")})
   with pytest.raises(T5XError, match="no NONE beside ROW and COLUMN"):
     optimizer.init_state({"w": jnp.ones((2, 2, 2))})
-
-
-def test_mistakes_are_named():
-  twice = [(_only("kernel"), adafactor.Adafactor()), (_only("wi"), adafactor.Adafactor())]
-  with pytest.raises(T5XError, match="wi/kernel"):
-    optimizers.MultiOptimizer(twice).create(_params())
-  with pytest.raises(T5XError, match="multi_transform"):
-    optimizers.MultiOptimizer([(_only("kernel"), optimizers.adam(0.1))])

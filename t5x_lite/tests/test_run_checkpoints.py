@@ -153,29 +153,6 @@ def test_assignment_map(tmp_path):
     checkpoints.restore(choice, wanted, restore_cfg=Config)
 
 
-def test_a_checkpoint_is_loaded_by_any_of_its_paths(tmp_path):
-  for layout in (checkpoints.Checkpointer, checkpoints.OrbaxCheckpointManagerInterface):
-    folder = tmp_path / layout.__name__
-    checkpointer = layout(str(folder))
-    for step in (5, 9):
-      checkpointer.save(_state(step))
-    checkpointer.close()
-    load = checkpoints.load_t5x_checkpoint
-    places = [(folder, None), (folder, 5), (folder / "checkpoint_5", None)]
-    if (folder / "checkpoint_5/checkpoint").is_file():  # the legacy layout's index
-      places.append((folder / "checkpoint_5/checkpoint", None))
-    steps = [int(load(str(path), step=step)["state"]["step"]) for path, step in places]
-    assert steps == [9, 5, 5, 5][: len(places)]
-    functions = [lambda tree, _, is_resuming: {**tree, "more": is_resuming}]
-    found = load(str(folder), restore_dtype=jnp.float32, state_transformation_fns=functions)
-    assert found["more"] is False
-    kernel = found["target"]["a"]["kernel"]
-    assert kernel.dtype == jnp.float32
-    np.testing.assert_array_equal(kernel, np.full((3, 4), 2.5))
-    with pytest.raises(T5XError):
-      load(str(folder), step=6)
-
-
 def test_optax_states_without_arrays_survive_a_checkpoint():
   """clip_by_global_norm has an empty state, for which no array is on disk."""
   import optax

@@ -162,17 +162,6 @@ class _Stopped(Exception):
   """What a stop request raises between two batches."""
 
 
-def test_a_beam_search_with_a_limit_runs_to_its_end(setup):
-  partitioner, initializer, state, ds = setup
-  model = tiny_model(functools.partial(decoding.beam_search, max_decode_step=3))
-
-  def run(**kwargs):
-    axes = initializer.train_state_axes
-    return utils.get_infer_fn(model.predict_batch, 8, axes, partitioner, **kwargs)(ds, state)
-
-  assert run() == run(efficient=False)
-
-
 def test_samples_after_a_stop_are_not_those_before(setup, tmp_path):
   """Equal inputs, of which half were sampled before the run was stopped."""
   partitioner, initializer, state, ds = setup
@@ -196,18 +185,6 @@ def test_samples_after_a_stop_are_not_those_before(setup, tmp_path):
   outputs = utils.get_infer_fn(step, 8, axes, partitioner)(equal, state, journal=kept)
   kept.close(complete=True)
   assert len({str(output) for _, output in outputs}) == 16
-
-
-def test_scores_of_each_token(setup):
-  """Intermediates are nested, also where a journal provides them; scores are sums over tokens."""
-  partitioner, initializer, state, ds = setup
-  step = functools.partial(tiny_model(decoding.beam_search).score_batch, return_intermediates=True)
-  fn = utils.get_infer_fn(step, 8, initializer.train_state_axes, partitioner)
-  scores, aux = fn(ds, state)
-  of_tokens = aux["decoder"]["token_scores"]
-  for row, (_, score) in enumerate(scores):
-    assert np.sum(of_tokens[row]) == pytest.approx(score, rel=1e-5)
-    assert infer_script._of_row(aux, row)["decoder"]["token_scores"] == of_tokens[row]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ from tiny_model import tiny_model
 from t5x import checkpoints, decoding, models, partitioning, schedules, utils
 from t5x import eval as eval_script
 from t5x._data import datasets
-from t5x._process.dtypes import check_dtype
 from t5x._settings.model import check_model
-from t5x._step.actions import Actions
 from t5x._train import setup, streams
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
@@ -47,11 +45,6 @@ def test_lengths_are_positive_numbers(length):
   assert e.value.found == repr(length)
 
 
-def test_lengths_are_a_dictionary():
-  with pytest.raises(T5XError, match="must be a dictionary"):
-    _dataset(lengths=512)
-
-
 @pytest.mark.parametrize(
   ("lengths", "wrong"),
   [
@@ -76,22 +69,9 @@ def test_an_evaluation_measures_lengths_that_are_not_given():
     utils.check_lengths(_dataset(lengths=lengths), seqio.EncDecFeatureConverter, needed=False)
 
 
-def test_types():
-  with pytest.raises(T5XError) as e:
-    check_dtype("float31", "network.T5Config.dtype")
-  assert e.value.found == "'float31'"
-  assert "float32, bfloat16" in e.value.available
-  assert e.value.fix == "network.T5Config.dtype = 'float32'"
-  for cls in (utils.SaveCheckpointConfig, utils.RestoreCheckpointConfig):
-    with pytest.raises(T5XError, match=f"{cls.__name__}.dtype"):
-      cls(dtype="float31")
-    cls(dtype=None)
-
-
 @pytest.mark.parametrize(
   "wrong",
   [
-    {"dtype": "float31"},
     {"num_heads": 0},
     {"emb_dim": -3},
     {"head_dim": 0},
@@ -99,9 +79,6 @@ def test_types():
     {"num_encoder_layers": -1},
     {"dropout_rate": 1.5},
     {"dropout_rate": "x"},
-    {"mlp_activations": "relu"},
-    {"mlp_activations": ()},
-    {"mlp_activations": 5},
     {"logits_via_embedding": "False"},
   ],
 )
@@ -119,9 +96,7 @@ def test_sizes_of_a_model(wrong):
     {"period": 1.5},
     {"period": "x"},
     {"keep": 1.5},
-    {"checkpoint_steps": 5},
     {"period": 0},
-    {"checkpoint_steps": "5"},
     {"save_dataset": "no"},
   ],
 )
@@ -152,8 +127,6 @@ def test_a_learning_rate_is_a_number(number):
 def test_a_cycle_of_no_steps_would_be_a_division_by_zero():
   with pytest.raises(T5XError, match="steps_per_cycle"):
     schedules.create_learning_rate_scheduler("cosine_decay", steps_per_cycle=0)
-  with pytest.raises(T5XError, match="factors is not a string"):
-    schedules.create_learning_rate_scheduler(5)
 
 
 @pytest.mark.parametrize(
@@ -200,22 +173,15 @@ def test_more_partitions_than_devices():
 @pytest.mark.parametrize(
   "wrong",
   [
-    {"model_parallel_submesh": 2},
-    {"model_parallel_submesh": (1, 0)},
-    {"ici_mesh_shape": "12"},
-    {"ici_mesh_shape": (1, 1, 1)},
-    {"dcn_mesh_shape": (4, 1)},
-    {"logical_axis_rules": [("mlp", "modle")]},
-    {"logical_axis_rules": 5},
-    {"logical_axis_rules": [("batch",)]},
-    {"logical_axis_rules": [(1, "data")]},
+    {"num_partitions": 1, "model_parallel_submesh": (1, 1)},
+    {"params_on_devices": False},
   ],
 )
 def test_meshes(wrong):
   with pytest.raises(T5XError) as e:
     partitioning.PjitPartitioner(**wrong)
-  (name,) = wrong
-  assert name in e.value.text
+  for name in wrong:
+    assert name in e.value.text
   assert e.value.expected
   assert e.value.fix
 
@@ -235,7 +201,7 @@ def test_an_evaluation_without_checkpoints_is_refused_even_if_arrays_may_be_new(
   cfg.fallback_to_scratch = True  # as with evaluate.fallback_init_rng
   with pytest.raises(T5XError) as e:
     eval_script._choices(cfg)
-  assert_four_parts(e.value, f"no complete checkpoint in {tmp_path}", "checkpoint_N")
+  assert_four_parts(e.value, f"no complete checkpoint in '{tmp_path}'", "checkpoint_N")
 
 
 def test_a_checkpoint_that_is_not_there_is_not_past_the_last_step(tmp_path):
@@ -363,7 +329,7 @@ def test_statistics_may_have_a_period_of_their_own():
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
 
 
-@pytest.mark.parametrize("path", [5, [5], {"a": 1}, True, "", [""]])
+@pytest.mark.parametrize("path", ["", [""]])
 def test_a_path_is_text(path):
   with pytest.raises(T5XError) as e:
     utils.RestoreCheckpointConfig(path=path)
@@ -379,8 +345,6 @@ def restore(path, mode="specific"):
   [
     {"shuffle": "False"},
     {"pack": None},
-    {"split": 5},
-    {"module": 5},
     {"seed": "x"},
     {"use_custom_packing_ops": 2},
   ],
@@ -401,13 +365,6 @@ def test_sizes_have_32_bits_and_seeds_64():
   _dataset(2**31 - 1)
   with pytest.raises(T5XError, match="below 2"):
     utils.DatasetConfig(TASK, LENGTHS, "train", 8, False, 2**63)
-
-
-@pytest.mark.parametrize("actions", [5, "x", [1], {"TRAIN": 5}, {"TRAIN": ["x"]}])
-def test_actions(actions):
-  with pytest.raises(T5XError) as e:
-    Actions(actions)
-  assert_four_parts(e.value, repr(actions), "train.actions")
 
 
 @pytest.mark.parametrize(
@@ -454,7 +411,6 @@ def test_periods(position, value):
   ("script", "argument", "expected"),
   [
     ("train", "--gin.BATCH_SIZE=0", "BATCH_SIZE"),
-    ("train", "--gin.network.T5Config.dtype='float31'", "network.T5Config.dtype"),
     ("train", "--gin.TASK_FEATURE_LENGTHS={'inputs': 48}", "lack 'targets'"),
     ("train", "--gin.MODEL_DIR='file'", "MODEL_DIR is a file."),
     ("train", "--gin.INITIAL_CHECKPOINT_PATH='file'", "no complete checkpoint at file"),
@@ -481,8 +437,11 @@ def test_scripts_say_so(server, tmp_path, script, argument, expected):
   assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.parametrize("mode", ["specific", "latest", "all"])
-@pytest.mark.parametrize("script", ["eval", "infer"])
+@pytest.mark.parametrize(
+  ("script", "mode"),
+  [*((script, mode) for script in ("eval", "infer") for mode in ("specific", "latest")),
+   ("eval", "all")],
+)  # fmt: skip
 def test_a_checkpoint_is_looked_for_before_datasets_and_models_are_made(
   script, mode, tmp_path, monkeypatch
 ):

@@ -117,12 +117,6 @@ def test_weight_metrics():
   assert values["weight_gradient_norm"] == 16.0  # sqrt(4 * 8 * 8)
 
 
-def test_mutable_collections_are_not_trained():
-  state = _trainer().train_state.replace(flax_mutables={"batch_stats": {"mean": jnp.zeros(2)}})
-  with pytest.raises(T5XError, match="flax_mutables"):
-    trainer.accumulate_grads_microbatched(Model(), state, _batch(), jax.random.PRNGKey(0), None)
-
-
 # ------------------------------------------------------------------- losses not finite
 
 

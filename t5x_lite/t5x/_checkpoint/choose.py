@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from etils import epath
 
@@ -76,48 +75,22 @@ def choose_checkpoint(
   return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
 
 
-def check_choice(choice: CheckpointChoice, restore_cfg=None) -> None:
-  """Raises T5XError if there is no complete checkpoint where one was chosen.
-
-  Args:
-      choice: from `choose_checkpoint`, which does not check a path of mode 'specific'.
-      restore_cfg: `utils.RestoreCheckpointConfig`; a `checkpointer_cls` that restores checkpoints
-          itself may know other layouts.
-  """
-  if not hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore"):
-    check_complete(choice.path)
-
-
-def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
-  """Returns the first configuration that has checkpoints, and all those that it names.
-
-  Args:
-      restore_cfgs: `utils.RestoreCheckpointConfig`s. With mode 'specific', `path` names the
-          checkpoints themselves; 'latest' means the latest one of each folder, 'all' all of them.
-
-  Returns:
-      (configuration, checkpoints in ascending order); (None, []) if no folder holds one.
+def chosen(restore_cfg) -> CheckpointChoice:
+  """Returns the checkpoint that a configuration chooses.
 
   Raises:
-      T5XError: a folder of checkpoints does not exist.
+      T5XError: it names none, or there is none that is complete.
   """
-  for cfg in restore_cfgs:
-    given = [cfg.path] if isinstance(cfg.path, str) else list(cfg.path or ())
-    paths = [str(path) for path in given]
-    if cfg.mode != "specific":
-      for path in paths:
-        if not epath.Path(path).is_dir():
-          raise T5XError(
-            f"There is no folder {path}.",
-            expected=f"a folder with checkpoint_N (mode={cfg.mode!r})",
-            fix="correct RestoreCheckpointConfig.path",
-          )
-      steps = {path: checkpoint_steps(path)[-1 if cfg.mode == "latest" else 0 :] for path in paths}
-      paths = [str(epath.Path(p) / f"checkpoint_{step}") for p in paths for step in steps[p]]
-    if paths:
-      rule = f"RestoreCheckpointConfig.path, mode={cfg.mode!r}"
-      return cfg, [CheckpointChoice(path, rule) for path in paths]
-  return None, []
+  choice = choose_checkpoint(None, restore_cfg)
+  if choice is None:
+    raise T5XError(
+      "There is no checkpoint to run.",
+      found=f"no complete checkpoint in {restore_cfg.path!r}",
+      expected=f"folders checkpoint_N (mode={restore_cfg.mode!r})",
+      fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
+    )
+  check_complete(choice.path)
+  return choice
 
 
 def checkpoint_step(choice: CheckpointChoice) -> int:

@@ -5,9 +5,8 @@ Re-exported by `t5x.utils`.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flax.core
@@ -15,11 +14,11 @@ import jax
 import numpy as np
 
 from t5x import train_state
-from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, first_choices
+from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, choose_checkpoint
 from t5x._checkpoint.read import flatten
 from t5x._checkpoint.restore import restore
+from t5x._process.files import replace_text
 from t5x._process.log import log
-from t5x.errors import T5XError
 
 PyTree = Any
 
@@ -92,18 +91,13 @@ class TrainStateInitializer:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
-    # A run reads the checkpoints that it wrote itself as it writes them.
-    own_cls = None if choice.resuming else getattr(restore_cfg, "checkpointer_cls", None)
-    if hasattr(own_cls, "restore"):
-      state = own_cls(os.path.dirname(choice.path)).restore(path=choice.path)
-    else:
-      state = restore(
-        choice,
-        self.global_train_state_shape,
-        self.shardings,
-        restore_cfg,
-        init_fn=lambda: self.from_scratch(rng),
-      )
+    state = restore(
+      choice,
+      self.global_train_state_shape,
+      self.shardings,
+      restore_cfg,
+      init_fn=lambda: self.from_scratch(rng),
+    )
     state = _with_plain_dicts(jax.block_until_ready(state))
     log(
       f"restored {choice.path} (step {checkpoint_step(choice)}) in {time.time() - started:.1f} s; "
@@ -111,46 +105,20 @@ class TrainStateInitializer:
     )
     return state
 
-  def from_checkpoints(
-    self, restore_cfgs: Sequence, ds_iter=None, init_rng=None
-  ) -> Iterator[tuple[Any, str]]:
-    """Restores all checkpoints of the first configuration that has any, one after the other.
-
-    Args:
-        restore_cfgs: `utils.RestoreCheckpointConfig`s.
-        ds_iter: accepted for T5X's signature; no state of a dataset is restored.
-        init_rng: as for `from_choice`.
-
-    Yields:
-        (train state, path).
-    """
-    del ds_iter
-    cfg, choices = first_choices(restore_cfgs)
-    for choice in choices:
-      yield self.from_choice(choice, cfg, init_rng), choice.path
-
   def from_checkpoint(self, ckpt_cfgs: Sequence, *, ds_iter=None, init_rng=None):
     """Restores the checkpoint of the first configuration that has one; None if none has.
 
-    Args: as `from_checkpoints`.
-
-    Raises:
-        T5XError: the configuration names several checkpoints.
+    Args:
+        ckpt_cfgs: `utils.RestoreCheckpointConfig`s.
+        ds_iter: accepted for T5X's signature; no state of a dataset is restored.
+        init_rng: as for `from_choice`.
     """
     del ds_iter
-    cfg, choices = first_choices(ckpt_cfgs)
-    if len(choices) > 1:
-      raise T5XError(
-        "from_checkpoint restores one checkpoint.",
-        found="\n".join(choice.path for choice in choices),
-        fix="use from_checkpoints, or RestoreCheckpointConfig.mode = 'latest'",
-      )
-    return self.from_choice(choices[0], cfg, init_rng) if choices else None
-
-  def from_checkpoint_or_scratch(self, ckpt_cfgs: Sequence, *, init_rng, ds_iter=None):
-    """`from_checkpoint`, or `from_scratch` where no configuration has a checkpoint."""
-    state = self.from_checkpoint(ckpt_cfgs, ds_iter=ds_iter, init_rng=init_rng)
-    return self.from_scratch(init_rng) if state is None else state
+    for cfg in ckpt_cfgs:
+      choice = choose_checkpoint(None, cfg)
+      if choice is not None:
+        return self.from_choice(choice, cfg, init_rng)
+    return None
 
 
 def log_model_info(path: str | None, state, partitioner=None) -> None:
@@ -169,9 +137,5 @@ def log_model_info(path: str | None, state, partitioner=None) -> None:
   lines = [f"{name:<100} shape {shape}" for name, shape in sorted(shapes.items())]
   lines += ["", f"Total number of parameters: {total}"]
   if path:
-    from etils import epath
-
-    target = epath.Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(lines) + "\n")
+    replace_text(path, "\n".join(lines) + "\n")
   log(f"{total:,} parameters")

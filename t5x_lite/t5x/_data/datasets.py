@@ -71,28 +71,7 @@ class DatasetConfig:
     for name in ("runtime_preprocessors", "num_prefetch_threads", "num_workers"):
       if getattr(self, name):
         raise not_in_lite(f"DatasetConfig.{name}, which is AirIO's", "leave it unset")
-    for name, setting, value, types in (
-      ("split", "DatasetConfig.split", self.split, str),
-      ("module", "MIXTURE_OR_TASK_MODULE", self.module, (str, type(None))),
-    ):
-      if not isinstance(value, types):
-        raise T5XError(
-          f"DatasetConfig.{name} is not a string.",
-          found=repr(value),
-          expected="'train'" if name == "split" else "the name of a Python module, or None",
-          fix=f"set {setting}",
-        )
-    lengths = self.task_feature_lengths
-    if lengths is None:
-      return
-    if not isinstance(lengths, Mapping):
-      raise T5XError(
-        "DatasetConfig.task_feature_lengths (TASK_FEATURE_LENGTHS) must be a dictionary.",
-        found=repr(lengths),
-        expected="{feature: tokens}",
-        fix=_SET_LENGTHS,
-      )
-    for feature, length in lengths.items():
+    for feature, length in (self.task_feature_lengths or {}).items():
       # A feature of several dimensions has a length for each.
       for n in length if isinstance(length, (list, tuple)) else [length]:
         check_whole(n, f"The length of {feature!r} in TASK_FEATURE_LENGTHS", fix=_SET_LENGTHS)
@@ -148,15 +127,8 @@ def import_module(module: str | None) -> None:
 
 def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   """Looks up a seqio task or mixture; the error names the nearest ones if there is none."""
-  if not isinstance(name, str):
-    if hasattr(name, "output_features"):
-      return name
-    raise T5XError(
-      "DatasetConfig.mixture_or_task_name (MIXTURE_OR_TASK_NAME) is not a string.",
-      found=repr(name),
-      expected="the name of a seqio task or mixture",
-      fix="--gin.MIXTURE_OR_TASK_NAME=\"'NAME'\"",
-    )
+  if hasattr(name, "output_features"):
+    return name
   known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
   if name not in known:
     raise T5XError(
@@ -259,8 +231,6 @@ def get_dataset(
           to half of the work.
   """
   if continue_from_last_checkpoint or batching_fn is not None:
-    from t5x.errors import not_in_lite
-
     raise not_in_lite("get_dataset(continue_from_last_checkpoint=..., batching_fn=...)")
   import_module(cfg.module)
   provider = get_mixture_or_task(cfg.mixture_or_task_name)

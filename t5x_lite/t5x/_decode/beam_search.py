@@ -15,7 +15,6 @@ from jax import lax
 
 from t5x._decode.state import (
   NEG_INF,
-  CannotPauseError,
   DecodingState,
   Paused,
   Segment,
@@ -59,11 +58,8 @@ def beam_search(
   num_decodes: int = 4,
   alpha: float = 0.6,
   max_decode_len: int | None = None,
-  min_log_prob: float | None = None,
   decode_rng: Array | None = None,
   cache_offset: int = 0,
-  initial_index: Array | None = None,
-  max_decode_step: int | Array | None = None,
   segment: Segment | None = None,
 ) -> tuple[Array, Array] | Paused:
   """Beam search; stops when no live beam of any row can beat the worst finished one.
@@ -78,78 +74,47 @@ def beam_search(
     alpha: exponent of the length penalty; the length counts the prompt and the EOS. Above 0, long
       decodes are preferred to short ones of the same log probability; below 0, short ones.
     max_decode_len: maximum tokens to decode; None is L.
-    min_log_prob: stop when the live beams of all examples have lower log probabilities; None is
-      no limit.
     decode_rng: not used.
     cache_offset: position of the batch axis in the caches.
-    initial_index: int32 `[B]`, position in `inputs` of the last token of each prompt, if the
-      caches hold the prompts up to there; decoding starts from that token. None: from the BOS.
-    max_decode_step: maximum number of steps; None or 0 is no limit.
     segment: decode only this segment; `cache` is then as the previous segment left it.
 
   Returns:
     (decodes int32 `[B, N, L]`, scores float32 `[B, N]`), ascending. For a row without a finished
     decode, these are its live beams, with log probabilities that are not length-normalised. An
     empty slot has zeros and score -1e7. With a segment, `Paused` with that as outputs.
-
-  Raises:
-    CannotPauseError: a segment of a decode with filled caches, or with `min_log_prob` or
-      `max_decode_step`: these end the loop for rows that are not done.
   """
   del decode_rng
-  limits = (initial_index, min_log_prob, max_decode_step)
-  if segment is not None and any(limit is not None for limit in limits):
-    raise CannotPauseError
   batch, length = inputs.shape
   max_len = length if max_decode_len is None else min(max_decode_len, length)
   stop = max_len if segment is None else min(segment.stop, max_len)
   inputs = inputs.astype(jnp.int32)
-  prompts, num_cached = inputs, None
-  if initial_index is not None:
-    num_cached = jnp.asarray(initial_index, jnp.int32)[:, None]
-    # Nothing is forced: the caches hold what comes before the last token of the prompt.
-    inputs = _only_first(jnp.take_along_axis(inputs, num_cached, axis=1), length)
-    stop = stop - jnp.min(num_cached)
   empty = _empty_score(alpha, length)
   if segment is not None and segment.rows is not None:
     initial = _BeamState(index=jnp.int32(segment.start), cache=cache, **segment.rows)
   else:
-    # Like T5X, which reads no BOS from `inputs`: it is 0.
-    first = jnp.zeros_like(inputs[:, :1]) if num_cached is None else inputs[:, :1]
     expanded = expand_cache(cache, num_decodes, cache_offset)
-    initial = _first_beam_state(first, length, num_decodes, empty, expanded)
+    initial = _first_beam_state(batch, length, num_decodes, empty, expanded)
   longest_penalty = brevity_penalty(alpha, max_len)
-
-  def next_length(index: Array) -> Array:
-    return index + 1 if num_cached is None else index + 1 + num_cached
 
   def settled(state: _BeamState) -> Array:
     # Log probabilities only fall, and are negative: a live beam scores best if it loses nothing
     # more and ends where the penalty is largest, which for alpha < 0 is at its next token.
-    next_penalty = brevity_penalty(alpha, next_length(state.index))
-    penalty = jnp.where(jnp.asarray(alpha) < 0, next_penalty, longest_penalty)
-    return state.finished_scores[:, 0] > state.live_scores[:, -1] / penalty.reshape(-1)
+    penalty = brevity_penalty(alpha, state.index + 1) if alpha < 0 else longest_penalty
+    return state.finished_scores[:, 0] > state.live_scores[:, -1] / penalty
 
   def may_improve(state: _BeamState) -> Array:
-    go_on = (state.index < stop) & ~all_of(settled(state), segment)
-    if max_decode_step is not None:
-      go_on &= (max_decode_step <= 0) | (state.index < max_decode_step)
-    if min_log_prob is not None:
-      go_on &= (state.index == 0) | jnp.any(state.live_scores[:, -1] >= min_log_prob)
-    return go_on
+    return (state.index < stop) & ~all_of(settled(state), segment)
 
   def step(state: _BeamState) -> _BeamState:
     logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
     logp = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, num_decodes, -1)
     # T5X forces the last token of a full prompt once more: the index beyond it is clamped.
     forced = lax.dynamic_index_in_dim(inputs, state.index + 1, axis=1)
-    penalty = brevity_penalty(alpha, next_length(state.index))
+    penalty = brevity_penalty(alpha, state.index + 1)
     return _beam_select(state, logp, forced, new_cache, eos_id, penalty, empty, cache_offset)
 
   final = lax.while_loop(may_improve, step, initial)
   outputs = _best_beams(final, empty)
-  if num_cached is not None:
-    outputs = _after_prompts(prompts, num_cached, outputs[0]), outputs[1]
   if segment is None:
     return outputs
   rows = {f.name: getattr(final, f.name) for f in dataclasses.fields(final)}
@@ -160,10 +125,9 @@ def beam_search(
 def _empty_score(alpha: float, length: int) -> Array:
   """Score of an empty slot, below all that finished decodes can have: -1e7 where alpha >= 0.
 
-  Below 0, the penalty enlarges log probabilities, those of decodes too unlikely to count, too. With
-  filled caches, the positions of the last row to finish are below twice the length.
+  Below 0, the penalty enlarges log probabilities, those of decodes too unlikely to count, too.
   """
-  return NEG_INF / jnp.minimum(1.0, brevity_penalty(alpha, 2 * length))
+  return NEG_INF / jnp.minimum(1.0, brevity_penalty(alpha, length))
 
 
 def _best_beams(final: _BeamState, empty: Array) -> tuple[Array, Array]:
@@ -175,41 +139,17 @@ def _best_beams(final: _BeamState, empty: Array) -> tuple[Array, Array]:
   return decodes, scores
 
 
-def _only_first(token: Array, length: int) -> Array:
-  """Returns tokens `[B, 1]` followed by zeros, `[B, length]`."""
-  return jnp.pad(token, ((0, 0), (0, length - 1)))
-
-
-def _after_prompts(prompts: Array, num_cached: Array, decodes: Array) -> Array:
-  """Prepends the prompts to what was decoded from them.
-
-  Args:
-    prompts: int32 `[B, L]`, with the BOS.
-    num_cached: int32 `[B, 1]`, tokens of the prompt after the BOS.
-    decodes: int32 `[B, N, L]`.
-
-  Returns:
-    int32 `[B, N, L]`, without the BOS; what exceeds L is cut off.
-  """
-  length = prompts.shape[1]
-  source = jnp.arange(length) - num_cached
-  following = jnp.pad(prompts[:, 1:], ((0, 0), (0, 1)))[:, None, :]
-  shifted = jnp.take_along_axis(decodes, jnp.maximum(source, 0)[:, None, :], axis=2)
-  return jnp.where(source[:, None, :] < 0, following, shifted)
-
-
 def _first_beam_state(
-  first: Array, length: int, num_decodes: int, empty_score: Array, cache: PyTree
+  batch: int, length: int, num_decodes: int, empty_score: Array, cache: PyTree
 ) -> _BeamState:
-  """One live beam per example, with `first`, `[B, 1]`, as its input; the others cannot win."""
-  batch = len(first)
+  """One live beam per example; the others cannot win. As in T5X, the BOS is 0."""
   live = jnp.where(jnp.arange(num_decodes) == 0, 0.0, NEG_INF).astype(jnp.float32)
   empty = jnp.zeros((batch, num_decodes, length), jnp.int32)
   return _BeamState(
     index=jnp.zeros((), jnp.int32),
     live_scores=jnp.tile(live, (batch, 1)),
     live_sequences=empty,
-    live_tokens=jnp.repeat(first, num_decodes, axis=1),
+    live_tokens=jnp.zeros((batch, num_decodes), jnp.int32),
     finished_scores=jnp.full((batch, num_decodes), empty_score, jnp.float32),
     finished_sequences=empty,
     cache=cache,
@@ -244,7 +184,7 @@ def _beam_select(
       and its score starts anew: beams with one prefix would decode the same.
     cache: after the token before.
     eos_id: token that ends a decode.
-    penalty: for the length including this token, a scalar or `[B, 1]`.
+    penalty: for the length including this token.
     empty_score: of an empty slot.
     cache_axis: position of the batch axis in the cache.
   """
@@ -296,4 +236,4 @@ def _reorder_cache(cache: PyTree, parents: Array, axis: int) -> PyTree:
   def reorder(x: Array) -> Array:
     return x if x.ndim <= axis else jnp.take(x, rows, axis=axis)
 
-  return cache_map(reorder, cache, apply_to_index=True)
+  return cache_map(reorder, cache)

@@ -81,25 +81,14 @@ class CannotPauseError(Exception):
 
 
 # Caches that all rows share: T5X's layers keep relative positions and position counters in them.
-_SHARED_CACHES = ("cached_bias", "position_embedder_index")
+_SHARED_CACHES = ("cache_index", "cached_bias", "position_embedder_index")
 
 
-def cache_map(fn: Callable[[Array], Array], cache: PyTree, apply_to_index: bool = False) -> PyTree:
-  """Applies a function to the arrays of a cache that have a row per decode.
-
-  Args:
-    fn: maps an array to an array.
-    cache: tree of arrays.
-    apply_to_index: also apply it to `cache_index`, which has rows where caches are filled to
-      different lengths (`initial_index`).
-
-  Returns:
-    The cache; arrays called `cached_bias` and `position_embedder_index` are unchanged.
-  """
-  kept = _SHARED_CACHES if apply_to_index else (*_SHARED_CACHES, "cache_index")
+def cache_map(fn: Callable[[Array], Array], cache: PyTree) -> PyTree:
+  """Applies a function to the arrays of a cache that have a row per decode."""
 
   def apply(path: tuple[Any, ...], x: Array) -> Array:
-    return x if path and getattr(path[-1], "key", None) in kept else fn(x)
+    return x if path and getattr(path[-1], "key", None) in _SHARED_CACHES else fn(x)
 
   return jax.tree_util.tree_map_with_path(apply, cache)
 
@@ -112,9 +101,7 @@ def flat_batch_beam_expand(x: Array, beam_size: int, offset: int = 0) -> Array:
 
 def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
   """Repeats each row of a cache `num_decodes` times along `axis`."""
-  return cache_map(
-    lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache, apply_to_index=True
-  )
+  return cache_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
 
 
 def all_of(done: Array, segment: Segment | None) -> Array:

@@ -88,7 +88,7 @@ class _Run:
   """What the batches of one dataset share.
 
   Attributes:
-      params: parameters, or a pair with the other collections.
+      params: parameters.
       rng: key for sampling.
       first_key: number of the first batch's key; smaller ones may be those of an earlier run.
       rows: the dataset's distinct rows.
@@ -110,8 +110,7 @@ class BatchInference:
   Args:
       step_fn: `model.predict_batch`, `.predict_batch_with_aux` or `.score_batch`.
       batch_size: rows per device batch, over all hosts.
-      train_state_axes: the state with PartitionSpecs (its `.params` is used, and
-          `.flax_mutables` by a function that has an argument of this name).
+      train_state_axes: the state with PartitionSpecs (its `.params` is used).
       partitioner: places batches.
       efficient: False pads everything to full length, in the dataset's order and in whole
           batches (the plain path).
@@ -131,7 +130,6 @@ class BatchInference:
     self._multiple = partitioner.mesh.shape["data"]
     self._batch_size = -(-batch_size // self._multiple) * self._multiple
     self._takes_rng = "rng" in inspect.signature(step_fn).parameters
-    self._takes_mutables = "flax_mutables" in inspect.signature(step_fn).parameters
     self._efficient = efficient
     self._staged = efficient and _accepts_segments(step_fn)
     self._model = getattr(step_fn, "__self__", None)
@@ -145,16 +143,8 @@ class BatchInference:
 
   # ------------------------------------------------------------------ the device function
 
-  def _variables(self, train_state):
-    """What a step reads of a train state: parameters, or a pair with the other collections."""
-    if self._takes_mutables:
-      return train_state.params, train_state.flax_mutables
-    return train_state.params
-
   def _step(self, params, batch, rng, segment):
     kwargs = {"rng": rng} if self._takes_rng else {}
-    if self._takes_mutables:
-      params, kwargs["flax_mutables"] = params
     if segment is not None:
       kwargs["segment"] = segment
     return self._step_fn(params, batch, **kwargs)
@@ -180,7 +170,7 @@ class BatchInference:
     if name not in self._compiled:
       self._compiled[name] = self._partitioner.partition(
         fn,
-        in_axis_resources=(self._variables(self._axes), *arguments),
+        in_axis_resources=(self._axes.params, *arguments),
         out_axis_resources=out,
       )
     return self._compiled[name]
@@ -207,7 +197,7 @@ class BatchInference:
 
   def _is_to_be_packed(self, ds) -> bool:
     """Whether to encode rows side by side: on a CPU, where time is proportional to tokens."""
-    if jax.default_backend() != "cpu" or self._partitioner.mesh.size > 1 or self._takes_mutables:
+    if jax.default_backend() != "cpu" or self._partitioner.mesh.size > 1:
       return False
     length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
     return hasattr(self._model, "gains_by_packing") and self._model.gains_by_packing(length)
@@ -302,9 +292,9 @@ class BatchInference:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if rng is None else rng
-    variables = self._variables(train_state)
-    self._cost = compile_cost(variables)
-    staged = self._can_be_staged(variables, ds, rng)
+    params = train_state.params
+    self._cost = compile_cost(params)
+    staged = self._can_be_staged(params, ds, rng)
     # Equal inputs have equal outputs, unless they are sampled.
     merge = self._efficient and (staged or not self._takes_rng)
     names = list(ds.element_spec[1])
@@ -326,7 +316,7 @@ class BatchInference:
 
     with OverlappedCalls(self._most_calls()) as calls:
       # Each batch of an earlier run added at least one result.
-      run = _Run(variables, rng, len(known), rows, calls, deliver)
+      run = _Run(params, rng, len(known), rows, calls, deliver)
       if staged and self._is_to_be_packed(ds):
         shapes = self._run_packed(run, self._plan_packed(rows, windows, known))
       else:

@@ -8,7 +8,6 @@ import hashlib
 import jax
 import seqio
 
-from t5x._checkpoint.choose import check_choice, choose_checkpoint
 from t5x._data.batches import quick_converter
 from t5x._data.datasets import get_mixture_or_task, has_split
 from t5x._infer.rows import ReadAhead
@@ -21,7 +20,7 @@ STEPS = {  # mode -> method of the model
 }
 
 
-def check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
+def check_settings(mode: str, dataset_cfg, restore_cfg, shard_id: int, num_shards: int) -> None:
   """Raises T5XError for settings that cannot work."""
   if mode not in tuple(STEPS):  # also unhashable ones
     raise T5XError(
@@ -44,6 +43,11 @@ def check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> No
       found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
       expected="both False",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",
+    )
+  if restore_cfg.mode == "all":
+    raise T5XError(
+      "RestoreCheckpointConfig.mode='all' is for evaluation.",
+      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
     )
   check_whole(num_shards, "infer.num_shards")
   check_whole(shard_id, "infer.shard_id", 0)
@@ -82,26 +86,6 @@ def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
     use_cached=dataset_cfg.use_cached,
     shard_info=seqio.ShardInfo(shard_id, num_shards) if num_shards > 1 else None,
   )
-
-
-def choose(restore_cfg):
-  """Returns the checkpoint to run; raises T5XError where there is none."""
-  choice = choose_checkpoint(None, restore_cfg)
-  if choice is None:
-    raise T5XError(
-      "There is no checkpoint to run.",
-      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
-      expected="a folder checkpoint_N of T5X",
-      fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
-    )
-  check_choice(choice, restore_cfg)
-  if restore_cfg.mode == "all":
-    raise T5XError(
-      "RestoreCheckpointConfig.mode='all' is for evaluation.",
-      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
-      fix="run infer for each checkpoint, with an INFER_OUTPUT_DIR of its own",
-    )
-  return choice
 
 
 def datasets_of(model, task, dataset_cfg, shard_id: int, num_shards: int):

@@ -11,7 +11,6 @@ from typing import Any
 
 import flax.core
 import jax
-import jax.numpy as jnp
 import seqio
 from clu import metrics as clu_metrics
 from flax import linen as nn
@@ -73,7 +72,7 @@ class BaseModel(abc.ABC):
     """Returns decodes and auxiliary values."""
 
   @abc.abstractmethod
-  def score_batch(self, params: PyTree, batch: Batch, return_intermediates: bool = False) -> Any:
+  def score_batch(self, params: PyTree, batch: Batch) -> Array:
     """Returns log likelihoods of the targets, `[B]`."""
 
 
@@ -131,9 +130,9 @@ class BaseTransformerModel(BaseModel):
 
   @abc.abstractmethod
   def _compute_logits(
-    self, params: PyTree, batch: Batch, dropout_rng: Array | None = None, mutable: Any = False
-  ) -> Any:
-    """Returns teacher-forced logits `[B, T, V]` (with variables if `mutable`)."""
+    self, params: PyTree, batch: Batch, dropout_rng: Array | None = None
+  ) -> Array:
+    """Returns teacher-forced logits `[B, T, V]`."""
 
   def loss_fn(
     self, params: PyTree, batch: Batch, dropout_rng: Array | None
@@ -172,32 +171,16 @@ class BaseTransformerModel(BaseModel):
     metrics.update(metrics_lib.compute_padding_metrics(batch, tuple(features)))
     return loss, metrics
 
-  def score_batch(self, params: PyTree, batch: Batch, return_intermediates: bool = False) -> Any:
+  def score_batch(self, params: PyTree, batch: Batch) -> Array:
     """Computes the log likelihood of the targets.
 
     Args:
       params: parameters.
       batch: model features.
-      return_intermediates: also return what the network sowed as 'intermediates'.
 
     Returns:
-      `[B]` float32 sums of weight * log p, 0 for an empty row; or (scores, intermediates).
+      `[B]` float32 sums of weight * log p, 0 for an empty row.
     """
-    intermediates = {}
-    if return_intermediates:
-      logits, variables = self._compute_logits(params, batch, mutable=["intermediates"])
-      intermediates = dict(flax.core.unfreeze(variables).get("intermediates", {}))
-    else:
-      logits = self._compute_logits(params, batch)
-    targets, weights = batch["decoder_target_tokens"], batch.get("decoder_loss_weights")
-    token_scores = -losses.smoothed_cross_entropy(logits, targets)[0]
-    if weights is not None:
-      token_scores = token_scores * weights
-    scores = token_scores.sum(axis=-1)
-    if not return_intermediates:
-      return scores
-    decoder = dict(intermediates.get("decoder", {}))
-    decoder["token_scores"] = (token_scores,)
-    decoder["target_tokens"] = (targets,)
-    decoder["loss_weights"] = (jnp.ones_like(targets) if weights is None else weights,)
-    return scores, {**intermediates, "decoder": decoder}
+    logits = self._compute_logits(params, batch)
+    scores = -losses.smoothed_cross_entropy(logits, batch["decoder_target_tokens"])[0]
+    return (scores * batch.get("decoder_loss_weights", 1)).sum(axis=-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import re
 from typing import Any
 
 import numpy as np
@@ -46,42 +45,6 @@ def role_of(axis: str, role: Any) -> FactorDim:
   return _ROLES[role.lower()]
 
 
-class HeuristicRule(enum.Enum):
-  """Says that a parameter is factored over its two largest dimensions."""
-
-  token = 1
-
-
-HEURISTIC_RULE = HeuristicRule.token
-
-
-@dataclasses.dataclass(frozen=True)
-class HParamMap:
-  """Settings by parameter.
-
-  Attributes:
-    rules: (pattern, setting) pairs; the first pattern found in a parameter's path, whose names are
-      joined by '/', counts.
-  """
-
-  rules: Any
-
-  def __post_init__(self) -> None:
-    # Hashable, since an optimizer is static data of a jitted train step.
-    object.__setattr__(self, "rules", tuple((pattern, value) for pattern, value in self.rules))
-
-  def __getitem__(self, path: str) -> Any:
-    for pattern, value in self.rules:
-      if re.search(pattern, path):
-        return value
-    raise T5XError(
-      found=f"parameter {path}, which no rule matches",
-      expected="a rule for each parameter",
-      available=", ".join(pattern for pattern, _ in self.rules),
-      fix="add ('.*', adafactor.HEURISTIC_RULE), or a rule for all other parameters, at the end",
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Factoring:
   """Dimensions of one parameter: means over `columns` make v_row, over `rows` v_col.
@@ -109,14 +72,7 @@ def factoring_of(settings: Any, path: str, shape: tuple[int, ...]) -> Factoring:
   Raises:
     T5XError: no rule covers the parameter, or a rule does not fit it.
   """
-  by_axes = settings.logical_factor_rules is not None and settings.axes_by_param
-  if settings.factored and settings.factor_map is not None and not by_axes:
-    rule = settings.factor_map[path]
-    if rule is None:
-      return Factoring((), (), tuple(range(len(shape))))
-    roles = _roles_of_rule(rule, path, shape)
-  else:
-    roles = _roles(settings, path, shape) if settings.factored else None
+  roles = _roles(settings, path, shape) if settings.factored else None
   averaged = tuple(range(len(shape)))
   if roles is not None:
     averaged = tuple(i for i in averaged if roles[i] is not FactorDim.BATCH)
@@ -157,17 +113,3 @@ def _roles(settings: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] 
       fix="set adafactor.Adafactor.logical_factor_rules",
     )
   return roles
-
-
-def _roles_of_rule(rule: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
-  """Returns the role of each dimension by a rule of `factor_map`; None is the heuristic."""
-  fits = len(shape) <= 2 if rule is HEURISTIC_RULE else len(rule) == len(shape)
-  if not fits:
-    raise T5XError(
-      found=f"the rule {rule} for parameter {path} of shape {shape}",
-      expected="a FactorDim for each dimension; the heuristic is for rank 1 and 2",
-      fix="change adafactor.Adafactor.factor_map",
-    )
-  if rule is HEURISTIC_RULE or (len(shape) <= 2 and FactorDim.BATCH not in rule):
-    return None
-  return list(rule)

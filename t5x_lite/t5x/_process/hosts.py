@@ -40,33 +40,21 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
   """
   given = {"coordinator_address": address, "process_count": count, "process_index": index}
   given = {name: value for name, value in given.items() if value is not None}
-  shown = " ".join(f"--{name}={value}" for name, value in given.items())
-  if given and not asked:
-    raise UsageError(
-      "These flags need --multiprocess_gpu: without it, every process would train on its own.",
-      found=shown,
-      fix="add --multiprocess_gpu (also on a CPU or TPU), or omit them.",
-    )
-  if given and len(given) < 3:
-    raise UsageError(
-      "The multi-process flags are incomplete.",
-      found=shown,
-      expected="all of --coordinator_address, --process_count, --process_index; none where JAX "
-      "finds them itself (Slurm, TPU)",
-    )
   if not given:
     return
-  if count < 1 or not 0 <= index < count:
+  shown = " ".join(f"--{name}={value}" for name, value in given.items())
+  if not asked or len(given) < 3:
     raise UsageError(
-      "--process_index is out of range." if count > 0 else "--process_count is not positive.",
+      "The flags of several processes are incomplete: every process would train on its own.",
       found=shown,
-      expected=f"0 to {count - 1}, each once" if count > 0 else "at least 1 process",
+      expected="--multiprocess_gpu (also on a CPU or TPU) with all of --coordinator_address, "
+      "--process_count, --process_index; with none of them where JAX finds them (Slurm, TPU)",
     )
-  if not re.fullmatch(r".+:\d+", address):
+  if not 0 <= index < count or not re.fullmatch(r".+:\d+", address):
     raise UsageError(
-      "--coordinator_address has no port.",
-      found=address,
-      expected="HOST:PORT of process 0, the same for all processes",
+      "The flags of several processes are out of range.",
+      found=shown,
+      expected="HOST:PORT of process 0, a count of at least 1, and an index from 0 to below it",
     )
 
 

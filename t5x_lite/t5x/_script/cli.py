@@ -247,8 +247,7 @@ def run_configured(entry_point: Callable) -> None:
     return
   setup_jax()
   setup_data()
-  with gin_config.cycles_explained():
-    configured()
+  configured()
 
 
 def find_unreadable(error: BaseException) -> T5XError | None:

@@ -28,6 +28,8 @@ DEFAULT_SEARCH_PATHS = (".", _PACKAGE_PARENT)
 
 # NAME=VALUE where NAME is MACRO, scope/mod.Class.param or mod.fn.param.
 _BINDING = re.compile(r"^\s*([A-Za-z_][\w./]*)\s*=(.*)$", re.DOTALL)
+# Likeness from which on two macros differ by a slip of the keyboard: 1 or 2 of 12 letters.
+_SLIP = 0.85
 _PROMPT_FREE_LITERAL = re.compile(r"^[@%(\[{'\"\d+-]|^(None|True|False)\b")
 
 
@@ -259,57 +261,30 @@ def check_unused() -> None:
   An unused macro is often on purpose: a file that others include defines it for some of them.
 
   Raises:
-      T5XError: one that is at most two edits from a macro in use, which it was probably meant to
-          set.
+      T5XError: one that is nearly a macro in use, which it was probably meant to set.
   """
   used = _referenced_macros()
   unused = sorted(set(macros()) - set(used))
-  misspelt = {name: close for name in unused if (close := _nearly(name, used))}
+  misspelt = {name: close for name in unused if (close := _intended(name, used))}
   if misspelt:
     raise T5XError(
       f"Nothing uses {', '.join(misspelt)}.",
       found="a macro that has no effect; it looks misspelt",
       expected="; ".join(f"{close} in place of {name}" for name, close in misspelt.items()),
-      fix="correct the name in the gin file, or delete the line. A macro that is meant to be "
-      "unused needs a name that is more than two letters from those in use.",
+      fix="correct the name in the gin file, delete the line, or choose another name for a macro "
+      "that is meant to be unused.",
     )
   if unused:
     log(f"macros that nothing uses: {', '.join(unused)}")
 
 
-def _nearly(name: str, used: Iterable[str]) -> str:
+def _intended(name: str, used: Iterable[str]) -> str:
   """Returns the macro in use that differs from a name by a slip of the keyboard; "" for none."""
-  slips = min(2, len(name) // 3)
-  for other in used:
+  for other in nearest(name, used, cutoff=_SLIP):
     # STEPS_1 and STEPS_2 are two names, not a slip.
-    same_but_numbers = re.sub(r"\d+", "", name) == re.sub(r"\d+", "", other)
-    if not same_but_numbers and _edits(name.lower(), other.lower()) <= slips:
+    if re.sub(r"\d+", "", name) != re.sub(r"\d+", "", other):
       return other
   return ""
-
-
-def _edits(a: str, b: str) -> int:
-  """Returns how many letters to insert, delete or replace to make `b` of `a` (Levenshtein)."""
-  row = list(range(len(b) + 1))
-  for i, x in enumerate(a, 1):
-    diagonal, row[0] = row[0], i
-    for j, y in enumerate(b, 1):
-      diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
-  return row[-1]
-
-
-@contextlib.contextmanager
-def cycles_explained() -> Iterator[None]:
-  """Turns the endless recursion of a macro that refers to itself into a T5XError."""
-  try:
-    yield
-  except RecursionError as e:
-    raise T5XError(
-      "The gin configuration refers to itself.",
-      found="macros or references that depend on each other in a cycle",
-      expected="references without a cycle",
-      fix="find the macro or parameter bound to itself, such as X = %X, or to what contains it.",
-    ) from e
 
 
 def _example(name: str) -> str:

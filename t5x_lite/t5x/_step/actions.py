@@ -61,10 +61,6 @@ def mode_name(key: Any) -> str:
   return name
 
 
-def _are_actions(acts: Any) -> bool:
-  return isinstance(acts, (list, tuple)) and all(hasattr(act, "run") for act in acts)
-
-
 class Actions:
   """The actions of a run, grouped by mode.
 
@@ -74,16 +70,7 @@ class Actions:
 
   def __init__(self, actions: Mapping[Any, Sequence[Any]] | None):
     self._by_mode: dict[str, list[Any]] = {mode: [] for mode in MODES}
-    given = {} if actions is None else actions
-    if not isinstance(given, Mapping) or not all(map(_are_actions, given.values())):
-      raise T5XError(
-        "train.actions is invalid.",
-        found=repr(actions),
-        expected="{mode: [actions]}, or None",
-        available=", ".join(MODES),
-        fix="train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}",
-      )
-    for key, acts in given.items():
+    for key, acts in (actions or {}).items():
       self._by_mode[mode_name(key)].extend(acts)
 
   def __bool__(self) -> bool:
@@ -161,20 +148,7 @@ class EarlyStoppingAction(BaseAction):
   ):
     if mode not in ("min", "max"):
       raise T5XError("EarlyStoppingAction.mode is unknown.", found=repr(mode), available="min, max")
-    if isinstance(metric, str) or len(metric) != 2:
-      raise T5XError(
-        "EarlyStoppingAction.metric is not a pair.",
-        found=repr(metric),
-        expected="(task, metric)",
-        fix="trainer.EarlyStoppingAction.metric = ('my_task', 'loss')",
-      )
     check_whole(patience, "trainer.EarlyStoppingAction.patience", 2)
-    if atol < 0 or rtol < 0:
-      raise T5XError(
-        "EarlyStoppingAction has invalid settings.",
-        found=f"atol={atol}, rtol={rtol}",
-        expected="no negative tolerances",
-      )
     self._task, self._metric = metric
     self._sign = 1.0 if mode == "max" else -1.0
     self._patience, self._atol, self._rtol = patience, atol, rtol

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from clu import metrics as clu_metrics
 
 from t5x import metrics as metrics_lib
-from t5x.errors import T5XError, not_in_lite
+from t5x.errors import T5XError
 
 Metrics = Mapping[str, Any]
 
@@ -93,12 +93,7 @@ def accumulate_grads_microbatched(
 
   Returns:
       (gradients, metrics, None); T5X returns a model's mutable collections as the third item.
-
-  Raises:
-      T5XError: the model has such collections.
   """
-  if getattr(train_state, "flax_mutables", None):
-    raise not_in_lite("Training a model with mutable collections (flax_mutables)")
   grads, metrics = accumulate_grads(
     model.loss_fn, train_state.params, batch, dropout_rng, num_microbatches, data_partition_spec
   )

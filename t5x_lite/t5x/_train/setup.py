@@ -10,7 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
-from t5x._checkpoint.choose import check_choice, checkpoint_step, step_within
+from t5x._checkpoint.choose import checkpoint_step, step_within
+from t5x._checkpoint.read import check_complete
 from t5x._checkpoint.restore import match_names
 from t5x._data.datasets import lengths_str
 from t5x._process.folder_lock import check_folder_name
@@ -68,13 +69,6 @@ def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_see
   check_whole(relative_steps, "train.relative_steps (TRAIN_STEPS_RELATIVE)", 0, optional=True)
   check_whole(eval_steps, "train.eval_steps (EVAL_STEPS)", 0, optional=True)
   check_whole(random_seed, "train.random_seed (RANDOM_SEED)", -(2**63), optional=True)
-  if random_seed is not None and random_seed >= 2**63:
-    raise T5XError(
-      "RANDOM_SEED is too large.",
-      found=random_seed,
-      expected="less than 2**63",
-      fix="--gin.RANDOM_SEED=0",
-    )
 
 
 def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -> Periods:
@@ -157,8 +151,7 @@ def choose_start(
     )
   choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
   if choice is not None:
-    # The step may be read from its name alone.
-    check_choice(choice, None if choice.resuming else restore_cfg)
+    check_complete(choice.path)  # the step may be read from its name alone
   step = _start_step(choice, restore_cfg) if choice else 0
   first = step
   if choice is not None and choice.resuming:
@@ -194,10 +187,10 @@ def _start_step(choice: checkpoints.CheckpointChoice, restore_cfg) -> int:
 
   Args:
       choice: from `choose_checkpoint`.
-      restore_cfg: `utils.RestoreCheckpointConfig`; see `check_choice`. Its `assignment_map` may
-          leave the step of the state as it is initialised, 0.
+      restore_cfg: `utils.RestoreCheckpointConfig`, whose `assignment_map` may leave the step of
+          the state as it is initialised, 0.
   """
-  if choice.resuming or hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore"):
+  if choice.resuming:
     return checkpoint_step(choice)
   _, skipped, _ = match_names(["state/step"], getattr(restore_cfg, "assignment_map", None) or ())
   return 0 if skipped else step_within(choice.path)

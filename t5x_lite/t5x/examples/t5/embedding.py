@@ -63,13 +63,6 @@ class Embed(nn.Module):
   def __call__(self, inputs: Array) -> Array:
     """int tokens `[B, L]` -> `[B, L, E]`."""
     tokens = jnp.asarray(inputs, self.cast_input_dtype)
-    if not jnp.issubdtype(tokens.dtype, jnp.integer):
-      raise T5XError(
-        found=f"token ids of type {tokens.dtype}",
-        expected="integer token ids",
-        available="int32",
-        fix="let the seqio feature converter produce the batch, or cast it to int32",
-      )
     if self._divides(tokens):
       x = jax.vmap(_lookup)(self.copies, self._split(tokens)).reshape(*tokens.shape, -1)
     else:

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax import struct
 
-from t5x._process.dtypes import check_dtype
 from t5x.errors import check_flag, check_number, check_whole
 from t5x.examples.t5 import cached_attention, layers
 
@@ -55,7 +54,6 @@ class T5Config:
   float32_attention_logits: bool = False
 
   def __post_init__(self):
-    check_dtype(self.dtype, "network.T5Config.dtype")
     for name in ("vocab_size", "emb_dim", "num_heads", "head_dim", "mlp_dim"):
       check_whole(getattr(self, name), f"network.T5Config.{name}")
     for name in ("num_encoder_layers", "num_decoder_layers"):
