@@ -13,7 +13,7 @@ from events import scalars
 from t5x import checkpoints
 from t5x._checkpoint.read import flatten
 
-STEPS = 20  # a checkpoint every 4
+STEPS = 12  # a checkpoint every 4
 
 
 def _args(folder, steps=STEPS):
