@@ -256,36 +256,69 @@ def repository(tmp_path):
   return tmp_path
 
 
+# Stands for `python` and `sgdx`. Trainings wait until two have begun, and fail one after the other.
+FAKE_TRACKER = """#!/usr/bin/env bash
+case "$*" in
+  *" t5x.train "*)
+    for word; do case "$word" in --gin.MODEL_DIR=*) model="$(eval echo "${word#*=}")" ;; esac; done
+    mkdir -p "$model"
+    echo "$*" > "$model/config.gin"
+    for ((i = 0; i < 600; i++)); do
+      [ "$(ls -d runs/study/*/model | wc -l)" != 2 ] || exit 0
+      sleep .1
+    done
+    exit 1 ;;
+  "-c "*) echo 0 1 ;;
+  "-m pip "*) echo jax==1.0 ;;
+  *) echo "made by ${0##*/} $1 $2" ;;
+esac
+"""
+
+
+def test_arms_are_trained_in_parallel(tmp_path):
+  copy_parts(tmp_path)
+  for name in ("python", "sgdx"):
+    (tmp_path / ".venv/bin").mkdir(parents=True, exist_ok=True)
+    (tmp_path / ".venv/bin" / name).write_text(FAKE_TRACKER)
+    (tmp_path / ".venv/bin" / name).chmod(0o755)
+  mark_installed(tmp_path)
+  vocabulary = ROOT / "sgdx_t5x/corpus/sample/vocabulary.model"
+  words = ("--archive", ".", "--arms", "none,corrupt", "--jobs", "2", "--vocabulary", vocabulary)
+  done = study(*words, root=tmp_path)
+  assert done.returncode == 0, done.stderr + done.stdout
+  for arm in ("none-0", "corrupt-0"):
+    assert f"{arm}: made by python -m t5x.eval" in done.stdout
+    assert f"runs/study/{arm}/model" in (tmp_path / f"runs/study/results/{arm}.gin").read_text()
+
+
 @pytest.mark.long
-def test_a_study_of_two_arms_ends_and_goes_on(repository):
+def test_a_study_ends_and_goes_on(repository):
   words = (
-    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=1,test=2"),
-    *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin", "--jobs", "2"),
+    *("--archive", "archive", "--arms", "corrupt", "--dialogues", "train=40,dev=1,test=2"),
+    *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin"),
     *("--vocabulary", ROOT / "sgdx_t5x/corpus/sample/vocabulary.model"),
   )
   first = study(*words, "--skip", "report", root=repository)
   assert first.returncode == 0, first.stderr + first.stdout
   results = repository / "runs/study/results"
-  for name in ("none-0", "corrupt-0"):
-    scores = json.loads((results / f"test/{name}.json").read_text())
-    assert scores["sgdx"]["all"]["num_dialogues"] == 2
-    assert scores["sgdx"]["all"]["ss_jga"] is not None
-    assert not scores["complete"]
-    assert "TRAIN_STEPS = 4" in (results / f"{name}.gin").read_text()
-  models = sorted((repository / "runs/study").glob("*/model/checkpoint_4"))
-  assert len(models) == 2
-  before = [model.stat().st_mtime_ns for model in models]
+  scores = json.loads((results / "test/corrupt-0.json").read_text())
+  assert scores["sgdx"]["all"]["num_dialogues"] == 2
+  assert scores["sgdx"]["all"]["ss_jga"] is not None
+  assert not scores["complete"]
+  assert "TRAIN_STEPS = 4" in (results / "corrupt-0.gin").read_text()
+  model = repository / "runs/study/corrupt-0/model/checkpoint_4"
+  before = model.stat().st_mtime_ns
 
   again = study(*words, root=repository)
   assert again.returncode == 0, again.stderr + again.stdout
-  assert [model.stat().st_mtime_ns for model in models] == before
+  assert model.stat().st_mtime_ns == before
   assert "t5x: step" not in again.stdout + again.stderr
   assert (results / "report/report.html").stat().st_size > 100_000
   other = study(*words, "--model", "gin/models/from_scratch_mini.gin", root=repository)
   assert other.returncode == 1
   assert "trained was made by a different command" in other.stdout + other.stderr
   sums = dict(reversed(line.split()) for line in (results / "SHA256SUMS").read_text().splitlines())
-  assert {"./test/none-0.json", "./about.txt", "./none-0.gin"} <= sums.keys()
+  assert {"./test/corrupt-0.json", "./about.txt", "./corrupt-0.gin"} <= sums.keys()
   for name, digest in sums.items():
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest
 
