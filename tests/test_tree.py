@@ -10,7 +10,8 @@ from places import ROOT
 IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
 # Not searched further: their folders mirror the library (tests, experiments of annexes), or they
 # hold only files.
-WHOLE = {"tests", "gin/papers", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
+WHOLE = {"tests", "gin/papers", "t5x_lite/tests", "t5x_lite/t5x", "docs"}
+WHOLE |= {"benchmarks/own_schemas", "benchmarks/results"}
 
 
 def named_folders():
