@@ -3,7 +3,7 @@
   python benchmarks/export.py --archive dstc8-schema-guided-dialogue-master.zip \\
     [--official PYTHON --official-dir DIR]
 
-Whole processes, as a user starts them; ours with two processes. `--official` is an interpreter with
+Whole processes, as a user starts them. `--official` is an interpreter with
 TensorFlow, `--official-dir` a checkout of github.com/google-research-datasets/
 dstc8-schema-guided-dialogue with its `sgd_x/generate_sgdx_dialogues.py`, which is not part of this
 project: it converts the unpacked archive too, and all files must be equal. Needs 6 GB of disk.
@@ -44,7 +44,7 @@ def main() -> None:
   work.mkdir(parents=True, exist_ok=True)
   archive = ["--corpus", str(args.archive.resolve()), "--variant", "all", "--split", "all"]
   outputs = {name: work / _common.slug(name) for name in (OURS, OFFICIAL)}
-  ours = _common.sgdx("data", "export", *archive, "--out", str(outputs[OURS]), "--processes", "2")
+  ours = _common.sgdx("data", "export", *archive, "--out", str(outputs[OURS]))
   commands = {OURS: ours}
   if args.official:
     commands[OFFICIAL] = official_command(args, work, outputs[OFFICIAL])

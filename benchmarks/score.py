@@ -24,10 +24,11 @@ import zlib
 
 import _common
 
+from sgdx_t5x.corpus.conversion import convert_dialogue, renamings
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, read_dialogues, write_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, convert_dialogue, renamings
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 
 SPLIT = "test"
 ONE, SIX, OFFICIAL = "one set", "six sets", "official scorer, one set"

@@ -43,7 +43,7 @@ def main() -> None:
   rng = np.random.default_rng(0)
   dialogues, means, samples, num_runs = None, {}, {}, {}
   for condition in CONDITIONS:
-    runs = [read_run(path) for path in sorted(FOLDER.glob(f"{condition}-*.frames.jsonl.gz"))]
+    runs = [read_run(path) for path in sorted(FOLDER.glob(f"{condition}-*.frames.jsonl.xz"))]
     if dialogues is None:
       dialogues = metrics.BootstrapSamples.draw(runs[0][1], SAMPLES)
     of_runs = np.stack([dialogues.means(values, ids) for values, ids in runs])

@@ -50,8 +50,7 @@ sgdx score --corpus sample --split test --predictions "all=$run/eval/inference_e
   --json "$run/scores.json" --per-frame "$run/scores.frames.jsonl"
 
 say "5/5 Report"
-sgdx report "backtrans=$run/scores.json" --training "$run/model" \
-  --out "$run/report" --title "T5DST on the sample" >/dev/null
+sgdx report "backtrans=$run/scores.json" --out "$run/report" >/dev/null
 cat <<END
 report       $run/report/report.html (tables, plots and errors; open it in a browser)
 scores       $run/scores.json

@@ -326,8 +326,7 @@ report() {
       named+=("$name${seeds[1]+#$seed}=$out/results/test/$name-$seed.json")
     done
   done
-  perform sgdx report "${named[@]}" --corpus "$archive" --examples 0 \
-    --title "Does back-translation make $tracker robust?" --out "$out/results/report"
+  perform sgdx report "${named[@]}" --corpus "$archive" --examples 0 --out "$out/results/report"
 }
 
 # Writes about.txt (provenance of the results) and SHA256SUMS.

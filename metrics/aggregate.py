@@ -73,8 +73,8 @@ def unit_values(
     return values[frames], frames
   frames = frames[np.lexsort((scores.turns[frames], scores.dialogue_ids[frames]))]
   dialogues, turns, values = scores.dialogue_ids[frames], scores.turns[frames], values[frames]
-  new = (dialogues[1:] != dialogues[:-1]) | (turns[1:] != turns[:-1])
-  starts = np.flatnonzero(np.concatenate(([True], new)))
+  is_new_turn = (dialogues[1:] != dialogues[:-1]) | (turns[1:] != turns[:-1])
+  starts = np.flatnonzero(np.concatenate(([True], is_new_turn)))
   products = np.multiply.reduceat(np.where(np.isnan(values), 1.0, values), starts)
-  known = np.logical_or.reduceat(~np.isnan(values), starts)
-  return np.where(known, products, np.nan), frames[starts]
+  has_score = np.logical_or.reduceat(~np.isnan(values), starts)
+  return np.where(has_score, products, np.nan), frames[starts]

@@ -71,26 +71,26 @@ class BootstrapSamples:
       SgdxError: a dialogue is not in `self.dialogue_ids`.
     """
     positions = self._positions(dialogue_ids)
-    known = ~np.isnan(values)
-    if not known.any():
+    has_value = ~np.isnan(values)
+    if not has_value.any():
       return np.full((len(self.weights), len(values)), np.nan)
     is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
     present = np.flatnonzero(is_present)
     position = (np.cumsum(is_present) - 1)[positions]
     # [R, D] is large: avoid a copy if all dialogues are present.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
-    sums = _per_dialogue(np.where(known, values, 0.0), position, len(present))
+    sums = _per_dialogue(np.where(has_value, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
     patterns: dict[bytes, int] = {}
-    which = [patterns.setdefault(row.tobytes(), len(patterns)) for row in known]
-    first = [which.index(number) for number in range(len(patterns))]
-    counts = _per_dialogue(known[first].astype(np.float64), position, len(present))
+    pattern_of = [patterns.setdefault(row.tobytes(), len(patterns)) for row in has_value]
+    first_of_pattern = [pattern_of.index(number) for number in range(len(patterns))]
+    counts = _per_dialogue(has_value[first_of_pattern].astype(np.float64), position, len(present))
     # One product for both, since reading the weights dominates the time.
-    drawn = weights @ np.concatenate([sums, counts]).T
-    totals = drawn[:, len(sums) :][:, which]
-    enough = ((counts > 0).sum(axis=1) >= 2)[which]
+    weighted = weights @ np.concatenate([sums, counts]).T
+    totals = weighted[:, len(sums) :][:, pattern_of]
+    enough = ((counts > 0).sum(axis=1) >= 2)[pattern_of]
     means = np.full(totals.shape, np.nan)
-    return np.divide(drawn[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
+    return np.divide(weighted[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
 
   def sums(self, values: np.ndarray, dialogue_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the sum of each count in each sample, and in each dialogue: [R, N], [N, P].
@@ -224,24 +224,24 @@ def paired_differences(
     The keys of `summarise` -> difference.
   """
   shared = {variant: ~np.isnan(a[variant] + b[variant]) for variant in a if variant in b}
-  a, b = ({v: np.where(both, x[v], np.nan) for v, both in shared.items()} for x in (a, b))
+  a, b = ({v: np.where(has_both, x[v], np.nan) for v, has_both in shared.items()} for x in (a, b))
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
   none = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
   defined = _defined([frame_statistics(x or none, zero_mean, name) for x in (a, b)])
   parts: list[Any] = [*rows, *sampled]
-  found = {}
+  differences = {}
   for key in rows[0]:  # diff_rel, worst and spread combine means over the frames of v1 to v5
     frames = defined.get(key, defined[f"{name}_v1_5"])
     least = least_p(dialogue_ids[frames])
-    found[key] = difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
-  return found
+    differences[key] = difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
+  return differences
 
 
 def _defined(systems: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
   """Returns statistic -> [U] bool, the frames where it is defined in any of the systems."""
-  known = {key: np.stack([~np.isnan(x[key]) for x in systems]) for key in systems[0]}
-  return {key: np.any(x, axis=tuple(range(x.ndim - 1))) for key, x in known.items()}
+  defined = {key: np.stack([~np.isnan(x[key]) for x in systems]) for key in systems[0]}
+  return {key: np.any(x, axis=tuple(range(x.ndim - 1))) for key, x in defined.items()}
 
 
 def mean_interval(
@@ -269,10 +269,10 @@ def mean_difference(
     samples: see `summary_samples`.
   """
   unknown = np.isnan(a + b)
-  both = np.where(unknown, np.nan, np.stack([a, b]))
-  first, second = samples.means(both, dialogue_ids).T
+  values = np.where(unknown, np.nan, np.stack([a, b]))
+  first, second = samples.means(values, dialogue_ids).T
   least = least_p(dialogue_ids[~unknown])
-  return difference_of(mean(both[0]), mean(both[1]), first, second, least)
+  return difference_of(mean(values[0]), mean(values[1]), first, second, least)
 
 
 def least_p(dialogue_ids: np.ndarray) -> float:

@@ -53,22 +53,22 @@ def slot_failures(
     return ()
   failures = []
   for slot in service.slots:
-    right, kinds = gold.get(slot.name, ()), {}
+    gold_values, kinds = gold.get(slot.name, ()), {}
     for variant, state in predicted.items():
-      found = state.get(slot.name, ())
-      if slot_score(right, found, slot.is_categorical, backend) < 1:
-        kinds[variant] = _kind(slot, gold, found)
+      predicted_values = state.get(slot.name, ())
+      if slot_score(gold_values, predicted_values, slot.is_categorical, backend) < 1:
+        kinds[variant] = _kind(slot, gold, predicted_values)
     if kinds:
       values = {v: next(iter(state.get(slot.name, ())), None) for v, state in predicted.items()}
-      failures.append(Failure(slot.name, tuple(right), values, kinds))
+      failures.append(Failure(slot.name, tuple(gold_values), values, kinds))
   return tuple(failures)
 
 
-def _kind(slot: Slot, gold: State, found: Sequence[str]) -> str:
+def _kind(slot: Slot, gold: State, predicted: Sequence[str]) -> str:
   """Returns the error type; "value of another slot" takes precedence over "spurious"."""
-  if not found:
+  if not predicted:
     return MISSED
-  if _is_of_another(slot, gold, found[0]):
+  if _is_of_another(slot, gold, predicted[0]):
     return OTHER_SLOT
   if not gold.get(slot.name):
     return SPURIOUS

@@ -133,17 +133,17 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
           expected="unique dialogue ids in a split, unique services in a turn",
           fix="remove the duplicate file or dialogue",
         )
-      said, state = dialogue.turns[turn].utterance, frame.state
+      utterance, state = dialogue.turns[turn].utterance, frame.state
       frames[key] = GoldFrame(
         key,
         dialogue.dialogue_id,
         turn,
         frame.service,
         state.slot_values if state else {},
-        utterance_crc(said),
+        utterance_crc(utterance),
         state.active_intent if state else NO_INTENT,
         state.requested_slots if state else (),
-        tuple((s["slot"], said[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
+        tuple((s["slot"], utterance[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
         services[turn],
         origins,
         is_sticky,
@@ -153,12 +153,12 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
 
 def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
   """Returns the services of the user turns up to each turn, whether these are scored or not."""
-  found, services = [], frozenset()
+  services_by_turn, services = [], frozenset()
   for turn in dialogue.turns:
     if turn.speaker == USER and (new := {f.service for f in turn.frames} - services):
       services |= new
-    found.append(services)
-  return found
+    services_by_turn.append(services)
+  return services_by_turn
 
 
 def _traced(
@@ -208,14 +208,14 @@ def _frame_rows(
   """Yields the row of each frame; rows of NOTHING are computed once per distinct gold frame."""
   of_nothing: dict[tuple[Any, ...], tuple[float, ...]] = {}
   for frame in gold:
-    service, found = schema[frame.service], predicted[frame.frame_id]
-    if found is not NOTHING:
-      yield _frame_row(service, frame, found, backend)
+    service, prediction = schema[frame.service], predicted[frame.frame_id]
+    if prediction is not NOTHING:
+      yield _frame_row(service, frame, prediction, backend)
       continue
     tagged = tuple(slot for slot, _ in frame.spans)
     key = (frame.service, frame.active_intent, frame.requested_slots, tagged, *frame.slot_values)
     if key not in of_nothing:
-      of_nothing[key] = _frame_row(service, frame, found, backend)
+      of_nothing[key] = _frame_row(service, frame, prediction, backend)
     yield of_nothing[key]
 
 

@@ -57,8 +57,8 @@ class Counts:
 
 def ratios(statistics: Mapping[str, Ratio], counts: Counts) -> dict[str, float]:
   """Returns the statistics; nan where undefined."""
-  found = _divide(*_weights(statistics, counts.names), counts.values.sum(axis=1)[None])
-  return dict(zip(statistics, found[0].tolist(), strict=True))
+  quotients = _divide(*_weights(statistics, counts.names), counts.values.sum(axis=1)[None])
+  return dict(zip(statistics, quotients[0].tolist(), strict=True))
 
 
 def ratio_samples(
@@ -77,10 +77,10 @@ def ratio_samples(
   """
   sums, per_dialogue = samples.sums(counts.values, counts.dialogue_ids)
   part, whole = _weights(statistics, counts.names)
-  found = _divide(part, whole, sums)
+  quotients = _divide(part, whole, sums)
   few = ((per_dialogue.T @ whole.T) > 0).sum(axis=0) < 2
-  found[:, few] = np.nan
-  return dict(zip(statistics, found.T, strict=True))
+  quotients[:, few] = np.nan
+  return dict(zip(statistics, quotients.T, strict=True))
 
 
 def frames_with(statistics: Mapping[str, Ratio], counts: Counts) -> dict[str, np.ndarray]:

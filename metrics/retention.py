@@ -62,8 +62,8 @@ def frame_retained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:
 
   nan where the frame is wrong with the original, and for all variants if the frame lacks a score.
   """
-  known = _scored(original, variants) & (original >= 1)
-  return np.where(known, variants >= 1, np.nan)
+  was_right = _scored(original, variants) & (original >= 1)
+  return np.where(was_right, variants >= 1, np.nan)
 
 
 def frame_gained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:

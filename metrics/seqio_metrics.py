@@ -92,18 +92,18 @@ def joint_goal_accuracy(
       available=", ".join(variants),
       fix="use schema_sensitivity as the metric of a task with several variants",
     )
-  frames = [frame for found in variants.values() for frame in found.values()]
-  whole = [frame for frame in frames if frame.complete]
-  slots = [score for frame in whole for score in frame.scores.values()]
-  result = {"num_frames": float(len(whole))}
-  result["num_frames_incomplete"] = float(len(frames) - len(whole))
+  frames = [frame for by_frame in variants.values() for frame in by_frame.values()]
+  complete = [frame for frame in frames if frame.complete]
+  slots = [score for frame in complete for score in frame.scores.values()]
+  result = {"num_frames": float(len(complete))}
+  result["num_frames_incomplete"] = float(len(frames) - len(complete))
   if slots:
     result["slot_accuracy"] = float(np.mean(slots))
-  jga = np.array([frame.jga for frame in whole])
-  for suffix, group in _groups([frame.seen for frame in whole]):
-    if (known := group & ~np.isnan(jga)).any():
-      result[f"jga{suffix}"] = float(np.mean(jga, where=known))
-    for key, scores in _further(whole).items():
+  jga = np.array([frame.jga for frame in complete])
+  for suffix, group in _groups([frame.seen for frame in complete]):
+    if (has_jga := group & ~np.isnan(jga)).any():
+      result[f"jga{suffix}"] = float(np.mean(jga, where=has_jga))
+    for key, scores in _further(complete).items():
       result[f"{key}{suffix}"] = float(np.mean(scores, where=group))
   return result
 
@@ -134,11 +134,11 @@ def schema_sensitivity(
     SgdxError: a repeated example, or a malformed id.
   """
   variants = _collect(targets, predictions, backend)
-  keys = dict.fromkeys(key for found in variants.values() for key in found)
+  keys = dict.fromkeys(key for by_frame in variants.values() for key in by_frame)
   shared = [key for key in keys if all(key in f and f[key].complete for f in variants.values())]
   result = {"num_frames_incomplete": float(len(keys) - len(shared))}
-  jga = {v: np.array([found[key].jga for key in shared]) for v, found in variants.items()}
-  by_variant = {v: _further([found[key] for key in shared]) for v, found in variants.items()}
+  jga = {v: np.array([by_frame[key].jga for key in shared]) for v, by_frame in variants.items()}
+  by_variant = {v: _further([by_frame[key] for key in shared]) for v, by_frame in variants.items()}
   further = {
     name: {v: scores[name] for v, scores in by_variant.items()}
     for name in (INTENT, REQUESTED)
@@ -148,8 +148,8 @@ def schema_sensitivity(
   for suffix, group in _groups(seen):
     row = summarise({v: scores[group] for v, scores in jga.items()}, zero_mean)
     for name, scores in further.items():
-      found = summarise({v: x[group] for v, x in scores.items()}, zero_mean, name)
-      row |= {key: x for key, x in found.items() if name in key}  # keys without it are JGA's
+      by_frame = summarise({v: x[group] for v, x in scores.items()}, zero_mean, name)
+      row |= {key: x for key, x in by_frame.items() if name in key}  # keys without it are JGA's
     result.update({f"{k}{suffix}": x for k, x in row.items() if not math.isnan(x)})
     result[f"num_frames{suffix}"] = float(group.sum())
   result.setdefault("num_frames", 0.0)
@@ -218,5 +218,5 @@ def _score_frame(
   if prediction.active_intent is not None:
     frame.further[INTENT] = intent_score(target["active_intent"], prediction.active_intent)
   if prediction.requested_slots is not None:
-    found = multiset_f1(tuple(target["requested_slots"]), tuple(prediction.requested_slots))
-    frame.further[REQUESTED] = found[0]
+    f1 = multiset_f1(tuple(target["requested_slots"]), tuple(prediction.requested_slots))
+    frame.further[REQUESTED] = f1[0]

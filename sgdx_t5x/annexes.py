@@ -12,7 +12,7 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
                    of gin files, gin file, task), for `sgdx data prepare` and errors; then, for the
                    full corpus, NAME=VALUE of environment variables
-  SCORE_TABLES     key of a score report -> module: `tables`, `csv_rows`, `notes`, `problem`
+  SCORE_TABLES     key of a score report -> module: `tables`, `notes`, `problem`
   REPORT_SECTIONS  name -> module with `sections(runs, figures)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`
 """

@@ -85,24 +85,19 @@ def check_kind(value: Any, name: str, kinds: Any) -> None:
   )
 
 
-def unknown_name(name: str, known: Collection[str], function: str) -> UsageError:
-  """Returns the error for a keyword argument that a function does not have."""
-  return UsageError(
-    f"{function} has no argument {name!r}",
-    expected="one of its arguments",
-    available=nearest(name, known),
-    fix="correct the name; all arguments: " + ", ".join(known),
-  )
-
-
 def _wrong_call(
   function: str, signature: inspect.Signature, names: Iterable[str], text: str
 ) -> UsageError:
   parameters = [x for x in signature.parameters.values() if x.name != "self"]
-  known = [parameter.name for parameter in parameters]
+  parameter_names = [parameter.name for parameter in parameters]
   for name in names:
-    if name not in known:
-      return unknown_name(name, known, function)
+    if name not in parameter_names:
+      return UsageError(
+        f"{function} has no argument {name!r}",
+        expected="one of its arguments",
+        available=nearest(name, parameter_names),
+        fix="correct the name; all arguments: " + ", ".join(parameter_names),
+      )
   return UsageError(
     f"{function}: {text}",
     expected=f"{function}({', '.join(map(str, parameters))})",

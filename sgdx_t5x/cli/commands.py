@@ -21,7 +21,6 @@ from sgdx_t5x.cli import (
   weights,
 )
 from sgdx_t5x.cli.options import HELP_WIDTH
-from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.cli.paths import check_paths
 from sgdx_t5x.cli.terminal import escaped_streams
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, with_document_paths
@@ -156,7 +155,7 @@ def _run(argv: Sequence[str] | None) -> int:
   try:
     _check_options(parser, sys.argv[1:] if argv is None else argv)
   except UsageError as e:
-    print_error(f"sgdx: {e}")
+    print(f"sgdx: {e}", file=sys.stderr)
     return e.exit_code
   args = parser.parse_args(argv)
   if not hasattr(args, "run"):
@@ -186,5 +185,5 @@ def _run(argv: Sequence[str] | None) -> int:
       fix=("free some space" if full else "check the path and its permissions")
       + "; --debug shows the traceback",
     )
-  print_error(f"sgdx: {error}")
+  print(f"sgdx: {error}", file=sys.stderr)
   return error.exit_code

@@ -1,23 +1,19 @@
 """`sgdx compose`: composes variant schemas from paraphrases, as SGD-X was made."""
 
 import argparse
-import collections
 import pathlib
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import add_command, add_corpus, check_least
-from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.variants.compose import Composition
 
 _VARIANTS = 5  # as in SGD-X
-_MOST_VARIANTS = 1_000
 _EPILOG = """\
 examples:
   A file that lists every name and description, to fill in:
@@ -27,37 +23,20 @@ examples:
     sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine
     sgdx stats --corpus sgd.zip --schemas mine
 
-  Three variants of train, where some elements have fewer paraphrases:
-    sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine \\
-      --split train --variants 3 --fill
-
 Each line of FILE gives an element and its paraphrases, in any order; names are
 written as words:
   {"element": "Banks_1/slot/account_type/name", "paraphrases": ["kind", "type"]}
-  {"element": "Banks_1/intent/CheckBalance/description", "paraphrases": ["..."]}
-  {"element": "Banks_1/service/Banks_1/description", "paraphrases": ["..."]}
 
 Paraphrases are sorted by distance to the original, and variant k takes the
-k-th: names by edits (Levenshtein), descriptions by Jaccard distance of lemmas
-without determiners; ties keep the order of FILE. If there are more than K, the
-K nearest are used. Every name and description needs K, except names of
-services, which need none: they get the variant's digit appended, as in SGD-X,
-where Banks_2 is Banks_21 in v1.
-
-The file and the rules: docs/compose.md
-
-DIR will contain v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists
-every paraphrase with its variant, its distance and the rules that applied:
+k-th. DIR will contain v1/SPLIT/schema.json ... and paraphrases.jsonl, which
+says where every paraphrase went. The file and the rules: docs/compose.md
 """
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  from sgdx_t5x.variants.compose import PLACEMENT_RULES
-
-  rules = "".join(f"  {rule:11} {text}\n" for rule, text in PLACEMENT_RULES.items())
   summary = "compose variant schemas from paraphrases"
-  parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
+  parser = add_command(subparsers, "compose", __doc__, _EPILOG, summary)
   add_corpus(parser)
   what = parser.add_mutually_exclusive_group(required=True)
   add_input(what, "--paraphrases", metavar="FILE", help="JSONL, see below")
@@ -84,17 +63,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Composes and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
+  from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.variants import compose
   from sgdx_t5x.variants.wording import wording
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
-  if args.variants > _MOST_VARIANTS:
-    raise UsageError(
-      f"--variants {args.variants}",
-      expected=f"at most {_MOST_VARIANTS:,}",
-      fix="omit it to use 5, as in SGD-X",
-    )
   if args.init is not None:
     return _init(args)
   if not args.out:
@@ -104,11 +78,11 @@ def run(args: argparse.Namespace) -> int:
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")
   everything = [corpus.schema(split) for split in corpus.splits]
-  found = compose.read_paraphrases(args.paraphrases, everything)
+  paraphrases = compose.read_paraphrases(args.paraphrases, everything)
   elements = wording(schema)
-  used = {element: texts for element, texts in found.items() if element in elements}
+  used = {element: texts for element, texts in paraphrases.items() if element in elements}
   with progress("elements") as update:
-    made = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
+    composition = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
   header = {
     "corpus": corpus.name,
     "checksum": corpus.checksum(),
@@ -116,13 +90,14 @@ def run(args: argparse.Namespace) -> int:
     "variants": args.variants,
     "distances": {"name": "Levenshtein, edits", "description": "Jaccard, lemmas"},
   }
-  compose.write_variants(made, originals, args.out, header)
-  _print_summary(args, made, len(schema), len(found) - len(used))
+  compose.write_variants(composition, originals, args.out, header)
+  _print_summary(args, composition, len(schema), len(paraphrases) - len(used))
   return 0
 
 
 def _init(args: argparse.Namespace) -> int:
   """Writes the elements to paraphrase. Returns 0."""
+  from sgdx_t5x.cli.output import folded_command
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.variants import compose
@@ -156,26 +131,16 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _print_summary(
-  args: argparse.Namespace, made: "Composition", num_services: int, num_other: int
+  args: argparse.Namespace, composition: "Composition", num_services: int, num_other: int
 ) -> None:
+  from sgdx_t5x.cli.output import folded_command
   from sgdx_t5x.variants.compose import PLACEMENT_RULES
 
-  means = []
-  for field in ("name", "description"):
-    distances = collections.defaultdict(list)
-    for p in made.placements:
-      if p.variant and p.in_schema and p.element.field == field:
-        distances[p.variant].append(p.distance)
-    shown = " ".join(f"{sum(x) / len(x):.2f}" for _, x in sorted(distances.items()))
-    means.append(f"{field}s: {shown}")
-  counts = collections.Counter(rule for p in made.placements for rule in p.rules)
-  lines = [
-    f"written: {args.out}, {len(made.variants)} variants of {num_services} services",
-    "mean distances from the original, v1 first:",
-    f"  {means[0]} (edits)",
-    f"  {means[1]} (Jaccard)",
-    *(f"{counts[rule]:,} {rule}: {text}" for rule, text in PLACEMENT_RULES.items() if counts[rule]),
-  ]
+  variants = len(composition.variants)
+  lines = [f"written: {args.out}, {variants} variants of {num_services} services"]
+  for rule, meaning in PLACEMENT_RULES.items():
+    if number := sum(rule in placement.rules for placement in composition.placements):
+      lines.append(f"{number:,} {rule}: {meaning}")
   if num_other:
     lines.append(f"not used: {num_other:,} elements of the file that belong to other splits")
   command = ["sgdx", "stats", "--corpus", args.corpus, "--schemas", args.out]

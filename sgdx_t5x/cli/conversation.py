@@ -98,7 +98,7 @@ class Conversation:
       self._said.append(said)
     except SgdxError as e:  # the line can be typed again
       sys.stdout.flush()
-      output.print_error(str(e))
+      print(e, file=sys.stderr)
 
   def _show(self, found: Mapping[str, Mapping[str, TrackedFrame]]) -> None:
     tables = []

@@ -26,9 +26,6 @@ examples:
   With two seeds of each:
     sgdx diff base.json ours.json --more-a base_1.json --more-b ours_1.json
 
-  The frames of v5 that are correct in base and wrong in ours, with jq:
-    jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
-
 The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
 dialogues. They account for the choice of test dialogues, not for randomness in
 training: another seed of the same model differs as well. With --more-a and

@@ -7,20 +7,22 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import HELP_WIDTH, add_command
 from sgdx_t5x.errors import UsageError, nearest, require
 from sgdx_t5x.tables import Table, count
 
+if TYPE_CHECKING:
+  from sgdx_t5x.tasks.registration import Registered
+
 _EPILOG = """\
 examples:
   sgdx ls tasks                          # a summary
   sgdx ls tasks 'd3st_*' '*_backtrans'   # names, data and schema variants
   sgdx ls tasks 'mine_*' --module my_project.tasks  # also those of your module
-  sgdx ls tasks --format json  # name, kind, format, data, variants
 
 Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
 tasks/README.md shows how to add tasks; your own folder of schemas needs one
@@ -46,7 +48,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="NAME",
     help="Python module to import first",
   )
-  output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -61,54 +62,47 @@ def run(args: argparse.Namespace) -> int:
   for name in args.module:
     _import(name)
   patterns = args.patterns or ["*"]
-  chosen = [n for n in REGISTERED if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
-  if not chosen:
+  names = [n for n in REGISTERED if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+  if not names:
     raise UsageError(
       f"no task or mixture is named {' or '.join(patterns)}",
       expected="names, in which * stands for any characters",
       available=nearest(patterns[0], REGISTERED),
       fix="omit the names to list all",
     )
-  entries: list[dict[str, Any]] = [
-    {
-      "name": entry.name,
-      "kind": "mixture" if entry.mixture else "task",
-      "format": entry.format,
-      "data": entry.data,
-      "variants": list(entry.variants),
-    }
-    for entry in (REGISTERED[name] for name in chosen)
-  ]
-  data = {"format": "sgdx-tasks/1", "tasks": entries}
-  if args.format == "text" and not args.patterns:
-    output.show("text", [_families(entries)], data, notes=_suffixes(entries))
+  entries = [REGISTERED[name] for name in names]
+  if not args.patterns:
+    output.show("text", [_families(entries)], {}, notes=_suffixes(entries))
     return 0
   header = ("name", "kind", "format", "data", "schema variants")
-  rows = tuple((*(x[key] for key in header[:4]), ", ".join(x["variants"])) for x in entries)
-  table = Table("tasks and mixtures", header, rows, left=len(header))
-  output.show(args.format, [table], data)
+  rows = []
+  for entry in entries:
+    kind = "mixture" if entry.mixture else "task"
+    rows.append((entry.name, kind, entry.format, entry.data, ", ".join(entry.variants)))
+  output.show("text", [Table("tasks and mixtures", header, tuple(rows), left=len(header))], {})
   return 0
 
 
-def _families(entries: Sequence[Mapping[str, Any]]) -> Table:
+def _families(entries: "Sequence[Registered]") -> Table:
   """Returns a row per beginning of names, which is a PATTERN."""
-  families: dict[str, list[Mapping[str, Any]]] = {}
+  families: dict[str, list[Registered]] = {}
   for entry in entries:
-    families.setdefault(f"{_family(entry['name'])}*", []).append(entry)
+    families.setdefault(f"{_family(entry.name)}*", []).append(entry)
   rows = []
   for pattern, of_family in families.items():
-    kinds = [entry["kind"] for entry in of_family]
-    about = ["+".join(dict.fromkeys(x[key] for x in of_family)) for key in ("format", "data")]
-    rows.append((pattern, *about, count(kinds.count("task")), count(kinds.count("mixture"))))
+    formats = "+".join(dict.fromkeys(entry.format for entry in of_family))
+    data = "+".join(dict.fromkeys(entry.data for entry in of_family))
+    num_mixtures = sum(entry.mixture for entry in of_family)
+    rows.append((pattern, formats, data, count(len(of_family) - num_mixtures), count(num_mixtures)))
   header = ("names", "format", "data", "tasks", "mixtures")
   return Table("tasks and mixtures", header, tuple(rows), left=3)
 
 
-def _suffixes(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _suffixes(entries: "Sequence[Registered]") -> list[str]:
   """Returns lines that list what follows a family in names."""
   lines = []
-  for kind, plural in (("task", "tasks"), ("mixture", "mixtures")):
-    names = [entry["name"] for entry in entries if entry["kind"] == kind]
+  for is_mixture, plural in ((False, "tasks"), (True, "mixtures")):
+    names = [entry.name for entry in entries if entry.mixture == is_mixture]
     # Numbered ones once: _sgd_para_K.
     suffixes = dict.fromkeys(_NUMBER.sub("K", name.removeprefix(_family(name))) for name in names)
     text = f"{plural}: {' '.join(filter(None, suffixes))}"

@@ -64,8 +64,8 @@ class _Store(argparse._StoreAction):
 
   def __call__(self, parser, namespace, values, option_string=None):  # type: ignore[no-untyped-def]
     if self.option_strings and self.nargs == "+":
-      before = getattr(namespace, self.dest)
-      values = [*([] if before is self.default else before), *values]
+      earlier = getattr(namespace, self.dest)
+      values = [*([] if earlier is self.default else earlier), *values]
     setattr(namespace, self.dest, values)
 
 
@@ -95,28 +95,14 @@ def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   add_input(parser, "--variant", help=text, **settings, path=path_of_name)
 
 
-def add_scoring(
-  parser: "argparse.ArgumentParser | argparse._ArgumentGroup", zero_mean: bool = True
-) -> None:
-  """Adds the options that become `scoring.Settings`; see `scoring_settings`.
-
-  Args:
-    parser: the parser, or one of its groups.
-    zero_mean: whether schema sensitivity is among the scores.
-  """
+def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+  """Adds the options that become `scoring.Settings`; see `scoring_settings`."""
   parser.add_argument(
     "--fuzzy",
     default="difflib",
     choices=("difflib", "levenshtein", "exact"),
     help="how values of non-categorical slots are compared (default: difflib, the official way)",
   )
-  if zero_mean:
-    parser.add_argument(
-      "--zero-mean",
-      default="zero",
-      choices=("zero", "exclude"),
-      help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
-    )
   add_reading(parser)
   parser.add_argument(
     "--bootstrap-samples",
@@ -181,8 +167,8 @@ def parse_schemas(args: argparse.Namespace) -> dict[str, str]:
 
 def schemas_of(variants: Sequence[str]) -> list[str]:
   """Returns the `--schemas` option for those of `--variant` that are NAME=DIR; [] for none."""
-  own = [item for item in variants if "=" in item]
-  return ["--schemas", *own] if own else []
+  custom = [item for item in variants if "=" in item]
+  return ["--schemas", *custom] if custom else []
 
 
 def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -> None:
@@ -195,10 +181,10 @@ def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` or `add_reading` added."""
-  names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples")
+  names = ("fuzzy", "allow_missing", "bootstrap_samples")
   prompt_format = parse_format(args.prompt_style)
-  given = {name: getattr(args, name) for name in names if hasattr(args, name)}
-  return {"prompt_format": prompt_format, "schemas": parse_schemas(args), **given}
+  settings = {name: getattr(args, name) for name in names if hasattr(args, name)}
+  return {"prompt_format": prompt_format, "schemas": parse_schemas(args), **settings}
 
 
 def check_least(
@@ -265,16 +251,16 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
   Raises:
     UsageError: no name or path, or a name twice.
   """
-  found: dict[str, str] = {}
+  paths: dict[str, str] = {}
   for item in items:
     name, _, path = item.partition("=")
-    if not (name and path) or name in found:
-      twice = name in found and f"has two values for {name}: {found[name]} and {path}"
+    if not (name and path) or name in paths:
+      twice = name in paths and f"has two values for {name}: {paths[name]} and {path}"
       raise UsageError(
         f"--{option} {twice or item}", expected=f"{expected} with unique names", fix=fix
       )
-    found[name] = path
-  return found
+    paths[name] = path
+  return paths
 
 
 @contextlib.contextmanager

@@ -5,16 +5,14 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from sgdx_t5x.cli.terminal import exact, exact_stdout
-from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.errors import escaped
-from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
+from sgdx_t5x.tables import Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
 _WIDTH = 80  # minimum width in a pipe or file; most tables fit
@@ -22,12 +20,6 @@ _NAME = 24  # row names are not folded below this width, if there is room
 _SHORTEST_NAME = 10
 _TO_COPY = ("next:", "records:", "report:", "written:")  # commands and paths are not folded
 _SIGNATURE = re.compile(r"(PARTIAL )?signature")
-# In an error: the name of a part, below which the part's other lines are indented; and commands,
-# which are not folded, so that they can be pasted.
-_PART = re.compile(r"(sgdx: |  \w+: +|  - )?(.*)")
-_COMMAND = re.compile(
-  r"`[^`]*`|(?:sgdx|pip|hf|python -m|launch/\S+)(?: [a-z\d.]+){0,2}(?: --?[\w-]+(?:[= ][^\s;,]+)?)*"
-)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -69,22 +61,6 @@ def folded_command(words: Sequence[str], before: str = "next: ") -> str:
     else:
       lines.append(f"    {option}")
   return " \\\n".join(lines)
-
-
-def print_error(text: str) -> None:
-  """Prints an error to stderr; on a terminal, folded between words."""
-  if not sys.stderr.isatty():
-    print(text, file=sys.stderr)
-    return
-  width = shutil.get_terminal_size().columns
-  for line in text.splitlines():
-    name, words = _PART.fullmatch(line).groups(default="")  # type: ignore[union-attr]
-    kept = _COMMAND.sub(lambda m: m[0].replace(" ", "\0"), words)
-    fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-    fold.initial_indent = name
-    fold.subsequent_indent = "" if name == "sgdx: " else " " * len(name)
-    parts = fold.wrap(kept)
-    print("\n".join(parts).replace("\0", " "), file=sys.stderr)
 
 
 def show(
@@ -149,11 +125,11 @@ def _print_text(
   limit = width if on_terminal else None
   console.width = 10_000  # to measure
 
-  def measure(made: Any) -> int:
-    return console.measure(made).minimum
+  def measure(rich_tables: Any) -> int:
+    return console.measure(rich_tables).minimum
 
-  made = {id(table): _rich_tables(table, limit, measure) for table in tables if table.rows}
-  needed = (measure(part) for parts in made.values() for part in parts)
+  rich_tables = {id(table): _rich_tables(table, limit, measure) for table in tables if table.rows}
+  needed = (measure(part) for parts in rich_tables.values() for part in parts)
   console.width = width if limit else max([width, *needed])
   for line in alarms:
     _print_lines(console, line, limit, "bold red")
@@ -163,7 +139,7 @@ def _print_text(
     console.print()
   for table in tables:
     if table.rows:
-      for part in made[id(table)]:
+      for part in rich_tables[id(table)]:
         console.print(part)
     else:
       _print_lines(console, table.title, limit, "bold")
@@ -190,20 +166,20 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
     limit: columns of the terminal; None: no limit.
     measure: returns the number of columns that a rich table needs.
   """
-  made = _rich_table(table, _NAME)
-  if limit is None or (surplus := measure(made) - limit) <= 0:
-    return [made]
+  whole_table = _rich_table(table, _NAME)
+  if limit is None or (surplus := measure(whole_table) - limit) <= 0:
+    return [whole_table]
   longest = min(_NAME, max(len(str(row[0])) for row in table.rows))
   short = max(_SHORTEST_NAME, longest - surplus)
-  made = _rich_table(table, short)
-  if measure(made) <= limit:
-    return [made]
+  whole_table = _rich_table(table, short)
+  if measure(whole_table) <= limit:
+    return [whole_table]
   for last in range(len(table.header) - 1, 1, -1):
-    first = _rich_table(_columns_of(table, range(last)), short)
-    if measure(first) <= limit or last == 2:
-      rest = _columns_of(table, (0, *range(last, len(table.header))))
-      return [first, *_rich_tables(dataclasses.replace(rest, title=""), limit, measure)]
-  return [made]
+    left_part = _rich_table(_columns_of(table, range(last)), short)
+    if measure(left_part) <= limit or last == 2:
+      right_part = _columns_of(table, (0, *range(last, len(table.header))))
+      return [left_part, *_rich_tables(dataclasses.replace(right_part, title=""), limit, measure)]
+  return [whole_table]
 
 
 def _escaped_table(table: Table) -> Table:
@@ -234,27 +210,3 @@ def _rich_table(table: Table, shortest: int) -> Any:
   for row in table.rows:
     text.add_row(*map(str, row))
   return text
-
-
-def splits_table(
-  columns: Sequence[str],
-  rows: Mapping[str, Sequence[Cell]],
-  partial: Collection[str],
-  of_sgd: bool,
-) -> Table:
-  """Returns a table of splits, with their state if any is PARTIAL.
-
-  Args:
-    columns: headings after the split's.
-    rows: split -> a cell per column.
-    partial: splits that lack dialogues.
-    of_sgd: whether the dialogues are SGD's, so that the number published is known.
-  """
-
-  if not partial:
-    return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
-  states = dict.fromkeys(partial, "PARTIAL")
-  if of_sgd:
-    states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
-  cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
-  return Table("splits", ("split", *columns, "state"), cells)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.writing import check_regular
 
@@ -22,9 +21,9 @@ _Path = str | os.PathLike[str]
 _Parser = argparse.ArgumentParser | argparse._ActionsContainer
 _Identity = tuple[int, int]  # device and inode
 # What commands read in a folder, which can hold other files that they wrote.
-_OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz)?")
+_OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz|\.xz)?")
 _PREDICTIONS = ".jsonl"  # in the folder itself, or in one of these:
-_OF_PREDICTIONS = ("inference_eval", *SPLITS)
+_OF_PREDICTIONS = ("inference_eval", "train", "dev", "test")
 
 
 def add_input(
@@ -116,10 +115,12 @@ def check_no_inputs(
         expected="an output file that is not also an input",
         fix="name another file",
       )
-    held = [inputs[found] for below in _walk(path) if (found := _identity(below)) in inputs]
-    if held:
+    inputs_below = [
+      inputs[identity] for below in _walk(path) if (identity := _identity(below)) in inputs
+    ]
+    if inputs_below:
       raise UsageError(
-        f"{option} {path} contains {held[0]}, which this command reads",
+        f"{option} {path} contains {inputs_below[0]}, which this command reads",
         expected="a folder that contains no inputs: its content is replaced",
         fix="name another folder",
       )

@@ -22,20 +22,20 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
   """
   from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
 
-  given: dict[str, str] = {}
+  texts: dict[str, str] = {}
   for item in items:
     field, _, value = item.partition("=")
-    if given.setdefault(field, value) != value:
+    if texts.setdefault(field, value) != value:
       raise UsageError(
-        f"--prompt-style {field}={given[field]} and {item}",
+        f"--prompt-style {field}={texts[field]} and {item}",
         expected="one value per field",
         fix="omit one of them",
       )
-  name = given.pop("format", DEFAULT)
+  name = texts.pop("format", DEFAULT)
   style = load_format(name).style
   defaults = {field.name: getattr(style, field.name) for field in dataclasses.fields(style)}
   changes: dict[str, Any] = {}
-  for field, value in given.items():
+  for field, value in texts.items():
     if field not in defaults:
       raise UsageError(
         f"--prompt-style {field}{value and '='}{value}",

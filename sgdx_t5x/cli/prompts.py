@@ -51,20 +51,13 @@ Each line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
-
 The id of a prompt for a whole frame ends in /*. --prompt-style names the
-format, if not T5DST, and sets fields of its style: docs/formats.md
+format, if not T5DST, and sets fields of its style.
 
-An instruction for a language model:
-
-  The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
-  the value that the user wants for the slot by the end of the dialogue: in the
-  words of the dialogue, or one of the values after [PVs]; "dontcare" if the
-  user has no preference; "none" if there is no value yet.
+docs/formats.md describes them, and has an instruction for language models.
 
 --limit samples dialogues and spreads them evenly over services, unlike the
-split: compare scores only for the same sample. The same seed gives the same
-dialogues, whatever the format, and a larger N adds some to them.
+split: compare scores only for the same sample.
 """
 
 
@@ -127,11 +120,13 @@ def run(args: argparse.Namespace) -> int:
   corpus, reworded = open_all(args)
   provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
-  whole = args.out != STDOUT
-  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(exact_stdout()) as out:
-    chosen = choose(corpus, args)
-    written = _write(corpus, args, prompt_format, services, chosen, out)
-  _print_summary(corpus, args, list(services), prompt_format.answer, written)
+  is_file = args.out != STDOUT
+  with (
+    atomic_write(args.out, "--out") if is_file else contextlib.nullcontext(exact_stdout()) as out
+  ):
+    dialogue_ids = choose(corpus, args)
+    counts = _write(corpus, args, prompt_format, services, dialogue_ids, out)
+  _print_summary(corpus, args, list(services), prompt_format.answer, counts)
   return 0
 
 
@@ -193,24 +188,24 @@ def _write(
   args: argparse.Namespace,
   prompt_format: "PromptFormat",
   services: "Mapping[str, Pairs]",
-  chosen: Collection[str] | None,
+  dialogue_ids: Collection[str] | None,
   out: TextIO,
 ) -> _Written:
   from sgdx_t5x.prompts.rows import dialogue_rows
 
-  written = _Written()
+  counts = _Written()
   for dialogue in read(corpus, args, "writing"):
-    written.of_dialogues += 1
-    if chosen is not None and dialogue.dialogue_id not in chosen:
+    counts.of_dialogues += 1
+    if dialogue_ids is not None and dialogue.dialogue_id not in dialogue_ids:
       continue
     rows = list(dialogue_rows(prompt_format, dialogue, args.split, services, args.targets))
     out.writelines(f"{json.dumps(row)}\n" for row in rows)
-    written.prompts += len(rows)
-    written.frames += sum(1 for _ in dialogue.user_frames())
-    written.dialogues += 1
-  if not written.prompts:
+    counts.prompts += len(rows)
+    counts.frames += sum(1 for _ in dialogue.user_frames())
+    counts.dialogues += 1
+  if not counts.prompts:
     raise nothing(corpus, args.split)
-  return written
+  return counts
 
 
 def read(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
@@ -245,26 +240,26 @@ def _print_summary(
   args: argparse.Namespace,
   variants: list[str],
   answer: str,
-  written: _Written,
+  counts: _Written,
 ) -> None:
   from sgdx_t5x.corpus.variants import untagged
 
   file = f"{args.out}: " if args.out != STDOUT else ""
   lines = [
-    f"written: {file}{written.prompts:,} prompts{' with targets' * args.targets} "
+    f"written: {file}{counts.prompts:,} prompts{' with targets' * args.targets} "
     f"({', '.join(variants)})",
-    f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
+    f"         {counts.frames:,} frames, {counts.dialogues:,} of {counts.of_dialogues:,} "
     f"dialogues of {args.split}",
   ]
-  lines += incomplete(corpus, args.split, written.of_dialogues)
+  lines += incomplete(corpus, args.split, counts.of_dialogues)
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
   command += schemas_of(args.variant)
   if args.prompt_style:
     command += ["--prompt-style", *args.prompt_style]
-  if written.dialogues < written.of_dialogues:
+  if counts.dialogues < counts.of_dialogues:
     command.append("--allow-missing")
-  what = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
+  answers = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
   lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
-  lines += textwrap.wrap(what, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
+  lines += textwrap.wrap(answers, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
   print("\n".join(lines), file=sys.stderr)

@@ -1,31 +1,22 @@
 """`sgdx report`: the paper's tables and figures for any runs, and the errors behind them."""
 
 import argparse
-import dataclasses
 import pathlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x import annexes
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import (
-  CORPUS,
-  add_command,
-  add_reading,
-  add_split,
-  no_cycles,
-  parse_schemas,
-)
+from sgdx_t5x.cli.options import CORPUS, add_command, add_reading, add_split
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
-from sgdx_t5x.cli.progress import Update, progress
-from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.files.locks import lock
+from sgdx_t5x.errors import UsageError, require
 
 if TYPE_CHECKING:
+  from sgdx_t5x.cli.progress import Update
   from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.report.build import OtherTexts
   from sgdx_t5x.report.runs import Run
 
-_OF_PREDICTIONS = ("split", "step", "prompt_style", "allow_missing")
+_TITLE = "Robustness to schema wording"
+_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
 _EPILOG = """\
 examples:
   Predictions of t5x.eval, which are first scored with the usual settings:
@@ -37,32 +28,22 @@ examples:
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
   Runs of a system with several seeds, SYSTEM#SEED, for means and deviations:
-    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json \\
-      --out report
-
-  Checkpoints: if there are predictions for several steps, tables show the last
-  (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
-    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip \\
-      --out report
+    sgdx report bt#0=b0.json bt#1=b1.json --out report
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
 folder with a folder or file per schema variant (original, v1 ... v5, bt_zh,
-those of --schemas). A run is named NAME, or after its file or folder. DIR will
-contain report.html, which needs no other file and no network; plots (SVG, PDF,
-PNG); tables (Markdown, LaTeX, CSV); and all errors (JSONL). See docs/report.md.
+those of --schemas). Of several checkpoints, tables show the last and a plot
+shows all. A run is named NAME, or after its file or folder. DIR will contain
+report.html, which needs no other file and no network; plots, tables, and all
+errors. See docs/report.md.
 """
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers,
-    "report",
-    __doc__,
-    _EPILOG,
-    "write a page of tables, figures and errors for one or more runs",
-  )
+  summary = "write a page of tables, figures and errors for one or more runs"
+  parser = add_command(subparsers, "report", __doc__, _EPILOG, summary)
   add_input(
     parser, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below", path=named_path
   )
@@ -71,16 +52,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_input(
     parser, "--corpus", help=f"{CORPUS}: to show its dialogues and schemas", path=corpus_path
-  )
-  parser.add_argument("--title", default="Robustness to schema wording", help="title of the page")
-  add_input(
-    parser,
-    "--training",
-    action="append",
-    default=[],
-    metavar="[NAME=]MODEL_DIR",
-    help="MODEL_DIR of t5x.train, to plot the scores it logged by step; once per run",
-    path=named_path,
   )
   parser.add_argument(
     "--examples",
@@ -97,19 +68,22 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   scoring = parser.add_argument_group("for predictions, which are scored first")
   add_split(scoring)
-  scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_reading(scoring)
   for module in annexes.table("REPORT_OPTIONS").values():
     annexes.load(module).add_options(parser)
-  output.add_format(parser)
   parser.set_defaults(run=run, usual={name: parser.get_default(name) for name in _OF_PREDICTIONS})
   return parser
 
 
 def run(args: argparse.Namespace) -> int:
   """Scores what is not scored, writes the report, prints its summary. Returns 0."""
-  _check_libraries()
-  from sgdx_t5x.cli.options import check_least
+  # Before the work: libraries that are needed after it.
+  require("jinja2", extra="report", why="the page of `sgdx report`")
+  require("matplotlib", extra="report", why="the plots of `sgdx report`")
+  from sgdx_t5x.cli import output
+  from sgdx_t5x.cli.options import check_least, no_cycles, parse_schemas
+  from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.files.locks import lock
   from sgdx_t5x.report import build, run_tables, runs
 
   check_least(args, "examples", 0, "omit it to use the default, 5")
@@ -118,19 +92,15 @@ def run(args: argparse.Namespace) -> int:
     build.check_out(out)
     check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
-    texts = [annex.read_texts(scored, corpus, args) for annex in _annexes("read_texts")]
-    others = build.OtherTexts(
-      said={label: said for each in texts for label, said in each.said.items()},
-      edits={label: edits for each in texts for label, edits in each.edits.items()},
-      lacks=[line for each in texts for line in each.lacks],
-    )
+    others = _texts_of_annexes(scored, corpus, args)
     schemas = parse_schemas(args)
-    content = build.make(args.title, scored, corpus, args.force, update, others, schemas)
+    content = build.make(_TITLE, scored, corpus, args.force, update, others, schemas)
     page = build.write(content, out, args.examples, update)
+  seeds = run_tables.seeds(scored)
   output.show(
-    args.format,
-    [run_tables.variants(scored), *([means] if (means := run_tables.seeds(scored)) else [])],
-    {"report": str(page), "runs": {run.name: _overall(run) for run in scored}},
+    "text",
+    [run_tables.variants(scored), *([seeds] if seeds else [])],
+    {},
     marks=content.marks,
     warnings=content.warnings,
     notes=[*content.lacks, f"report: {page}"],
@@ -139,40 +109,39 @@ def run(args: argparse.Namespace) -> int:
   return 0
 
 
-def _overall(run: "Run") -> dict[str, Any]:
-  """Returns what --format json prints about a run: all but domains and services."""
-  from sgdx_t5x.scoring.rows import GROUPS
+def _texts_of_annexes(
+  scored: "list[Run]", corpus: "Corpus | None", args: argparse.Namespace
+) -> "OtherTexts":
+  from sgdx_t5x.report.build import OtherTexts
 
-  groups = {group: run.report["sgdx"][group] for group in GROUPS}
-  return {"signature": run.report["signature"], "warnings": run.report["warnings"], **groups}
+  others = OtherTexts()
+  for annex in _annexes("read_texts"):
+    texts = annex.read_texts(scored, corpus, args)
+    lacks = [*others.lacks, *texts.lacks]
+    others = OtherTexts({**others.said, **texts.said}, {**others.edits, **texts.edits}, lacks)
+  return others
 
 
-def _check_libraries() -> None:
-  """Raises before the work if a library is missing that is needed after it."""
-  require("jinja2", extra="report", why="the page of `sgdx report`")
-  require("matplotlib", extra="report", why="the plots of `sgdx report`")
-
-
-def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Corpus | None]":
+def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
-  named = runs.parse_names(args.runs)
-  folders = paths_of_runs(list(named), args.training, "training", "folder")
-  unscored = {name for name, path in named.items() if runs.is_predictions(path)}
-  _check_options(args, [named[name] for name in named if name in unscored])
+  paths = runs.parse_names(args.runs)
+  unscored = {name for name, path in paths.items() if runs.is_predictions(path)}
+  _check_options(args, [paths[name] for name in paths if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = {**scoring_settings(args), "on_progress": on_progress}
-  scored = [
-    runs.score_run(name, path, corpus, args.split, args.step, **settings)
-    if name in unscored
-    else runs.read_run(name, path)
-    for name, path in named.items()
-  ]
+  scored = []
+  for name, path in paths.items():
+    if name in unscored:
+      scored.append(runs.score_run(name, path, corpus, args.split, **settings))
+    else:
+      scored.append(runs.read_run(name, path))
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
-    corpus = _sample_of(scored)
-  scored = _with_steps(scored, folders)
+    sample = open_corpus(SAMPLE)  # unless the runs were scored with another release of it
+    is_theirs = any(run.signature.checksum == sample.checksum() for run in scored)
+    corpus = sample if is_theirs else None
   for annex in _annexes("read"):
     scored = annex.read(scored, args)
   return scored, corpus
@@ -192,46 +161,8 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
     raise UsageError(
       f"{option}, but every RUN is already scored",
       expected="predictions to score with it: a folder, or JSONL of t5x.eval or t5x.infer",
-      fix="pass the predictions instead"
-      + (f", or run `sgdx score` again with {option}" if changed[0] != "step" else ""),
+      fix=f"pass the predictions instead, or run `sgdx score` again with {option}",
     )
-
-
-def _sample_of(scored: "list[Run]") -> "Corpus | None":
-  """Returns the sample, unless the runs were scored with another release of it."""
-  from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
-
-  corpus = open_corpus(SAMPLE)
-  same = any(run.signature.checksum == corpus.checksum() for run in scored)
-  return corpus if same else None
-
-
-def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
-  """Adds to runs the scores per step of --training."""
-  from sgdx_t5x.report import steps
-  from sgdx_t5x.scoring.rows import Row
-
-  curves = {
-    name: tuple((step, Row.from_json(row)) for step, row in steps.rows(folder))
-    for name, folder in folders.items()
-  }
-  for name, curve in curves.items():
-    if len(curve) < 2:
-      raise SgdxError(
-        f"--training {folders[name]}: scores for {len(curve)} steps",
-        expected="a MODEL_DIR of t5x.train with several steps in inference_eval/TASK-metrics.jsonl",
-        fix="pass that folder; pass predictions for several steps as a RUN: `sgdx report DIR`",
-      )
-  return [
-    dataclasses.replace(
-      run,
-      steps=curves[run.name],
-      steps_note=f"as logged in {folders[run.name]}, on the frames evaluated there, often from dev",
-    )
-    if run.name in curves
-    else run
-    for run in scored
-  ]
 
 
 def _annexes(function: str) -> list[Any]:
@@ -241,34 +172,25 @@ def _annexes(function: str) -> list[Any]:
   return [module for module in annex_sections() if hasattr(module, function)]
 
 
-def paths_of_runs(
-  names: list[str],
-  items: list[str],
-  option: str,
-  what: Literal["folder", "file"],
-) -> dict[str, pathlib.Path]:
-  """Reads [NAME=]PATH ... of an option, once per run. Returns name of the run -> path.
+def paths_of_runs(names: list[str], items: list[str], option: str) -> dict[str, pathlib.Path]:
+  """Reads [NAME=]FILE ... of an option, once per run. Returns name of the run -> path.
 
   Args:
     names: of the runs; a single one need not be named.
     items: the option's values.
     option: its name, without "--".
-    what: what the paths must be.
   """
-  exists = pathlib.Path.is_dir if what == "folder" else pathlib.Path.is_file
-  metavar = "NAME=MODEL_DIR" if what == "folder" else "NAME=FILE"
   paths: dict[str, pathlib.Path] = {}
   for item in items:
     name, _, path = item.partition("=")
-    if len(names) == 1 and exists(pathlib.Path(item)):
+    if len(names) == 1 and pathlib.Path(item).is_file():
       name, path = names[0], item
-    is_known = name in names and name not in paths
-    if not is_known or not exists(pathlib.Path(path)):
+    if name not in names or name in paths or not pathlib.Path(path).is_file():
       raise UsageError(
-        f"--{option} {item}" + (f": no {what} {path}" if is_known and path else ""),
-        expected=f"{metavar} with the name of a run, once per run, and an existing {what}",
+        f"--{option} {item}",
+        expected="NAME=FILE with the name of a run, once per run, and an existing file",
         available="runs: " + ", ".join(names),
-        fix="check the path" if is_known and path else f"specify the run: --{option} {metavar}",
+        fix=f"check the path, and name the run: --{option} NAME=FILE",
       )
     paths[name] = pathlib.Path(path)
   return paths

@@ -1,7 +1,6 @@
 """`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
 
 import argparse
-import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from sgdx_t5x.cli.options import (
   parse_schemas,
 )
 from sgdx_t5x.cli.paths import add_input, named_path
-from sgdx_t5x.cli.progress import progress
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -30,15 +28,8 @@ examples:
       --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
       v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
 
-  The same, as `sgdx track --out preds` writes it:
-    sgdx score --corpus sgd.zip --predictions preds --json scores.json
-
   Output of t5x.eval for several tasks, whose rows name their variant:
     sgdx score --corpus sample --predictions all=eval/inference_eval
-
-  The original schemas only, with the fuzzy matching of python-Levenshtein:
-    sgdx score --corpus sgd.zip --split dev --fuzzy levenshtein \\
-      --predictions original=dialogues_all.json
 
   Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
@@ -111,15 +102,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
   """Returns variant -> path of `--predictions`. Args: corpus, which says what a variant is."""
+  from sgdx_t5x.scoring.predictions.files import find_variants
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   schemas = VariantSchemas(corpus, parse_schemas(args))
   items: list[str] = []
   for item in args.predictions:
-    entries = sorted(pathlib.Path(item).iterdir()) if os.path.isdir(item) else []
-    named = {path.name.partition(".json")[0]: path for path in entries}
-    of_variants = [f"{x}={path}" for x, path in named.items() if schemas.has(args.split, x)]
-    items += of_variants or [item]
+    paths = find_variants(pathlib.Path(item), args.split, schemas)
+    items += [f"{variant}={path}" for variant, path in paths.items()] or [item]
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   return parse_named(items, "predictions", "VARIANT=DIR", fix)
 
@@ -140,6 +130,7 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
 def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import scoring_settings
+  from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.scoring import score_files, score_tables
   from sgdx_t5x.scoring.rows import Row
@@ -176,7 +167,6 @@ def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
       *(["--all prints all tables"] if is_short else []),
     ),
     signatures={"": report["signature"]},
-    csv=score_tables.long_csv(report),
   )
   output.say_written(args.json, args.per_frame)
   score_tables.check_annexes(report)

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.paths import add_input, named_path
-from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tables import Cell, Number, Table
 
@@ -41,9 +38,9 @@ examples:
   Schemas of your own, with names:
     sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
 
-A folder holds {split}/schema.json for one or more splits, or one schema.json;
-its services are compared with the original ones of the same splits. Self-BLEU
-is computed over the variants of a set.
+A folder holds {split}/schema.json for one or more splits; its services are
+compared with the original ones of the same splits. Self-BLEU is computed over
+the variants of a set.
 """
 _LEGEND = (
   "slots, intents: % of the names in test's unseen services that occur in train",
@@ -75,6 +72,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Compares and prints. Returns 0. Raises SgdxError for anything wrong in the input."""
+  from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.variants import distances
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -108,6 +107,8 @@ def _given(
   items: list[str], corpus: "Corpus", own: Collection[str]
 ) -> "Iterator[tuple[str, str, Mapping[str, Schema]]]":
   """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `own`."""
+  from sgdx_t5x.corpus.variants import PIVOTS
+
   for item in items:
     name, _, folder = item.partition("=")
     path = pathlib.Path(item)
@@ -118,17 +119,17 @@ def _given(
     if schemas := _read(path, corpus):
       yield _GIVEN, name, schemas
       continue
-    found = {x.name: schemas for x in sorted(path.glob("*/")) if (schemas := _read(x, corpus))}
-    if not found or path != pathlib.Path(item):
+    variants = {x.name: schemas for x in sorted(path.glob("*/")) if (schemas := _read(x, corpus))}
+    if not variants or path != pathlib.Path(item):
       raise SgdxError(
         f"--schemas {item}: no schema in {path}"
         + ("" if path.is_dir() else ", which is not a folder"),
-        expected="a folder that contains {split}/schema.json or schema.json",
-        available=f"schemas in {', '.join(found)}" if found else "",
+        expected="a folder that contains {split}/schema.json",
+        available=f"schemas in {', '.join(variants)}" if variants else "",
         fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",
       )
     name = f"./{item}" if item in own else item  # a set of its own
-    for folder, schemas in found.items():
+    for folder, schemas in variants.items():
       yield name, f"bt_{folder}" if folder in PIVOTS else folder, schemas
 
 
@@ -136,31 +137,12 @@ def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
   """Returns split -> schema; empty if the folder itself has none."""
   from sgdx_t5x.corpus.schema import load_schema
 
-  files = {split: folder / split / "schema.json" for split in corpus.splits}
-  schemas = {
-    split: load_schema(file.read_bytes(), str(file))
-    for split, file in files.items()
-    if file.is_file()
-  }
-  file = folder / "schema.json"
-  if schemas or not file.is_file():
-    return schemas
-  schema = load_schema(file.read_bytes(), str(file))
-  return {_split_of(schema, folder.resolve().name, corpus): schema}
-
-
-def _split_of(schema: "Schema", folder: str, corpus: "Corpus") -> str:
-  """Returns the split of a lone schema: its folder's name, else the split with as many services."""
-  lengths = {split: len(corpus.schema(split)) for split in corpus.splits}
-  splits = [folder] if folder in lengths else [s for s in lengths if lengths[s] == len(schema)]
-  if len(splits) != 1:
-    raise SgdxError(
-      f"{schema.origin} has {len(schema)} services",
-      expected="the number of services of exactly one split of the corpus",
-      available=", ".join(f"{split}: {n}" for split, n in lengths.items()),
-      fix="move the file to a folder named after its split: train/schema.json",
-    )
-  return splits[0]
+  schemas = {}
+  for split in corpus.splits:
+    file = folder / split / "schema.json"
+    if file.is_file():
+      schemas[split] = load_schema(file.read_bytes(), str(file))
+  return schemas
 
 
 # --- output --------------------------------------------------------------------------------
@@ -174,7 +156,7 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
     distinct: for CSV: the paper's columns say which column they belong to, and the set of v1 to v5
       has the same name for all corpora.
   """
-  shown = []
+  tables = []
   empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
   for number, part in enumerate(report["sets"] or [empty]):
     paper = part["paper"] or {"variants": {}, "average": {}, "self_bleu": None}
@@ -197,8 +179,8 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
     title = part["name"]
     if title == "SGD-X" and report["paper_original"] is None and not distinct:
       title = "variants of the corpus"  # which is not SGD
-    shown.append(Table(title, tuple(header), cut))
-  return shown
+    tables.append(Table(title, tuple(header), cut))
+  return tables
 
 
 def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[Cell, ...]:

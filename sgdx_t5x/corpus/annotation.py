@@ -177,9 +177,11 @@ class _History:
 
 def _check_services(history: _History) -> None:
   services = history.dialogue.services
-  found = {frame.service for turn in history.dialogue.turns for frame in turn.frames}
-  if found != set(services) or len(services) != len(found):
-    history.report("services", f"services {', '.join(services)}", ", ".join(sorted(found)))
+  services_of_frames = {frame.service for turn in history.dialogue.turns for frame in turn.frames}
+  if services_of_frames != set(services) or len(services) != len(services_of_frames):
+    history.report(
+      "services", f"services {', '.join(services)}", ", ".join(sorted(services_of_frames))
+    )
 
 
 def _check_ending(history: _History) -> None:
@@ -237,8 +239,8 @@ def _check_spans(
     if slot not in facts.free:
       history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
     if not 0 <= start < end <= len(turn.utterance):
-      found = f"slot {slot!r}: span {start}..{end} in {len(turn.utterance)} characters"
-      history.report("span-offsets", found)
+      span_text = f"slot {slot!r}: span {start}..{end} in {len(turn.utterance)} characters"
+      history.report("span-offsets", span_text)
     text = turn.utterance[start:end]
     if turn.speaker == USER:
       values = frame.state.slot_values.get(slot)
@@ -282,10 +284,12 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
       )
     history.said.update(canonical)
     if kind == "intent":
-      wrong = values[0] not in facts.required
-      if wrong or (turn.speaker == USER and values[0] != state.active_intent):
-        found = state.active_intent if state else ", ".join(facts.required)
-        history.report("act-intent", f"{act} {values[0]!r}, service {frame.service}", found)
+      is_unknown = values[0] not in facts.required
+      if is_unknown or (turn.speaker == USER and values[0] != state.active_intent):
+        expected_intents = state.active_intent if state else ", ".join(facts.required)
+        history.report(
+          "act-intent", f"{act} {values[0]!r}, service {frame.service}", expected_intents
+        )
     elif kind == "slot":
       if slot in facts.categorical:
         if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
@@ -300,11 +304,11 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
 def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
   state, before = frame.state, history.states.get(frame.service)
   requested = list(state.requested_slots)
-  asked = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
+  slots_of_acts = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
   if len(set(requested)) != len(requested) or (
-    frame.actions is not None and set(requested) != asked
+    frame.actions is not None and set(requested) != slots_of_acts
   ):
-    history.report("requested", f"requested_slots {requested}", ", ".join(sorted(asked)))
+    history.report("requested", f"requested_slots {requested}", ", ".join(sorted(slots_of_acts)))
   intent = NO_INTENT if before is None else before.active_intent
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
@@ -312,11 +316,11 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
       history.report(
         "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
       )
-  known = {} if before is None else before.slot_values
-  if known.keys() - state.slot_values.keys():
+  earlier_values = {} if before is None else before.slot_values
+  if earlier_values.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
   for slot, values in state.slot_values.items():
-    if known.get(slot) != values:  # unchanged values were checked before
+    if earlier_values.get(slot) != values:  # unchanged values were checked before
       _check_values(history, slot, values, facts)
   history.states[frame.service] = state
 
@@ -326,14 +330,14 @@ def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: 
     history.report("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
   if values == (DONTCARE,):
     return
-  found = f"slot {slot!r}: {', '.join(values)}"
+  description = f"slot {slot!r}: {', '.join(values)}"
   if slot in facts.free:
     if not all(value in history.text for value in values):
-      history.report("state-free", found)
+      history.report("state-free", description)
   elif len(values) != 1 or values[0] not in facts.categorical[slot]:
-    history.report("state-categorical", found, ", ".join(sorted(facts.categorical[slot])))
+    history.report("state-categorical", description, ", ".join(sorted(facts.categorical[slot])))
   elif history.has_all_acts and values[0] not in history.said:
-    history.report("state-said", found)
+    history.report("state-said", description)
 
 
 def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
@@ -357,11 +361,11 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
     history.report(
       "transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call"
     )
-  known = history.results.get(frame.service, ())
+  results_so_far = history.results.get(frame.service, ())
   for action in frame.actions or ():
     act = action["act"]
     if act in ("OFFER", "INFORM") and not is_older:
-      result_values = {result.get(action["slot"]) for result in known}
+      result_values = {result.get(action["slot"]) for result in results_so_far}
       if not result_values.issuperset(action["canonical_values"]):
         history.report("result-source", f"{act}, slot {action['slot']!r}: {action['values']}")
     elif act == "INFORM_COUNT" and results is not None and action["values"] != [str(len(results))]:
@@ -369,7 +373,7 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
 
 
 def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
-  method, given = frame.service_call["method"], frame.service_call["parameters"]
+  method, parameters = frame.service_call["method"], frame.service_call["parameters"]
   state = history.states[frame.service]
   if method != state.active_intent or method not in facts.required:
     history.report("call-intent", f"a call to {method!r}", state.active_intent)
@@ -378,17 +382,17 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
     for slot, values in state.slot_values.items()
     if slot in facts.accepted[method] and values != (DONTCARE,)
   }
-  if given.keys() != expected:
-    found = f"{method} called with {', '.join(given)}"
-    history.report("call-slots", found, ", ".join(sorted(expected)))
-  if not facts.required[method] <= given.keys():
+  if parameters.keys() != expected:
+    description = f"{method} called with {', '.join(parameters)}"
+    history.report("call-slots", description, ", ".join(sorted(expected)))
+  if not facts.required[method] <= parameters.keys():
     history.report("call-required", "")
-  for slot, value in given.items():
+  for slot, value in parameters.items():
     if not isinstance(value, str):
       raise TypeError(f"parameter {slot!r}: {value!r} is not a string")
     if slot in facts.categorical and (value,) != state.slot_values[slot]:
-      found = f"{method} called with slot {slot!r}: {value!r}"
-      history.report("call-values", found, ", ".join(state.slot_values[slot]))
+      description = f"{method} called with slot {slot!r}: {value!r}"
+      history.report("call-values", description, ", ".join(state.slot_values[slot]))
   if method in facts.transactional:
     user = history.user_frames[frame.service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
@@ -396,26 +400,26 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
 
 
 def _check_results(
-  history: _History, method: str, given: Mapping[str, str], results: list[dict], facts: _Facts
+  history: _History, method: str, parameters: Mapping[str, str], results: list[dict], facts: _Facts
 ) -> None:
   if len(results) > (1 if method in facts.transactional else MAX_RESULTS):
     history.report("results", f"{len(results)} results of {method}")
   slots = facts.results[method]
   for result in results:
     if result.keys() != slots:
-      if more := result.keys() - slots:
-        found = f"slots {', '.join(sorted(more))} in a result of {method}"
-        history.report("result-slots", found, ", ".join(sorted(slots)))
+      if unknown_slots := result.keys() - slots:
+        description = f"slots {', '.join(sorted(unknown_slots))} in a result of {method}"
+        history.report("result-slots", description, ", ".join(sorted(slots)))
       history.report("result-all-slots", "")
     for slot, value in result.items():
       if not isinstance(value, str):
         raise TypeError(f"result {slot!r}: {value!r} is not a string")
       if slot in facts.categorical and value not in facts.categorical[slot]:
         history.report("result-value", f"slot {slot!r}: {value!r} in a result of {method}")
-      if given.get(slot, value) != value:
+      if parameters.get(slot, value) != value:
         if slot in facts.categorical:
-          found = f"slot {slot!r}: {value!r} in a result of {method}"
-          history.report("result-match", found, given[slot])
+          description = f"slot {slot!r}: {value!r} in a result of {method}"
+          history.report("result-match", description, parameters[slot])
         history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
 
 

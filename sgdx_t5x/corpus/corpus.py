@@ -53,10 +53,10 @@ class Corpus:
     """Args: source, where the files are."""
     self.source, self.origin = source, source.origin
     self._names = source.names()
-    found = {n for n in self._names if n.endswith("schema.json")}
-    self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in found)
+    schema_files = {n for n in self._names if n.endswith("schema.json")}
+    self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in schema_files)
     self.variants = tuple(
-      v for v in ALL_VARIANTS if any(schema_path(v, s) in found for s in self.splits)
+      v for v in ALL_VARIANTS if any(schema_path(v, s) in schema_files for s in self.splits)
     )
     self._schemas: dict[tuple[str, str], Schema] = {}
     if not self.splits:
@@ -87,35 +87,37 @@ class Corpus:
     name with other services is called "own_sgd". A perturbed corpus has its kinds of perturbation
     appended: "sgd+ned".
     """
-    if found := [p for p in self._perturbations.values() if p]:
-      return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
-    first, known = self.splits[0], ""
+    if perturbations := [p for p in self._perturbations.values() if p]:
+      return "+".join(
+        [perturbations[0].original, *dict.fromkeys("+".join(p.kinds) for p in perturbations)]
+      )
+    first, own_name = self.splits[0], ""
     if SIMULATION.format(split=first) not in self._names:
       services = self.schema(first).names
       if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
         return "sgd"
       if len(services) == _SAMPLE_SERVICES[first] and _SAMPLE_KNOWN_BY in services:
-        known = "sample"
+        own_name = "sample"
     path = pathlib.Path(self.origin).resolve()
     name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
     # Fields of a signature end at "|", its line at "\n"; bytes that are not UTF-8 are surrogates.
     name = re.sub(r"[|\x00-\x1f\x7f-\x9f\ud800-\udfff]", "_", name)
-    return f"own_{name}" if name in ("sgd", "sample") and name != known else name
+    return f"own_{name}" if name in ("sgd", "sample") and name != own_name else name
 
   def perturbed(self, split: str) -> tuple[str, ...]:
     """Returns the kinds of perturbation of a split, in their order; () for none."""
-    found = self._perturbations.get(split)
-    return found.kinds if found else ()
+    perturbation = self._perturbations.get(split)
+    return perturbation.kinds if perturbation else ()
 
   def check_kinds(self, split: str, variant: str) -> None:
     """Refuses "ned" or "ned+v3" of a split whose dialogues are not perturbed so."""
-    kinds, found = untagged(variant)[0], self.perturbed(split)
-    if kinds and kinds != found:
+    kinds, own_kinds = untagged(variant)[0], self.perturbed(split)
+    if kinds and kinds != own_kinds:
       raise SgdxError(
         f"variant {variant!r} of {self.origin}, whose {split} is not perturbed so",
         expected="a corpus with such dialogues, or a variant of the schemas",
-        available=f"dialogues perturbed by {'+'.join(found)}"
-        if found
+        available=f"dialogues perturbed by {'+'.join(own_kinds)}"
+        if own_kinds
         else "dialogues as they were",
         fix="pass the perturbed corpus as --corpus",
       )
@@ -135,8 +137,8 @@ class Corpus:
 
   def perturbation_label(self, split: str) -> str:
     """Returns the kinds of perturbation of a split as records name them, such as "ned"."""
-    found = self._perturbations.get(split)
-    return found.label if found else ""
+    perturbation = self._perturbations.get(split)
+    return perturbation.label if perturbation else ""
 
   @functools.cached_property
   def _perturbations(self) -> dict[str, "_Perturbation | None"]:
@@ -212,8 +214,8 @@ class Corpus:
 
   def scores_last_turns(self, split: str) -> bool:
     """Whether only each dialogue's last turn is scored, as of counterfactuals."""
-    found = self._perturbations.get(split)
-    return bool(found and found.last_only)
+    perturbation = self._perturbations.get(split)
+    return bool(perturbation and perturbation.last_only)
 
   def dialogue_files(self, split: str) -> list[str]:
     """Names of a split's dialogue files, in order."""
@@ -227,8 +229,8 @@ class Corpus:
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
-    if found := self._perturbations.get(split):
-      return found.complete and num_dialogues == found.dialogues
+    if perturbation := self._perturbations.get(split):
+      return perturbation.complete and num_dialogues == perturbation.dialogues
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
     return num_dialogues == PUBLISHED_DIALOGUES[split]
@@ -241,8 +243,8 @@ class Corpus:
 
   def expected_dialogues(self, split: str) -> int | None:
     """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""
-    if found := self._perturbations.get(split):
-      return found.dialogues
+    if perturbation := self._perturbations.get(split):
+      return perturbation.dialogues
     if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
       return None
     return PUBLISHED_DIALOGUES[split]
@@ -376,9 +378,9 @@ def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCou
   dialogues = turns = frames = 0
   for dialogue in corpus.dialogues(split, check):
     dialogues += 1
-    found = [i for i, _ in dialogue.user_frames()]
-    turns += len(set(found))
-    frames += len(found)
+    turn_of_each_frame = [i for i, _ in dialogue.user_frames()]
+    turns += len(set(turn_of_each_frame))
+    frames += len(turn_of_each_frame)
   return SplitCounts(dialogues, turns, frames)
 
 

@@ -14,11 +14,16 @@ from typing import Annotated, Any
 import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
-from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
-from sgdx_t5x.files.reading import decode_as, decode_json, is_text, json_type
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import converted_item, decode_json, decode_list, is_text, json_type
 
 USER = "USER"
 SYSTEM = "SYSTEM"
+_EXPECTED = (
+  "a list of dialogues as SGD's README describes them; spans in slots have start and exclusive_end "
+  "(leave out MultiWOZ 2.2's with copy_from)"
+)
+_FIX = "correct the file, or restore it from the archive"
 Values = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # of a slot in a state
 
 
@@ -104,27 +109,8 @@ class Dialogue:
 
   @classmethod
   def from_json(cls, data: Mapping[str, Any], origin: str = "dialogue") -> "Dialogue":
-    """Reads a decoded dialogue. Raises SgdxError naming file, dialogue and turn."""
-    turns: list[Turn] = []
-    place = ""
-    try:
-      name, found = _text(data["dialogue_id"], "dialogue_id"), _list(data["turns"], "turns")
-      services = _texts(data["services"], "services")
-      place = ", turn {}"
-      for turn in found:
-        turns.append(_parse_turn(turn))
-      return cls(name, services, tuple(turns))
-    except (KeyError, TypeError, AttributeError, SgdxError) as e:
-      name = data.get("dialogue_id")
-      where = f"{origin}, dialogue {name if isinstance(name, str) else '?'}"
-      where += place.format(len(turns))
-      if isinstance(e, SgdxError):
-        raise SgdxError(f"{where}, {e.found}", expected=e.expected, fix=e.fix) from None
-      raise SgdxError(
-        f"{where}: {malformed(e)}",
-        expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
-        fix="restore the file, or write it again",
-      ) from None
+    """Reads a decoded dialogue. Raises SgdxError naming file, dialogue and place."""
+    return _dialogue(converted_item(data, _Item, "dialogue_id", origin, _EXPECTED, _FIX), origin)
 
   def user_frames(self) -> Iterator[tuple[int, Frame]]:
     """Yields (turn index over all turns, frame) of user turns: the unit of every score."""
@@ -145,14 +131,10 @@ def frame_id(dialogue_id: str, turn: int, service: str) -> str:
 
 def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
   """Returns the decoded dialogues of one file. Raises SgdxError if the JSON is no list of them."""
-  fix = "restore the file from the archive, or write it again"
-  data = decode_json(text, origin, "a complete dialogue file", fix)
+  data = decode_json(text, origin, _EXPECTED, _FIX)
   if not isinstance(data, list):
-    raise SgdxError(
-      f"{origin}: the top-level JSON value is {json_type(data)}",
-      expected="a list of dialogues",
-      fix="pass a dialogues_*.json file",
-    )
+    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
+    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
   return data
 
 
@@ -198,24 +180,21 @@ class _Item(msgspec.Struct):
   turns: tuple[Turn, ...]
 
 
-_ITEMS = msgspec.json.Decoder(list[_Item])
-
-
 def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
   """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
-  items = decode_as(_ITEMS, text)
+  for item in decode_list(text, _Item, "dialogue_id", origin, _EXPECTED, _FIX):
+    yield _dialogue(item, origin)
+
+
+def _dialogue(item: _Item, origin: str) -> Dialogue:
+  # Frames keep spans, acts and calls as they are in the file, unknown keys included: their form is
+  # checked here.
   try:
-    # Frames keep spans, acts and calls as they are in the file, unknown keys included, so what the
-    # decoder did not look at is checked here. Where that fails, `from_json` says what is wrong.
-    msgspec.convert(items, list[_AnnotatedDialogue], from_attributes=True)
-  except msgspec.ValidationError:
-    items = None
-  if items is None:
-    for data in decode_dialogues(text, origin):
-      yield Dialogue.from_json(data if isinstance(data, dict) else {}, origin)
-    return
-  for item in items:
-    yield Dialogue(item.dialogue_id, item.services, item.turns)
+    msgspec.convert(item, _AnnotatedDialogue, from_attributes=True)
+  except msgspec.ValidationError as e:
+    problem = f"{origin}, dialogue {item.dialogue_id}: {e}"
+    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX) from None
+  return Dialogue(item.dialogue_id, item.services, item.turns)
 
 
 def write_dialogues(dialogues: Iterable[Dialogue]) -> str:
@@ -300,86 +279,6 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
       available=nearest(intent, service.intent_index),
       fix="rename the intent in the dialogue, or use the schema that it was written for",
     )
-
-
-def _parse_turn(data: Mapping[str, Any]) -> Turn:
-  frames = tuple(_parse_frame(frame) for frame in _list(data["frames"], "frames"))
-  return Turn(_text(data["speaker"], "speaker"), _text(data["utterance"], "utterance"), frames)
-
-
-def _parse_frame(data: Mapping[str, Any]) -> Frame:
-  frame = Frame(
-    service=_text(data["service"], "service"),
-    state=_parse_state(data["state"]) if data.get("state") is not None else None,
-    slots=data.get("slots"),
-    actions=data.get("actions"),
-    service_call=data.get("service_call"),
-    service_results=data.get("service_results"),
-  )
-  for span in _list(frame.slots, "slots") if frame.slots is not None else ():
-    if "start" not in span or "exclusive_end" not in span:
-      raise _no_position(span, frame.service)
-    if not (type(span["start"]) is int and type(span["exclusive_end"]) is int):
-      raise TypeError(f"start and exclusive_end of slot {quoted(span['slot'])} are not numbers")
-    _text(span["slot"], "slot of a span")
-  for action in _list(frame.actions, "actions") if frame.actions is not None else ():
-    _text(action.get("act", ""), "act of an action")
-    _text(action.get("slot", ""), "slot of an action")
-    _texts(action.get("values", []), "values of an action")
-    _texts(action.get("canonical_values", []), "canonical_values of an action")
-  if (call := frame.service_call) is not None:
-    _text(call["method"], "method of a service_call")
-    call["parameters"].items()
-  for result in _list(frame.service_results or [], "service_results"):
-    result.items()
-  return frame
-
-
-def _no_position(span: Mapping[str, Any], service: str) -> SgdxError:
-  """Returns the error for an item of a frame's slots that is no span of the utterance."""
-  described = f"service {service}: the item of slots for {quoted(span.get('slot'))} has "
-  if "copy_from" in span:
-    described += f"copy_from {quoted(span['copy_from'])} in place of start and exclusive_end"
-  else:
-    described += "no start and exclusive_end, only " + ", ".join(map(quoted, span))
-  return SgdxError(
-    described,
-    expected="spans of the utterance, as SGD has them: slot, start, exclusive_end",
-    fix="leave such items out of slots (in MultiWOZ 2.2, those with copy_from): the values are in "
-    "the state, which is what is tracked and scored",
-  )
-
-
-_STR = frozenset((str,))
-
-
-def _text(value: Any, what: str) -> str:
-  if not isinstance(value, str):
-    raise TypeError(f"{what}: {quoted(value)} is not a string")
-  return value
-
-
-def _list(value: Any, what: str) -> list:
-  if not isinstance(value, list):
-    raise TypeError(f"{what}: {quoted(value)} is not a list")
-  return value
-
-
-def _texts(value: Any, what: str) -> tuple[str, ...]:
-  if not _STR.issuperset(map(type, _list(value, what))):  # faster than one by one
-    for x in value:
-      _text(x, what)
-  return tuple(value)
-
-
-def _parse_state(data: Mapping[str, Any]) -> State:
-  values = {}
-  for slot, found in data["slot_values"].items():
-    if not isinstance(found, list) or not found:
-      raise TypeError(f"slot {slot!r}: {quoted(found)} is not a non-empty list of values")
-    values[slot] = _texts(found, f"slot {slot!r}")
-  intent = _text(data["active_intent"], "active_intent")
-  return State(intent, _texts(data.get("requested_slots", []), "requested_slots"), values)
 
 
 def example_pick(frame_id: str) -> int:

@@ -79,5 +79,5 @@ class ExampleId:
 
 
 def _frame_parts(frame_id: str) -> tuple[str, str]:
-  found = _FRAME_ID.fullmatch(frame_id)
-  return (found[1], found[2]) if found else ("", "")
+  match = _FRAME_ID.fullmatch(frame_id)
+  return (match[1], match[2]) if match else ("", "")

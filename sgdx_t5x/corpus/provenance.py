@@ -75,25 +75,25 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
     if turn.speaker != USER:
       continue
     # A value can be carried within a turn that is about two services.
-    new = {f.service: f.state.slot_values for f in turn.frames if f.state is not None}
-    now = {**states, **new}
+    states_of_turn = {f.service: f.state.slot_values for f in turn.frames if f.state is not None}
+    states_after = {**states, **states_of_turn}
     for frame in turn.frames:
-      before = origins.get(frame.service, {})
+      old_origins = origins.get(frame.service, {})
       old = states.get(frame.service, {})
       informed = _informed(frame, by_span)
-      found: dict[str, Origin] = {}
-      for slot, values in now.get(frame.service, {}).items():
+      new_origins: dict[str, Origin] = {}
+      for slot, values in states_after.get(frame.service, {}).items():
         forms = set(values)
         if slot in old and not forms.isdisjoint(old[slot]):
-          found[slot] = before[slot]
+          new_origins[slot] = old_origins[slot]
         elif slot in informed:
-          found[slot] = Origin(INFORMED, number)
+          new_origins[slot] = Origin(INFORMED, number)
         else:
-          found[slot] = _origin(number, frame.service, slot, forms, said, now, old)
-      origins[frame.service] = found
+          new_origins[slot] = _origin(number, frame.service, slot, forms, said, states_after, old)
+      origins[frame.service] = new_origins
       if dialogue.is_scored(number):
-        yield number, frame, found
-    states = now
+        yield number, frame, new_origins
+    states = states_after
 
 
 def trace_sticky(

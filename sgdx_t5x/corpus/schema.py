@@ -11,11 +11,13 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files.reading import decode_json, is_text, json_type
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import converted_item, decode_list, is_text, json_type
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
+_EXPECTED = "a list of services, as SGD's README describes schema.json"
+_FIX = "correct the schema, or restore the file from the archive"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Intent:
   is_transactional: bool
   required_slots: tuple[str, ...]
   optional_slots: Mapping[str, str]
-  result_slots: tuple[str, ...]
+  result_slots: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +161,16 @@ class Schema:
     return [service.to_json() for service in self.services]
 
 
+@dataclasses.dataclass(frozen=True)
+class _ServiceItem:
+  """A service in a schema file."""
+
+  service_name: str
+  description: str
+  slots: tuple[Slot, ...]
+  intents: tuple[Intent, ...]
+
+
 def parse_schema(data: Any, origin: str) -> Schema:
   """Checks a decoded `schema.json` and returns it.
 
@@ -171,18 +183,27 @@ def parse_schema(data: Any, origin: str) -> Schema:
       service does not have.
   """
   if not isinstance(data, list):
-    raise SgdxError(
-      f"{origin}: the top-level JSON value is {json_type(data)}",
-      expected="a list of services, as in SGD's schema.json",
-      fix="pass the schema.json of a split",
-    )
-  return Schema([_parse_service(item, origin) for item in data], origin)
+    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
+    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
+  return _schema([_item(item, origin) for item in data], origin)
 
 
 def load_schema(text: str | bytes, origin: str) -> Schema:
   """Decodes and checks the text of a schema file. Raises SgdxError if it is invalid."""
-  fix = "restore the file from the archive"
-  return parse_schema(decode_json(text, origin, "a complete schema.json", fix), origin)
+  return _schema(decode_list(text, _ServiceItem, "service_name", origin, _EXPECTED, _FIX), origin)
+
+
+def _item(data: Any, origin: str) -> _ServiceItem:
+  return converted_item(data, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
+
+
+def _schema(items: Sequence[_ServiceItem], origin: str) -> Schema:
+  services = []
+  for item in items:
+    service = Service(item.service_name, item.description, item.slots, item.intents)
+    _check_service(service, f"{origin}, service {service.name}")
+    services.append(service)
+  return Schema(services, origin)
 
 
 def check_slot_names(schema: Schema) -> None:
@@ -238,9 +259,9 @@ def _intent_shape(service: Service, intent: Intent) -> tuple:
   )
 
 
-def _misaligned(found: str, original: str, what: str) -> SgdxError:
+def _misaligned(problem: str, original: str, what: str) -> SgdxError:
   return SgdxError(
-    f"{found} differs in {what} from {original} at the same position",
+    f"{problem} differs in {what} from {original} at the same position",
     expected="a paraphrase of the original: the same order, values, flags and intent slots",
     fix="restore the order; a variant may reword names and descriptions, nothing else",
   )
@@ -255,77 +276,19 @@ def _same_length(what: str, where_a: str, a: int, where_b: str, b: int) -> None:
     )
 
 
-def _parse_service(item: Any, origin: str) -> Service:
-  where = (
-    f"{origin}, service {item.get('service_name', '?')!r}" if isinstance(item, dict) else origin
-  )
-  try:
-    slots = tuple(
-      Slot(s["name"], s["description"], _flag(s, "is_categorical"), _list(s, "possible_values", ()))
-      for s in item["slots"]
-    )
-    intents = tuple(
-      Intent(
-        i["name"],
-        i["description"],
-        _flag(i, "is_transactional"),
-        _list(i, "required_slots"),
-        _defaults(i),
-        _list(i, "result_slots", ()),
-      )
-      for i in item["intents"]
-    )
-    service = Service(item["service_name"], item["description"], slots, intents)
-    _check_texts(service)
-  except (KeyError, TypeError, ValueError) as e:
-    raise SgdxError(
-      f"{where}: {malformed(e)}",
-      expected="the keys of SGD's schema format (service_name, description, slots, intents ...)",
-      fix="correct the entry; SGD's README describes the format",
-    ) from None
-  _refuse_duplicates([s.name for s in slots], "slot", where)
-  _refuse_duplicates([i.name for i in intents], "intent", where)
-  for intent in intents:
-    _check_intent_slots(intent, service, where)
-  return service
-
-
-def _flag(item: Mapping[str, Any], key: str) -> bool:
-  if not isinstance(item[key], bool):
-    raise TypeError(f"{key} of {item['name']!r} is {item[key]!r}, not true or false")
-  return item[key]
-
-
-def _list(item: Mapping[str, Any], key: str, *default: Any) -> tuple[Any, ...]:
-  found = item.get(key, *default) if default else item[key]
-  if not isinstance(found, list | tuple):
-    raise TypeError(f"{key} of {item['name']!r} is {found!r}, not a list")
-  return tuple(found)
-
-
-def _defaults(intent: Mapping[str, Any]) -> dict[str, Any]:
-  found = intent["optional_slots"]
-  if not isinstance(found, Mapping):
-    raise TypeError(f"optional_slots of {intent['name']!r} is {found!r}, not a JSON object")
-  return dict(found)
-
-
-def _check_texts(service: Service) -> None:
-  """Raises TypeError for a value that must be a string in this format and is not."""
-  named: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
-  for x in named:
-    if not (is_text(x.name) and is_text(x.description)):
-      raise TypeError(f"name {x.name!r} and description {x.description!r} must be strings")
-  for slot in service.slots:
-    if not all(map(is_text, slot.possible_values)):
-      raise TypeError(f"possible_values of slot {slot.name!r} must be strings")
+def _check_service(service: Service, where: str) -> None:
+  """Refuses what the types of a service allow and its meaning does not."""
+  elements: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
+  texts = [text for x in elements for text in (x.name, x.description)]
+  texts += [value for slot in service.slots for value in slot.possible_values]
+  for text in texts:
+    if not is_text(text):
+      problem = f"{where}: {text!r} holds half a character (a lone surrogate)"
+      raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
+  _refuse_duplicates([slot.name for slot in service.slots], "slot", where)
+  _refuse_duplicates([intent.name for intent in service.intents], "intent", where)
   for intent in service.intents:
-    for name, default in intent.optional_slots.items():
-      if not (is_text(name) and is_text(default)):
-        raise TypeError(f"optional_slots of intent {intent.name!r} must map strings to strings")
-    for name in (*intent.required_slots, *intent.result_slots):
-      if not isinstance(name, str):
-        raise TypeError(f"slot {name!r} of intent {intent.name!r} is not a string")
+    _check_intent_slots(intent, service, where)
 
 
 def _check_intent_slots(intent: Intent, service: Service, where: str) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import check_unpacked
 
 # The files that a score depends on, by their place in the layout. Variants' dialogues, which the
 # official converter puts beside their schemas, only repeat the original ones.
@@ -73,15 +72,16 @@ def _find_root(names: list[str], origin: str) -> str:
       available=nearest("schema.json", names),
       fix=fix,
     )
-  found: list[str] = []  # without the variants within a corpus
+  outer_roots: list[str] = []  # without the variants within a corpus
   for root in roots:
-    if not root.startswith(tuple(found)):
-      found.append(root)
-  if len(found) > 1:
+    if not root.startswith(tuple(outer_roots)):
+      outer_roots.append(root)
+  if len(outer_roots) > 1:
     raise SgdxError(
-      f"{origin}: contains {len(found)} corpora",
+      f"{origin}: contains {len(outer_roots)} corpora",
       expected="one corpus: train/, dev/ and test/ in one folder",
-      available=", ".join(found[:8]) + (f" and {len(found) - 8:,} more" if found[8:] else ""),
+      available=", ".join(outer_roots[:8])
+      + (f" and {len(outer_roots) - 8:,} more" if outer_roots[8:] else ""),
       fix="unpack it if it is an archive, and pass one of these folders",
     )
   return roots[0]
@@ -89,11 +89,11 @@ def _find_root(names: list[str], origin: str) -> str:
 
 def _check_unpacked(names: Iterable[str], origin: str) -> None:
   """Refuses gzipped dialogues and schemas: without them, the rest would look complete."""
-  if found := sorted(filter(_PACKED.fullmatch, names)):
+  if packed := sorted(filter(_PACKED.fullmatch, names)):
     raise SgdxError(
-      f"{origin}: {found[0]} is gzipped",
+      f"{origin}: {packed[0]} is gzipped",
       expected="JSON files; only predictions may be gzipped",
-      fix=f"decompress it: gunzip {found[0]}",
+      fix=f"decompress it: gunzip {packed[0]}",
     )
 
 
@@ -108,21 +108,6 @@ class ArchiveSource:
     except _BROKEN as e:
       raise self._broken(e) from None
     members = [i for i in self._zip.infolist() if i.filename.endswith((".json", ".jsonl"))]
-    names: set[str] = set()
-    for name in (i.filename for i in members):
-      if name in names:
-        raise SgdxError(
-          f"{self.origin}: contains two files {name!r}",
-          expected="an archive in which each file has a name of its own",
-          fix=f"do not trust this archive; {DOWNLOAD_HINT}",
-        )
-      names.add(name)
-      if name.startswith("/") or ".." in name.split("/"):  # outputs are named like inputs
-        raise SgdxError(
-          f"{self.origin}: contains {name!r}, outside its folder",
-          expected="the layout of the official SGD archive",
-          fix=f"do not trust this archive; {DOWNLOAD_HINT}",
-        )
     root = _find_root([i.filename for i in members], self.origin)
     _check_unpacked((i.filename.removeprefix(root) for i in self._zip.infolist()), self.origin)
     self._members = {
@@ -134,18 +119,9 @@ class ArchiveSource:
     return sorted(name for name in self._members if name.endswith(".json"))
 
   def read(self, name: str) -> bytes:
-    """The content of one file. Raises SgdxError if it is damaged or too large."""
-    member = self._members[name]
-    where = f"{self.origin}: {member.filename}"
-    fix = "if you trust the archive, unpack it, and pass the folder"
-    check_unpacked(member.file_size, where, "files like those of the official archive", fix)
-    # No more than the stated size is read, whatever is packed. Methods other than these two unpack
-    # all that they read of the archive: of 4 KiB, bzip2 can make 80 MB.
-    known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-    step = member.file_size + 1 if known else 4096
+    """The content of one file. Raises SgdxError if it is damaged."""
     try:
-      with self._zip.open(member) as file:
-        return b"".join(iter(lambda: file.read(step), b""))
+      return self._zip.read(self._members[name])
     except _BROKEN as e:
       raise self._broken(e) from None
 

@@ -88,7 +88,7 @@ def count(dialogues: Iterable[Dialogue]) -> Counts:
 
 
 def summarise(
-  counts: Counts, schema: Schema, train: Schema | None, known: Set[str] | None
+  counts: Counts, schema: Schema, train: Schema | None, train_values: Set[str] | None
 ) -> dict[str, Any]:
   """Returns the statistics of one split.
 
@@ -96,7 +96,7 @@ def summarise(
     counts: of the split's dialogues.
     schema: of the split.
     train: train's schema, for what is unseen.
-    known: lower-cased values of train's states, for what is out of vocabulary; None for train.
+    train_values: lower-cased values of train's states, for what is not in train; None for train.
 
   Returns:
     Counts, means, and shares in 0..1; None for what cannot be computed. `acts` has, per
@@ -124,7 +124,7 @@ def summarise(
     "user_frames": frames,
     "active_slots_per_frame": _ratio(totals["active_slots"], frames),
     **_unseen(counts, schema, train),
-    **_out_of_vocabulary(counts, schema, known),
+    **_out_of_vocabulary(counts, schema, train_values),
     "acts": {
       name: {
         "frames": counts.frames[speaker],
@@ -155,7 +155,7 @@ def report(
   splits = tuple(dict.fromkeys(splits)) or corpus.splits
   schemas = {split: corpus.schema(split) for split in splits}  # fails before the long reading
   train = corpus.schema(_TRAIN) if _TRAIN in corpus.splits else None
-  known, found, warnings = None, {}, []
+  train_values, statistics, warnings = None, {}, []
   for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
     counts = count(_with_progress(corpus, split, on_dialogue))
     number = counts.service_sets.total()
@@ -163,17 +163,17 @@ def report(
     if not complete and (number or split in splits):
       warnings.append(f"{split}: {corpus.part(split, number)}")
     if split in splits:
-      numbers = summarise(counts, schemas[split], train, known)
-      found[split] = {"complete": complete, **numbers}
+      numbers = summarise(counts, schemas[split], train, train_values)
+      statistics[split] = {"complete": complete, **numbers}
     if split == _TRAIN and number:
-      known = {value for _, _, value in counts.values}
+      train_values = {value for _, _, value in counts.values}
   fields = {"splits": "+".join(splits), "tokens": "white-space"}
   return {
     "format": "sgdx-corpus-statistics/1",
     "signature": str(Signature.of(corpus.name, corpus.checksum(), fields, not warnings)),
     "complete": not warnings,
     "warnings": warnings,
-    "splits": {split: found[split] for split in splits},
+    "splits": {split: statistics[split] for split in splits},
     "paper": dict(PAPER),
     "sgd_train_acts": SGD_ACTS,
   }
@@ -229,24 +229,30 @@ def _unseen(counts: Counts, schema: Schema, train: Schema | None) -> dict[str, A
   }
 
 
-def _out_of_vocabulary(counts: Counts, schema: Schema, known: Set[str] | None) -> dict[str, Any]:
+def _out_of_vocabulary(
+  counts: Counts, schema: Schema, train_values: Set[str] | None
+) -> dict[str, Any]:
   """Shares of values that occur in no state of train, in any slot.
 
   `oov_values` counts distinct values; `oov_uses` weights each by the dialogues that have it.
   """
   result = {}
   for suffix, noncategorical_only in (("", False), ("_noncategorical", True)):
-    kept = {
+    uses = {
       key: n
       for key, n in counts.values.items()
       if not noncategorical_only or key[1] in schema[key[0]].noncategorical_slots
     }
-    new = {} if known is None else {key: n for key, n in kept.items() if key[2] not in known}
+    not_in_train = (
+      {}
+      if train_values is None
+      else {key: n for key, n in uses.items() if key[2] not in train_values}
+    )
     for name, part, whole in (
-      ("oov_values", len(new), len(kept)),
-      ("oov_uses", sum(new.values()), sum(kept.values())),
+      ("oov_values", len(not_in_train), len(uses)),
+      ("oov_uses", sum(not_in_train.values()), sum(uses.values())),
     ):
-      result[name + suffix] = None if known is None else _ratio(part, whole)
+      result[name + suffix] = None if train_values is None else _ratio(part, whole)
   return result
 
 

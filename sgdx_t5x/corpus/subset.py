@@ -45,8 +45,8 @@ class Subset(Corpus):
   def checksum(self) -> str:
     """Like `Corpus.checksum`, but also depends on which dialogues were sampled."""
     digest = hashlib.sha256(super().checksum().encode())
-    for split, chosen in sorted(self._chosen.items()):
-      digest.update(f"\n{split} {' '.join(sorted(chosen))}".encode())
+    for split, ids in sorted(self._chosen.items()):
+      digest.update(f"\n{split} {' '.join(sorted(ids))}".encode())
     return digest.hexdigest()[:16]
 
   def _sample(self, corpus: Corpus, split: str, number: int, seed: int) -> frozenset[str]:

@@ -3,8 +3,8 @@
 import codecs
 import contextlib
 import gzip
-import io
 import json
+import lzma
 import math
 import pathlib
 import re
@@ -12,14 +12,9 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, TypeVar, cast
 
-import msgspec
-import orjson
-
 from sgdx_t5x.errors import SgdxError, nearest
 
-# Bytes that a compressed file, or a file in an archive, may become. SGD's largest has 6 million.
-LARGEST_UNPACKED = 2**30
-_GZIP = b"\x1f\x8b"
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"  # first bytes
 _T = TypeVar("_T")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -72,61 +67,28 @@ def read_input(path: str | pathlib.Path, what: str) -> bytes:
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
-  """Opens a file for reading, decompressed if it is gzipped or named so.
+  """Opens a file for reading, decompressed if it is packed by gzip or xz, or named so.
 
   Args:
     path: the file.
     what: what it should be, for messages.
 
   Raises:
-    SgdxError: the end of a gzipped file is missing or damaged, or it becomes larger than
-      `LARGEST_UNPACKED`, which reading it shows.
+    SgdxError: the end of a packed file is missing or damaged, which reading it shows.
   """
   with path.open("rb") as file:
-    if path.suffix != ".gz" and not file.peek(2).startswith(_GZIP):
-      yield file
-      return
+    start = file.peek(len(_XZ))
     try:
-      unpacked = _Bounded(gzip.GzipFile(fileobj=file), path, what)
-      yield cast(IO[bytes], io.BufferedReader(unpacked, 2**16))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+      if start.startswith(_XZ) or (path.suffix == ".xz" and not start.startswith(_GZIP)):
+        yield cast(IO[bytes], lzma.LZMAFile(file))  # noqa: SIM115, `file` is closed
+      elif start.startswith(_GZIP) or path.suffix == ".gz":
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=file))
+      else:
+        yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as e:
       raise SgdxError(
-        f"{path}: not a complete gzip file ({e})",
-        expected=what,
-        fix="compress it again, or pass the uncompressed file",
+        f"{path}: not a complete compressed file ({e})", expected=what, fix="compress it again"
       ) from None
-
-
-def check_unpacked(size: int, where: str, expected: str, fix: str) -> None:
-  """Raises SgdxError for more than `LARGEST_UNPACKED` bytes. Args: as for `decode_json`."""
-  if size > LARGEST_UNPACKED:
-    raise SgdxError(
-      f"{where}: more than {LARGEST_UNPACKED / 2**20:,.0f} MiB when unpacked",
-      expected=expected,
-      fix=fix,
-    )
-
-
-class _Bounded(io.RawIOBase):
-  """A decompressed file that ends with an error where it becomes too large."""
-
-  def __init__(self, file: gzip.GzipFile, path: pathlib.Path, what: str):
-    self._file, self._path, self._what = file, path, what
-    self._fix = f"if you trust it, decompress it: gunzip {path}"
-
-  def readable(self) -> bool:
-    return True
-
-  def seekable(self) -> bool:
-    return True
-
-  def seek(self, offset: int, whence: int = 0) -> int:
-    return self._file.seek(offset, whence)
-
-  def readinto(self, buffer: Any) -> int:
-    size = self._file.readinto(buffer)
-    check_unpacked(self._file.tell(), str(self._path), self._what, self._fix)
-    return size
 
 
 def json_type(value: Any) -> str:
@@ -168,6 +130,8 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   Raises:
     SgdxError: it is not JSON, or not UTF-8.
   """
+  import orjson
+
   try:
     return orjson.loads(text)
   except orjson.JSONDecodeError:
@@ -189,19 +153,59 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
     ) from None
 
 
-def decode_as(decoder: msgspec.json.Decoder[_T], content: str | bytes) -> _T | None:
-  """Decodes JSON whose types the decoder checks, several times as fast as Python could.
+def converted(data: Any, kind: type[_T], where: str, expected: str, fix: str) -> _T:
+  """Returns decoded JSON as a dataclass or msgspec struct, whose types it must have.
 
-  Returns:
-    None if it is not JSON, or not of the decoder's type. The caller then decodes it with
-    `decode_json`, which also reads NaN and lone surrogates, and says where it is wrong.
+  Args:
+    data: decoded JSON.
+    kind: the class.
+    where, expected, fix: of the error, which also names the place within `data`.
   """
+  import msgspec  # here, since it takes 25 ms and `sgdx --help` reads nothing
+
   try:
-    if isinstance(content, bytes):
-      content.decode()  # msgspec does not look at the characters of what it skips
-    return decoder.decode(content)
+    return msgspec.convert(data, kind)
+  except msgspec.ValidationError as e:
+    raise SgdxError(f"{where}: {e}", expected=expected, fix=fix) from None
+
+
+def decode_list(
+  text: str | bytes, kind: type[_T], name_key: str, origin: str, expected: str, fix: str
+) -> list[_T]:
+  """Decodes a JSON list of objects of one kind, as dialogues and services are stored.
+
+  Args:
+    text: see `decode_json`.
+    kind: class of an item, see `converted`.
+    name_key: key of an item's name, as in "service_name", for errors.
+    origin: the file, for errors.
+    expected, fix: of errors.
+
+  Raises:
+    SgdxError: it is not such a list; the message names file, item and the place within it.
+  """
+  import msgspec
+
+  try:
+    if isinstance(text, bytes):
+      text.decode()  # msgspec does not look at the characters of what it skips
+    return cast(list[_T], msgspec.json.decode(text, type=list[kind]))  # type: ignore[valid-type]
   except (msgspec.MsgspecError, RecursionError, ValueError):
-    return None
+    pass  # item by item, which is slower, reads lone surrogates, and says what is wrong
+  items = decode_json(text, origin, expected, fix)
+  if not isinstance(items, list):
+    problem = f"{origin}: the top-level JSON value is {json_type(items)}"
+    raise SgdxError(problem, expected=expected, fix=fix)
+  return [converted_item(item, kind, name_key, origin, expected, fix) for item in items]
+
+
+def converted_item(
+  item: Any, kind: type[_T], name_key: str, origin: str, expected: str, fix: str
+) -> _T:
+  """Returns a decoded item as `kind`, see `decode_list`."""
+  name = item.get(name_key) if isinstance(item, dict) else None
+  where = f"{origin}, {name_key.partition('_')[0]} {name if isinstance(name, str) else '?'}"
+  return converted(item, kind, where, expected, fix)
 
 
 def not_utf8(where: str, error: UnicodeDecodeError, expected: str) -> SgdxError:

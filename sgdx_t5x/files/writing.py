@@ -5,39 +5,36 @@ import errno
 import gzip
 import io
 import json
+import lzma
 import os
 import pathlib
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.reading import is_text
 
+_TEMPORARY = ".tmp"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_ROOM_IN_WORDS = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)
-_REFUSED_IN_WORDS = re.compile("permission denied|not permitted|read-only", re.IGNORECASE)
 
 
-def writing_fix(error: BaseException, other: str, otherwise: str | None = None) -> str:
-  """Returns the fix to suggest for a failed write: free space, get permission, or `other`.
+def writing_fix(error: BaseException, other: str) -> str:
+  """Returns the fix to suggest for a failed write: free space, or `other`.
 
   Args:
     error: an OSError, an exception raised from one, or a library's error that quotes one.
     other: the alternative, such as "name another folder".
-    otherwise: the fix for any other error; defaults to `other`.
   """
   cause: BaseException | None = error
   while cause is not None and not getattr(cause, "errno", None):
     cause = cause.__cause__ or cause.__context__
-  number, text = getattr(cause, "errno", None), "" if cause else str(error)
-  if number in NO_ROOM or _NO_ROOM_IN_WORDS.search(text):
+  if getattr(cause, "errno", None) in NO_ROOM or _NO_ROOM_IN_WORDS.search(str(error)):
     return f"free some space, or {other}"
-  if number in _REFUSED or _REFUSED_IN_WORDS.search(text):
-    return f"{other}, or ask the owner of this one for write permission"
-  return otherwise or (other if cause else f"free some space, or {other}")
+  return other
 
 
 def is_folder_name(name: str) -> bool:
@@ -52,12 +49,33 @@ def json_line(data: Any) -> str:
 
 
 @contextlib.contextmanager
-def _open_text(path: pathlib.Path, packed: bool) -> Iterator[TextIO]:
+def temporary_name(path: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Yields a hidden path beside `path`; what it holds is removed at the end."""
+  name = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
+  _remove(name)  # of a killed process with the same number, as in containers
+  try:
+    yield name
+  finally:
+    _remove(name)
+
+
+def _remove(path: pathlib.Path) -> None:
+  if path.is_dir():
+    shutil.rmtree(path, ignore_errors=True)
+  else:
+    with contextlib.suppress(OSError):
+      path.unlink()
+
+
+@contextlib.contextmanager
+def _open_text(path: pathlib.Path, packing: str) -> Iterator[TextIO]:
   """Opens a file for UTF-8; compressed, its bytes depend on the text alone."""
   with contextlib.ExitStack() as files:
     file: Any = files.enter_context(path.open("wb"))
-    if packed:
+    if packing == ".gz":
       file = files.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    elif packing == ".xz":
+      file = files.enter_context(lzma.LZMAFile(file, "wb"))
     yield files.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
 
 
@@ -95,7 +113,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """Opens a text file under a temporary name in its folder; renames it once it is on the disk.
 
   Args:
-    path: the file, replaced if it exists; one named *.gz is compressed.
+    path: the file, replaced if it exists; one named *.gz or *.xz is compressed.
     option: the option that named the file, for messages.
 
   Raises:
@@ -103,10 +121,9 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """
   check_regular(path, option)
   path = pathlib.Path(path).resolve()
-  remove_leftovers(path.parent)
   try:
     with temporary_name(path) as temporary:
-      with _open_text(temporary, packed=path.suffix == ".gz") as file:
+      with _open_text(temporary, path.suffix) as file:
         yield file
       _sync(temporary)  # otherwise a power cut could leave the new name with no content
       temporary.replace(path)
@@ -119,10 +136,11 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
       fix="correct this text in the input, where it may be an escape",
     ) from None
   except OSError as e:
+    create = "create the folder, or " if e.errno == errno.ENOENT else ""
     raise SgdxError(
       f"{option} {path}: {e.strerror}",
       expected="a file in an existing, writable folder",
-      fix=writing_fix(e, "name another file", "create the folder, or name another file"),
+      fix=writing_fix(e, f"{create}name another file"),
     ) from None
 
 
@@ -140,7 +158,7 @@ def check_folder(
 
   A folder that is new or empty may be written. One that holds files is replaced as a whole if the
   user allows it and all of its files are of kinds that the command writes (`cli.paths` refuses one
-  that holds an input). Leftovers of killed processes beside it are removed first.
+  that holds an input).
 
   Args:
     path: the folder.
@@ -169,16 +187,15 @@ def check_folder(
     raise SgdxError(
       f"{option} {path}{below} is a file", expected=expected, fix="name another folder"
     )
-  remove_leftovers(folder.resolve().parent)
   names = list_files(folder)
   foreign = names if ours is None else [x for x in names if not ours(pathlib.PurePath(x))]
   if foreign or (names and not replace):
-    shown = foreign or names
+    listed = foreign or names
     replaceable = not foreign
     raise SgdxError(
       f"{option} {path} already exists and is not empty",
       expected=expected,
-      available=", ".join(shown[:6]) + (f" and {len(shown) - 6:,} more" if shown[6:] else ""),
+      available=", ".join(listed[:6]) + (f" and {len(listed) - 6:,} more" if listed[6:] else ""),
       fix="name another folder"
       + (", or pass --overwrite to replace it" if replaceable else ", or move these files away"),
     )
@@ -186,9 +203,13 @@ def check_folder(
 
 
 def list_files(folder: pathlib.Path) -> list[str]:
-  """Sorted relative paths of everything below a folder that is not itself a folder."""
-  paths = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-  return sorted(path.relative_to(folder).as_posix() for path in paths)
+  """Sorted relative paths of all files below a folder, without what a killed process left."""
+  names = []
+  for path in folder.rglob("*"):
+    is_unfinished = path.name.startswith(".") and path.suffix == _TEMPORARY
+    if not is_unfinished and (not path.is_dir() or path.is_symlink()):
+      names.append(path.relative_to(folder).as_posix())
+  return sorted(names)
 
 
 @contextlib.contextmanager
@@ -222,11 +243,10 @@ def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
   if not folder.exists():
     new.rename(folder)
     return
-  with temporary_name(folder, "old") as old:
+  with temporary_name(folder.with_name(f"{folder.name}.old")) as old:
+    folder.rename(old)
     try:
-      folder.rename(old)
       new.rename(folder)
     except BaseException:
-      if not folder.exists():
-        old.rename(folder)
+      old.rename(folder)
       raise

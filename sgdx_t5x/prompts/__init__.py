@@ -22,7 +22,6 @@ CORE_FORMATS = {  # name -> module:class, imported when asked for
   DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
   "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
-  "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
   "state": "sgdx_t5x.prompts.state:StateText",
 }
 FORMATS: dict[str, str] = {**CORE_FORMATS, **annexes.table("FORMATS")}
@@ -45,11 +44,11 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
       available=", ".join(FORMATS),
       fix="choose one of them",
     )
-  made = annexes.load(FORMATS[name])
+  format_class = annexes.load(FORMATS[name])
   if style is None:
-    return made()
-  _check_style(name, style, made().style)
-  return made(style)
+    return format_class()
+  _check_style(name, style, format_class().style)
+  return format_class(style)
 
 
 def _check_style(name: str, style: Any, usual: Any) -> None:
@@ -86,12 +85,12 @@ def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
   """Returns a score signature's fields for the prompts; none for T5DST's default style."""
   fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
   # Fields that `provenance` covers, such as files.
-  told = {
+  covered = {
     f.name
     for f in dataclasses.fields(prompt_format.style)
     if f.metadata.get("file") or f.metadata.get("provenance")
   }
-  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in told}
+  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in covered}
   if changes:
     # Separators of the signature and of its fields are escaped.
     values = {k: re.sub(r"[%|+]", lambda m: f"%{ord(m[0]):X}", str(v)) for k, v in changes.items()}
@@ -112,5 +111,5 @@ def provenance(
   Raises:
     SgdxError: a file that does not match the corpus.
   """
-  found = getattr(prompt_format, "provenance", None)
-  return found(corpus, gold) if found else Provenance()
+  of_format = getattr(prompt_format, "provenance", None)
+  return of_format(corpus, gold) if of_format else Provenance()

@@ -1,8 +1,7 @@
-"""Caches of function results."""
+"""A cache of a function's results."""
 
-import operator
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -23,23 +22,5 @@ class Memo(dict[K, V]):
   def __missing__(self, key: K) -> V:
     if len(self) >= self._size:
       self.clear()
-    found = self[key] = self._function(key)
-    return found
-
-
-def keep_last(function: Callable[..., V]) -> Callable[..., V]:
-  """Returns the function with its last result cached, for the same objects as arguments.
-
-  The variants of a frame share a history, and a prompt and its target share an order: they ask one
-  after the other.
-  """
-  last: tuple[tuple[Any, ...], Any] | None = None
-
-  def cached(*args: Any) -> V:
-    nonlocal last
-    known = last  # one tuple, since threads may ask at the same time
-    if known is None or not all(map(operator.is_, args, known[0])):
-      last = known = args, function(*args)
-    return known[1]
-
-  return cached
+    result = self[key] = self._function(key)
+    return result

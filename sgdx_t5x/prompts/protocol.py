@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.corpus.example_id import ExampleId, Unit
 from sgdx_t5x.corpus.schema import Schema, Service
-from sgdx_t5x.prompts.memo import Memo, keep_last
+from sgdx_t5x.prompts.memo import Memo
 
 if TYPE_CHECKING:
   import seqio
@@ -54,8 +54,14 @@ def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[s
   Args:
     write: (speaker, utterance) -> the turn.
   """
-  known = Memo(lambda turn: write(*turn))
-  return keep_last(lambda history: tuple(map(known.__getitem__, history)))
+  turns = Memo(lambda turn: write(*turn))
+
+  # The variants of a frame share a history, and ask one after the other.
+  @functools.lru_cache(maxsize=64)
+  def written(history: History) -> tuple[str, ...]:
+    return tuple(turns[turn] for turn in history)
+
+  return written
 
 
 class Prompt(NamedTuple):
@@ -198,16 +204,6 @@ def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tu
   """
   of_its_own = getattr(prompt_format, "shown_frames", None)
   return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
-
-
-def snapshot(prompt_format: PromptFormat) -> PromptFormat:
-  """Returns a format with its files fixed as they are now, for making many prompts at once.
-
-  This is the format itself unless it has a method `snapshot()`: formats that read files check on
-  each call whether they have changed.
-  """
-  of_its_own = getattr(prompt_format, "snapshot", None)
-  return prompt_format if of_its_own is None else of_its_own()
 
 
 def prompts_without_history(

@@ -23,7 +23,6 @@ from sgdx_t5x.prompts.protocol import (
   prompts_without_history,
   service_pairs,
   shown_frames,
-  snapshot,
 )
 
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
@@ -47,7 +46,7 @@ def make_prompts(
     corpus: an open corpus, or an argument of `open_corpus`.
     split: "train", "dev" or "test".
     variant: whose schema the prompts show.
-    format: "t5dst", "d3st", "sdt" or "sdt_ind".
+    format: "t5dst", "d3st", "sdt" or "state".
     style: of the format, such as `PromptStyle`; None for its default.
     targets: whether to add the gold answers, to train a model.
 
@@ -75,11 +74,13 @@ def services_of(
   Raises:
     SgdxError: the format's style cannot show a service.
   """
-  found = {variant: service_pairs(original, schema) for variant, schema in variants.items()}
-  for variant, pairs in found.items():
+  pairs_by_variant = {
+    variant: service_pairs(original, schema) for variant, schema in variants.items()
+  }
+  for variant, pairs in pairs_by_variant.items():
     for _ in prompts_without_history(prompt_format, split, variant, pairs):
       pass
-  return found
+  return pairs_by_variant
 
 
 def dialogue_rows(
@@ -102,17 +103,16 @@ def dialogue_rows(
     {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if requested, and
     any further keys of the format. Ids of a perturbed corpus begin with "ned+v3".
   """
-  prompt_format = snapshot(prompt_format)
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
   for turn, frame in shown_frames(prompt_format, dialogue):
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
     history = tuple(turns[: turn + 1])
     for variant, pairs in services.items():
       example, pair = ExampleId(variant, split, name), pairs[frame.service]
-      asked = prompt_format.asked(pair.original)
+      slots = prompt_format.asked(pair.original)
       prompts = prompt_format.prompts(example, pair, history)
       answers = prompt_format.targets(example, pair, frame.state) if targets else ()
-      for i, (slot, prompt) in enumerate(zip(asked, prompts, strict=True)):
+      for i, (slot, prompt) in enumerate(zip(slots, prompts, strict=True)):
         target = {"target": answers[i]} if targets else {}
         row = {"id": str(example.with_slot(slot)), "prompt": prompt.text}
         yield {**row, **target, **prompt.row}

@@ -30,7 +30,6 @@ from sgdx_t5x.prompts.protocol import (
   ServicePair,
   prompts_without_history,
   service_pairs,
-  snapshot,
 )
 from sgdx_t5x.records.source import split_of
 
@@ -89,19 +88,18 @@ def text_examples(
 
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
     """Returns the examples of a batch of records as arrays; called from the graph."""
-    shown = snapshot(prompt_format)
-    found: dict[str, list] = {key: [] for key in ("prompt", *_TYPES)}
+    examples: dict[str, list] = {key: [] for key in ("prompt", *_TYPES)}
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
         frame = ExampleId(variant, split, frame_id)
-        before = len(found["prompt"])
-        _add_frame(found, shown, frame, pairs[variant][service.name], history, state)
-        found["record"] += [i] * (len(found["prompt"]) - before)
-    prompts = found.pop("prompt")
-    found["inputs"] = input_tokens(prompts, tokens, limit)
-    found["inputs_pretokenized"] = [prompt.text for prompt in prompts]
-    found["targets"] = [*map(target_tokens.once, found["targets_pretokenized"])]
-    return list(_flat(found, types))
+        before = len(examples["prompt"])
+        _add_frame(examples, prompt_format, frame, pairs[variant][service.name], history, state)
+        examples["record"] += [i] * (len(examples["prompt"]) - before)
+    prompts = examples.pop("prompt")
+    examples["inputs"] = input_tokens(prompts, tokens, limit)
+    examples["inputs_pretokenized"] = [prompt.text for prompt in prompts]
+    examples["targets"] = [*map(target_tokens.once, examples["targets_pretokenized"])]
+    return list(_flat(examples, types))
 
   types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
   one_each = prompt_format.unit == FRAME and len(variants) == 1
@@ -109,7 +107,7 @@ def text_examples(
 
 
 def _add_frame(
-  found: Mapping[str, list],
+  examples: Mapping[str, list],
   prompt_format: PromptFormat,
   frame: ExampleId,
   pair: ServicePair,
@@ -117,19 +115,21 @@ def _add_frame(
   state: State,
 ) -> None:
   """Appends the examples of a frame in one variant, before they are tokenised."""
-  asked = prompt_format.asked(pair.original)
+  slots = prompt_format.asked(pair.original)
   prompts = prompt_format.prompts(frame, pair, history)
   targets = prompt_format.targets(frame, pair, state)
-  for slot, prompt, target in zip(asked, prompts, targets, strict=True):
-    found["prompt"].append(prompt)
-    found["targets_pretokenized"].append(target)
-    found["example_id_pretokenized"].append(str(frame if slot is None else frame.with_slot(slot)))
+  for slot, prompt, target in zip(slots, prompts, targets, strict=True):
+    examples["prompt"].append(prompt)
+    examples["targets_pretokenized"].append(target)
+    examples["example_id_pretokenized"].append(
+      str(frame if slot is None else frame.with_slot(slot))
+    )
     if slot is not None:
       index = pair.original.slot_index.get(slot)
       categorical = index is not None and pair.original.slots[index].is_categorical
-      found["gold"].append(state.slot_values.get(slot, ()))
-      found["num_slots"].append(len(asked))
-      found["categorical"].append(categorical)
+      examples["gold"].append(state.slot_values.get(slot, ()))
+      examples["num_slots"].append(len(slots))
+      examples["categorical"].append(categorical)
 
 
 def _graph(
@@ -149,14 +149,18 @@ def _graph(
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
     lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
-    found = tf.numpy_function(columns, [*(batch[key] for key in _SCALARS), *lists], parts)
-    for column in found:
+    columns_of_batch = tf.numpy_function(
+      columns, [*(batch[key] for key in _SCALARS), *lists], parts
+    )
+    for column in columns_of_batch:
       column.set_shape([None])
-    found = iter(found)
+    columns_of_batch = iter(columns_of_batch)
     example = {
-      key: tf.RaggedTensor.from_row_lengths(next(found), next(found), validate=False)
+      key: tf.RaggedTensor.from_row_lengths(
+        next(columns_of_batch), next(columns_of_batch), validate=False
+      )
       if key in _RAGGED
-      else next(found)
+      else next(columns_of_batch)
       for key in types
     }
     record = example.pop("record")
@@ -298,9 +302,9 @@ def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
     num_turns: how many of the parts are turns.
     limit: maximum length with EOS; None cuts nothing.
   """
-  found = b"".join(parts)
-  if limit is None or len(found) <= (limit - 1) * _TOKEN.itemsize:
-    return found
+  tokens = b"".join(parts)
+  if limit is None or len(tokens) <= (limit - 1) * _TOKEN.itemsize:
+    return tokens
   first = len(parts) - 1 - num_turns
   before, turns, after = parts[:first], parts[first:-1], parts[-1]
   room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)

@@ -65,9 +65,9 @@ def matching_value(
     A value, or None.
   """
   ways = [(value, {value, shown(value)}) for value in values]
-  for same in (str, str.lower, loose):
-    if key := same(text):
-      for value, said in ways:
-        if key in map(same, said):
+  for normalise in (str, str.lower, loose):
+    if key := normalise(text):
+      for value, ways_to_say_it in ways:
+        if key in map(normalise, ways_to_say_it):
           return value
   return None

@@ -97,8 +97,8 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     self.info.metadata.update(
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
-    for lacking in _ANNOTATED:
-      self.info.metadata[lacking] = {}  # split -> the first place, if any
+    for annotation in _ANNOTATED:
+      self.info.metadata[annotation] = {}  # split -> the first place, if any
     splits = [split for split in corpus.splits if next(corpus.dialogues(split), None)]
     if not splits:
       raise SgdxError(
@@ -115,10 +115,10 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     for dialogue in corpus.dialogues(split):
       counts["dialogues"] += 1
       turns = set()
-      for lacking, first in _ANNOTATED.items():
-        if (turn := first(dialogue)) is not None:
+      for annotation, first_turn_without in _ANNOTATED.items():
+        if (turn := first_turn_without(dialogue)) is not None:
           where = f"dialogue {dialogue.dialogue_id}, turn {turn}"
-          self.info.metadata[lacking].setdefault(split, where)
+          self.info.metadata[annotation].setdefault(split, where)
       for record in frame_records(dialogue, schema, seen):
         turns.add(record["turn"])
         counts["frames"] += 1
@@ -137,10 +137,12 @@ def config_name(corpus: Corpus | None) -> str:
   """
   if corpus is None:
     return FULL
-  found = [(split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))]
-  if not found:
+  perturbed_splits = [
+    (split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))
+  ]
+  if not perturbed_splits:
     return SAMPLE if corpus.name == SAMPLE else FULL
-  split, _ = found[0]
+  split, _ = perturbed_splits[0]
   is_sample = corpus.name.split("+")[0] == SAMPLE
   parts = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
   return "_".join(parts)

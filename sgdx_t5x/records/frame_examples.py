@@ -43,24 +43,24 @@ def frame_examples(
       for name, example in make(*read_frame(record, services[record["service_index"]])):
         ids.append(name)
         for feature, all_numbers in zip(features, numbers, strict=True):
-          found = example[feature]
-          if isinstance(found, list):
-            all_numbers.fromlist(found)
+          values = example[feature]
+          if isinstance(values, list):
+            all_numbers.fromlist(values)
           else:
-            all_numbers.extend(found)
-          sizes.append(len(found))
-    each = np.array(sizes, np.int64).reshape(-1, len(features))
-    return [np.array(ids, object), each, *(np.frombuffer(x, np.int32) for x in numbers)]
+            all_numbers.extend(values)
+          sizes.append(len(values))
+    sizes_by_feature = np.array(sizes, np.int64).reshape(-1, len(features))
+    return [np.array(ids, object), sizes_by_feature, *(np.frombuffer(x, np.int32) for x in numbers)]
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make_all(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     kinds = [tf.string, tf.int64, *(tf.int32 for _ in features)]
     ids, sizes, *numbers = tf.numpy_function(columns, flat_columns(batch), kinds)
-    found = {_ID: tf.ensure_shape(ids, [None])}
+    examples = {_ID: tf.ensure_shape(ids, [None])}
     for i, (feature, values) in enumerate(zip(features, numbers, strict=True)):
       values, of_each = tf.ensure_shape(values, [None]), tf.ensure_shape(sizes[:, i], [None])
-      found[feature] = tf.RaggedTensor.from_row_lengths(values, of_each, validate=False)
-    return found
+      examples[feature] = tf.RaggedTensor.from_row_lengths(values, of_each, validate=False)
+    return examples
 
   return unbatched(batches.map(make_all).prefetch(1))
 

@@ -28,7 +28,6 @@ def default_data_dir() -> str:
 def prepare(
   corpus: Corpus | None,
   data_dir: str | pathlib.Path,
-  overwrite: bool = False,
   on_dialogue: Callable[[str, dict[str, int]], None] | None = None,
   name: str | None = None,
 ) -> Sgd:
@@ -37,7 +36,6 @@ def prepare(
   Args:
     corpus: what to write, or None to download the official archive.
     data_dir: the folder later given as --tfds_data_dir.
-    overwrite: replace records of another corpus or checksum.
     on_dialogue: called with (split, counts so far) after each dialogue.
     name: config of the records, for tasks; default: see `builder.config_name`.
 
@@ -46,9 +44,8 @@ def prepare(
 
   Raises:
     SgdxError: the folder is not local, the corpus is broken, other data are there already, another
-      process is writing there, or the records cannot be written. Nothing is left half-built (TFDS
-      writes to a temporary folder and renames it), and records that were to be replaced are
-      restored.
+      process is writing there, or the records cannot be written. Nothing is left half-built: TFDS
+      writes to a temporary folder and renames it.
   """
   if "://" in str(data_dir):
     raise UsageError(
@@ -66,57 +63,45 @@ def prepare(
       fix=f"remove {pathlib.Path(data_dir) / 'sgd' / name}, or pass another --data-dir",
     ) from None
   with lock(folder.parent, "--data-dir"):
-    return _prepare(corpus, data_dir, overwrite, on_dialogue, name)
+    return _prepare(_builder(corpus, data_dir, on_dialogue, name), pathlib.Path(data_dir))
 
 
-def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
-  builder = _builder(corpus, data_dir, on_dialogue, name)
+def _prepare(builder: Sgd, root: pathlib.Path) -> Sgd:
   folder = pathlib.Path(builder.data_dir)
-  replaced = folder.with_name(f"replaced.{folder.name}")
-  if replaced.exists() and not folder.exists():  # an overwriting run was killed
-    replaced.rename(folder)
-    builder = _builder(corpus, data_dir, on_dialogue, name)
-  if folder.exists():
-    if replaced.exists():  # that run had written the new records
-      shutil.rmtree(replaced)
-    if not overwrite:
-      _check_same(builder.info.metadata or {}, corpus, folder)
-      _remove_unfinished(folder.parent)  # a killed overwriting run's
-      return builder
-    folder.rename(replaced)  # kept until the new records are complete
-    builder = _builder(corpus, data_dir, on_dialogue, name)
   _remove_unfinished(folder.parent)
-  root = pathlib.Path(data_dir)
+  if folder.exists():
+    _check_same(builder.info.metadata or {}, builder.corpus, folder)
+    return builder
   parts = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
   created = [root / part for part in parts if not (root / part).exists()]
   try:
     _write(builder, root)
   except BaseException:
     _remove_unfinished(folder.parent)
-    if replaced.exists():
-      replaced.rename(folder)
     for part in reversed(created):  # TFDS creates them first and never removes them
       with contextlib.suppress(OSError):
         (part / "metadata.json").unlink(missing_ok=True)
         part.rmdir()
     raise
-  shutil.rmtree(replaced, ignore_errors=True)
   return builder
 
 
 def _check_same(metadata, corpus: Corpus | None, folder: pathlib.Path) -> None:
   """Refuses records of another corpus; without one, those that no download would give."""
-  found = metadata.get("checksum")
+  checksum = metadata.get("checksum")
   if corpus is not None:
-    wanted, same = f"{corpus.origin} (checksum {corpus.checksum()})", found == corpus.checksum()
+    expected_records, is_same = (
+      f"{corpus.origin} (checksum {corpus.checksum()})",
+      checksum == corpus.checksum(),
+    )
   else:
-    wanted, complete = "the official archive, complete", metadata.get("complete", {})
-    same = metadata.get("corpus") == "sgd" and [*complete.values()] == [True] * len(SPLITS)
-  if not same:
+    expected_records, complete = "the official archive, complete", metadata.get("complete", {})
+    is_same = metadata.get("corpus") == "sgd" and [*complete.values()] == [True] * len(SPLITS)
+  if not is_same:
     raise SgdxError(
-      f"{folder} contains records of another corpus (checksum {found})",
-      expected=f"no records, or those of {wanted}",
-      fix="pass another --data-dir, or --overwrite to replace them",
+      f"{folder} contains records of another corpus (checksum {checksum})",
+      expected=f"no records, or those of {expected_records}",
+      fix="pass another --data-dir, or delete this folder",
     )
 
 

@@ -72,8 +72,10 @@ class RecordSource(seqio.TfdsDataSource):
   def _preparing(self) -> str:
     """The command that prepares these records."""
     if self._config in ("full", "sample"):
-      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
-      return f"sgdx data prepare {what} --data-dir DIR"
+      corpus_option = (
+        "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
+      )
+      return f"sgdx data prepare {corpus_option} --data-dir DIR"
     name = self._config.removeprefix("sample_")
     prepare = f"sgdx data prepare --corpus CORPUS --name {self._config} --data-dir DIR"
     if name not in annexes.table("RECORDS"):
@@ -90,17 +92,17 @@ class RecordSource(seqio.TfdsDataSource):
     for each variant at the same time. So records are shuffled here too, in a
     different order for each task.
     """
-    of, field = self.metadata(), _SPLITS.get(split, split)
-    if field not in of["counts"]:
+    metadata, field = self.metadata(), _SPLITS.get(split, split)
+    if field not in metadata["counts"]:
       raise SgdxError(
-        f"records of {of['corpus']}: no split {split!r}",
+        f"records of {metadata['corpus']}: no split {split!r}",
         expected="a split that was prepared",
-        available=", ".join(of["counts"]),
+        available=", ".join(metadata["counts"]),
         fix="choose one of them; the split dev is also called validation",
       )
     for need in self._needs if self._tracker else ():
-      if place := of.get(f"without_{need}", {}).get(field):
-        raise _REFUSALS[need](f"records of {of['corpus']}, {field}, {place}", self._tracker)
+      if place := metadata.get(f"without_{need}", {}).get(field):
+        raise _REFUSALS[need](f"records of {metadata['corpus']}, {field}, {place}", self._tracker)
     if shuffle and seed is not None:
       seed = (seed + zlib.crc32(self._name.encode())) % 2**31
     paths = [os.fspath(part.filename) for part in self.tfds_dataset.files(split)]
@@ -133,8 +135,8 @@ class RecordSource(seqio.TfdsDataSource):
 
     @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
     def parse(serialized):
-      found = tf.io.parse_example(serialized, features)
-      return {name: tf.cast(found[name], spec.dtype) for name, spec in specs.items()}
+      columns = tf.io.parse_example(serialized, features)
+      return {name: tf.cast(columns[name], spec.dtype) for name, spec in specs.items()}
 
     return records.batch(_RECORDS_AT_A_TIME).map(parse)
 
@@ -190,7 +192,7 @@ class RecordSchemas:
         f"{self.origin}: no {variant} schema of split {split!r}",
         expected="a split of the prepared data set",
         available=", ".join(self.splits),
-        fix="prepare a corpus that has it: sgdx data prepare --corpus FILE --overwrite",
+        fix="prepare a corpus that has it, in another folder: sgdx data prepare --corpus FILE",
       )
     key = (split, variant)
     if key not in self._parsed:

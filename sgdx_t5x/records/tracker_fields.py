@@ -52,9 +52,12 @@ def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, di
   frames: list[tuple[int, int, int]] = []
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   for known, gold in turns:
-    for one, right in zip(known, gold, strict=True):
-      yield one.turn, _fields(one, right, states, frames)
-    new = {one.service: right.state(one.turn) for one, right in zip(known, gold, strict=True)}
+    for frame, frame_gold in zip(known, gold, strict=True):
+      yield frame.turn, _fields(frame, frame_gold, states, frames)
+    new = {
+      frame.service: frame_gold.state(frame.turn)
+      for frame, frame_gold in zip(known, gold, strict=True)
+    }
     states = after_turn(states, new)
     frames += ((state.turn, service, state.intent) for service, state in new.items())
 

@@ -134,7 +134,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
       continue
     before = dialogue.turns[number - 1].utterance if number else ""
     services = tuple(position[frame.service] for frame in turn.frames)
-    done = tuple(acts)
+    past_acts = tuple(acts)
     yield [
       Known(
         frame_id(dialogue.dialogue_id, number, frame.service),
@@ -142,7 +142,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
         service,
         before,
         turn.utterance,
-        done,
+        past_acts,
         services,
       )
       for frame, service in zip(turn.frames, services, strict=True)
@@ -172,8 +172,10 @@ def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Go
   states: States = {}
   for known, gold in zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True):
     frames = list(zip(known, gold, strict=True))
-    yield from ((one, right, states) for one, right in frames)
-    states = after_turn(states, {one.service: right.state(one.turn) for one, right in frames})
+    yield from ((frame, frame_gold, states) for frame, frame_gold in frames)
+    states = after_turn(
+      states, {frame.service: frame_gold.state(frame.turn) for frame, frame_gold in frames}
+    )
 
 
 def after_turn(before: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
@@ -269,8 +271,8 @@ def _gold(frame: Frame, before: Sequence[Frame], service: Service) -> Gold:
     tuple(
       Span(index[span["slot"]], by_user, span["start"], span["exclusive_end"])
       for by_user, frames in ((True, [frame]), (False, system))
-      for found in frames
-      for span in found.slots or ()
+      for of_frame in frames
+      for span in of_frame.slots or ()
       if span["slot"] in index
     ),
   )

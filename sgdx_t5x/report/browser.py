@@ -78,7 +78,7 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
     return
   frames = table.frames
   columns = [frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services]
-  before = _scores(first_run)
+  baseline_scores = _scores(first_run)
   every = _scores(run)
   for key, dialogue, turn, service in zip(*(x.tolist() for x in columns), strict=True):
     if failures := _failures(run, key):
@@ -90,7 +90,9 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
         "service": service,
         "scores": {variant: None if math.isnan(x) else x for variant, x in scores.items()},
         "changes": any(x >= 1 for x in scores.values()),  # there is an error: some are wrong
-        "broken": [v for v, x in scores.items() if x < 1 and before.get(key, {}).get(v, 0) >= 1],
+        "broken": [
+          v for v, x in scores.items() if x < 1 and baseline_scores.get(key, {}).get(v, 0) >= 1
+        ],
         "failures": failures,
       }
 
@@ -122,15 +124,17 @@ def embed(
     for row in rows:
       for cell in _cells(row):
         counts = totals.setdefault(cell, [0, 0, 0])
-        for i, counted in enumerate((True, row["changes"], cell[3] in row["broken"])):
-          counts[i] += counted
+        for i, is_counted in enumerate((True, row["changes"], cell[3] in row["broken"])):
+          counts[i] += is_counted
     ranked += _choose(rows, examples)
   frames, turns = _fit([row for _, row in sorted(ranked, key=lambda x: x[0])], texts)
   return {
     "runs": [run.name for run in runs],
     "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
     "variants": _columns(runs),
-    "sets": {label: found.variant for run in runs for label, found in _sets(run).items()},
+    "sets": {
+      label: dialogue_set.variant for run in runs for label, dialogue_set in _sets(run).items()
+    },
     "kinds": list(KINDS),
     "examples": examples,
     "megabytes": BUDGET // 1_000_000,
@@ -206,7 +210,7 @@ def jsonl_lines(rows: Iterable[Mapping[str, Any]], texts: Texts) -> Iterator[str
 def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, dict[str, Any]]]:
   """Returns (rank, row): each row is the rank-th example of a cell that still needs examples."""
   counts: Counter[tuple[Any, ...]] = Counter()
-  chosen = []
+  selected = []
 
   def order(row: dict[str, Any]) -> tuple[bool, int]:
     # Keeps the frames of a dialogue together, since its text is embedded once.
@@ -217,8 +221,8 @@ def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, di
     rank = min(counts[cell] for cell in cells)
     if rank < examples:
       counts.update(cells)
-      chosen.append((rank, row))
-  return chosen
+      selected.append((rank, row))
+  return selected
 
 
 def _cells(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -231,21 +235,21 @@ def _fit(
   rows: Sequence[dict[str, Any]], texts: Texts
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
   """Returns the first rows that fit into the budget, and dialogue -> last turn to show."""
-  kept: list[dict[str, Any]] = []
+  fitting: list[dict[str, Any]] = []
   turns: dict[str, int] = {}
   size = 0
   for row in rows:
     size += len(script_json(row))
     name = row["dialogue"]
-    if (shown := turns.get(name, -1)) < row["turn"] and name in texts.dialogues:
-      new = _turns(texts, name, row["turn"], shown + 1)
+    if (last_shown := turns.get(name, -1)) < row["turn"] and name in texts.dialogues:
+      new = _turns(texts, name, row["turn"], last_shown + 1)
       size += sum(len(script_json(turn)) for turn in new)
     if size > BUDGET:
       break
     if name in texts.dialogues:
-      turns[name] = max(row["turn"], shown)
-    kept.append(row)
-  return kept, turns
+      turns[name] = max(row["turn"], last_shown)
+    fitting.append(row)
+  return fitting, turns
 
 
 # --- texts ---------------------------------------------------------------------------------
@@ -256,7 +260,7 @@ def _descriptions(service: Any, other: Any) -> dict[str, Any]:
   pairs = zip(service.slots, other.slots, strict=True)
   return {
     "name": other.name,
-    "slots": {slot.name: [named.name, named.description] for slot, named in pairs},
+    "slots": {slot.name: [variant.name, variant.description] for slot, variant in pairs},
   }
 
 
@@ -333,13 +337,13 @@ def _failures(run: Run, key: str) -> list[dict[str, Any]]:
   """Returns the slots of a frame that fail under any variant or in any other set."""
   table = run.table
   rows = {x.slot: failure_json(x) for x in (table.failures or {}).get(key, ())} if table else {}
-  for label, found in run.others.failures(key) if run.others else ():
-    new = {"slot": found.slot, "gold": found.before, "predicted": {}, "kinds": {}}
-    row = rows.setdefault(found.slot, new)
-    row["predicted"] = {**row["predicted"], label: found.predicted}
-    row["kinds"] = {**row["kinds"], label: found.kind}
-    if found.gold != found.before:
-      row.setdefault("gold_there", {})[label] = found.gold
+  for label, failure in run.others.failures(key) if run.others else ():
+    new = {"slot": failure.slot, "gold": failure.before, "predicted": {}, "kinds": {}}
+    row = rows.setdefault(failure.slot, new)
+    row["predicted"] = {**row["predicted"], label: failure.predicted}
+    row["kinds"] = {**row["kinds"], label: failure.kind}
+    if failure.gold != failure.before:
+      row.setdefault("gold_there", {})[label] = failure.gold
   return list(rows.values())
 
 
@@ -349,12 +353,11 @@ def _scores(run: Run | None) -> dict[str, dict[str, float]]:
     return {}
   columns = {v: x.metrics[JOINT_GOAL].tolist() for v, x in run.table.scores.items()}
   keys = run.table.frame_ids.tolist()
-  found = {
-    key: dict(zip(columns, row, strict=True))
-    for key, row in zip(keys, zip(*columns.values(), strict=True), strict=True)
-  }
+  scores = {}
+  for key, row in zip(keys, zip(*columns.values(), strict=True), strict=True):
+    scores[key] = dict(zip(columns, row, strict=True))
   for label, by_frame in (run.others.scores if run.others else {}).items():
     for key, score in by_frame.items():
-      if key in found:
-        found[key][label] = score
-  return found
+      if key in scores:
+        scores[key][label] = score
+  return scores

@@ -236,12 +236,12 @@ def _check_own_schemas(scored: Sequence[Run], of_variants: VariantSchemas) -> No
   """Refuses schemas of variants of the user's own that are not those that were scored."""
   for run in scored:
     for variant, checksum in run.signature.own_schemas.items():
-      found = schema_checksum(of_variants.get(run.signature.split, variant))
-      if found != checksum:
+      own_checksum = schema_checksum(of_variants.get(run.signature.split, variant))
+      if own_checksum != checksum:
         raise SgdxError(
           f"the schemas of {variant} are not those that {run.name} was scored with",
           expected=f"checksum {checksum}, as in its signature",
-          available=f"checksum {found}",
+          available=f"checksum {own_checksum}",
           fix=f"pass the same --schemas {variant}=DIR as to `sgdx score`",
         )
 
@@ -282,7 +282,7 @@ def _write_runs(
   content: Content, rows_of: Sequence[Sequence[Mapping[str, Any]]], folder: pathlib.Path
 ) -> list[str]:
   """Writes each run's examples, and its scores if not saved yet; returns the example files."""
-  written = []
+  example_files = []
   for number, (run, rows) in enumerate(zip(content.runs, rows_of, strict=True), start=1):
     stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"
     stem = stem if len(content.runs) == 1 else f"{number}-{stem}"
@@ -294,7 +294,7 @@ def _write_runs(
       )
     if has_errors(run):
       (folder / "errors").mkdir(exist_ok=True)
-      written.append(f"errors/{stem}.jsonl")
-      with (folder / written[-1]).open("w", encoding="utf-8", errors="replace") as file:
+      example_files.append(f"errors/{stem}.jsonl")
+      with (folder / example_files[-1]).open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(f"{line}\n" for line in browser.jsonl_lines(rows, content.texts))
-  return written
+  return example_files

@@ -106,5 +106,5 @@ def best_in_words(run: "Run") -> str:
 def extremes_in_words(run: "Run", services: dict[str, Row]) -> str:
   """The most and the least sensitive service; `services` is from `services_of`."""
   ends = dict.fromkeys((next(iter(services)), next(reversed(services))))
-  shown = (f"{clean(s)} ({in_words(services[s], (SENSITIVITY, MEAN))})" for s in ends)
-  return f"{clean(run.name)} from {' to '.join(shown)}"
+  phrases = (f"{clean(s)} ({in_words(services[s], (SENSITIVITY, MEAN))})" for s in ends)
+  return f"{clean(run.name)} from {' to '.join(phrases)}"

@@ -235,12 +235,12 @@ def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
     Height of the labels beyond that of a single line, in inches.
   """
   room = inches / len(names)
-  shown, rotation = [printable(name, room) for name in names], 0
+  labels, rotation = [printable(name, room) for name in names], 0
   if max(map(len, " ".join(names).split())) * _LETTER > room:
-    shown = [printable(name, 1.5, max(1, int(room / _LINE))) for name in names]
+    labels = [printable(name, 1.5, max(1, int(room / _LINE))) for name in names]
     rotation = 90
-  axes.set_xticks(range(len(names)), shown, rotation=rotation)
-  lines = [name.split("\n") for name in shown]
+  axes.set_xticks(range(len(names)), labels, rotation=rotation)
+  lines = [name.split("\n") for name in labels]
   if rotation:
     return max(len(line) for name in lines for line in name) * _LETTER
   return (max(map(len, lines)) - 1) * _LINE
@@ -273,7 +273,7 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
   """
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
   points = axes.transData.transform(xy).tolist()
-  taken: list[_Box] = []
+  occupied: list[_Box] = []
   for index, name in enumerate(map(clean, names)):
     measured = axes.text(0, 0, name, fontsize=_SMALL)
     size = measured.get_window_extent(renderer)
@@ -288,10 +288,10 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
         way = [unit * gap * part / 6 for part in range(1, 6)]
         boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
       clear = unit * (4 if gap > _NEAR else 6)
-      full = [*taken, *(_square(a, b, clear) for a, b in others)]
+      full = [*occupied, *(_square(a, b, clear) for a, b in others)]
       if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
         _label(axes, name, xy[index], side, level, gap)
-        taken += boxes
+        occupied += boxes
         break
 
 

@@ -139,13 +139,13 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
 
   Dots of services unseen in training are open; without per-frame scores all dots look alike.
   """
-  shown = [(run, services) for run in runs if (services := services_of(run))]
-  if not shown:
+  plotted = [(run, services) for run in runs if (services := services_of(run))]
+  if not plotted:
     return None
-  height = 3.2 if len(shown) < 3 else 2.4
-  figure, axes = panels(len(shown), 3, height, page=True, sharex=True, sharey=True)
+  height = 3.2 if len(plotted) < 3 else 2.4
+  figure, axes = panels(len(plotted), 3, height, page=True, sharex=True, sharey=True)
   entries: dict[str, Line2D] = {}
-  for ax, (run, services) in zip(axes, shown, strict=True):
+  for ax, (run, services) in zip(axes, plotted, strict=True):
     if len(services) <= _MOST_CROSSES:
       _crosses(ax, services.values())
     seen = seen_or_unseen(run)
@@ -154,13 +154,13 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
       (dots,) = ax.plot(*_places(rows), linestyle="none", **marks)
       if kind and rows:
         entries[kind] = dots
-    ax.set_title(printable(run.name, PAGE / min(3, len(shown)) - 0.5))
+    ax.set_title(printable(run.name, PAGE / min(3, len(plotted)) - 0.5))
   figure.supxlabel("SS_JGA (%)")
   figure.supylabel("JGA_v1-5 (%)")
   legend(figure, [(kind, entries[kind]) for kind in _SEEN if kind in entries])
-  words = "; ".join(extremes_in_words(run, services) for run, services in shown)
+  words = "; ".join(extremes_in_words(run, services) for run, services in plotted)
   finish(figure, f"SS_JGA and JGA_v1-5 by service: {words}.")
-  for ax, (_, services) in zip(axes, shown, strict=True):  # now that the layout is known
+  for ax, (_, services) in zip(axes, plotted, strict=True):  # now that the layout is known
     label_points(ax, list(services), list(zip(*_places(services.values()), strict=True)))
   return figure
 
@@ -175,15 +175,17 @@ def error_kinds(
     counts: run -> variant -> kind -> errors, each of a slot in a frame.
     num_frames: run -> number of frames per variant.
   """
-  shown = {name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())}
-  if not any(sum(each.values()) for run in shown.values() for each in run.values()):
+  plotted = {
+    name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())
+  }
+  if not any(sum(each.values()) for run in plotted.values() for each in run.values()):
     return None
-  kinds = list(dict.fromkeys(k for run in shown.values() for each in run.values() for k in each))
-  variants = in_order(dict.fromkeys(v for run in shown.values() for v in run))
-  figure, axes = panels(len(shown), 2, 2.2, page=True, sharex=True, sharey=True)
+  kinds = list(dict.fromkeys(k for run in plotted.values() for each in run.values() for k in each))
+  variants = in_order(dict.fromkeys(v for run in plotted.values() for v in run))
+  figure, axes = panels(len(plotted), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
-  for ax, (name, run) in zip(axes, shown.items(), strict=True):
-    of, shares = shares_of_kinds(run)
+  for ax, (name, run) in zip(axes, plotted.items(), strict=True):
+    share_label, shares = shares_of_kinds(run)
     for index, kind in enumerate(kinds):
       errors = [run[v].get(kind, 0) if v in run else math.nan for v in variants]
       label = printable(f"{kind} {shares.get(kind, 0):.0%}", 1.1)
@@ -191,11 +193,11 @@ def error_kinds(
     order = sorted(range(len(kinds)), key=lambda index: -shares.get(kinds[index], 0))
     handles = [ax.lines[index] for index in order]
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "alignment": "left"}
-    ax.legend(handles=handles, title=of, **beside)
+    ax.legend(handles=handles, title=share_label, **beside)
     ax.set_xticks(range(len(variants)), [_short(variant) for variant in variants])
     ax.set_title(printable(name, 2.8))
     each = ", ".join(line.get_label().replace("\n", " ") for line in handles)
-    words.append(f"{clean(name)} {each} ({of})")
+    words.append(f"{clean(name)} {each} ({share_label})")
   axes[0].set_ylim(bottom=0)
   figure.supylabel("errors per 100 frames")
   return finish(figure, f"Kinds of error: {'; '.join(words)}.")
@@ -210,21 +212,21 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   """
   from matplotlib.lines import Line2D
 
-  shown = [(run, look(index)) for index, run in enumerate(runs) if num_points(run) > 1]
-  if not shown:
+  curves = [(run, look(index)) for index, run in enumerate(runs) if num_points(run) > 1]
+  if not curves:
     return None
-  keys = [key for key in _CURVES if any(row.has(key) for run, _ in shown for _, row in run.steps)]
+  keys = [key for key in _CURVES if any(row.has(key) for run, _ in curves for _, row in run.steps)]
   figure, axes = panels(2 if SENSITIVITY in keys else 1, 1, 2.0, page=True, sharex=True)
   entries: list[tuple[str, Line2D]] = []
-  for run, marks in shown:
+  for run, marks in curves:
     entries.append((run.name, Line2D([], [], **marks | {"linestyle": "none"})))
     steps = [step for step, _ in run.steps]
     for key in keys:
       ax = axes[key == SENSITIVITY]
       dots(ax, steps, [(row, key) for _, row in run.steps], **marks | _CURVES[key])
-      for chosen, (step, row) in best_checkpoints(run).items():
-        if key in (chosen, SENSITIVITY):
-          ax.plot([step], [row.percent(key)], **_RINGS[chosen], color=marks["color"])
+      for label, (step, row) in best_checkpoints(run).items():
+        if key in (label, SENSITIVITY):
+          ax.plot([step], [row.percent(key)], **_RINGS[label], color=marks["color"])
   for key in [key for key in keys if key in _RINGS]:
     entries.append((NAMES[key], Line2D([], [], color=INK, marker="o", **_CURVES[key])))
     entries.append((f"best {NAMES[key]}", Line2D([], [], color=INK, **_RINGS[key])))
@@ -235,7 +237,7 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   if SENSITIVITY in keys:
     axes[1].set_ylabel("SS_JGA (%)")
   legend(figure, entries)
-  words = "; ".join(best_in_words(run) for run, _ in shown)
+  words = "; ".join(best_in_words(run) for run, _ in curves)
   return finish(figure, f"Scores by training step, all services: {words}.")
 
 

@@ -61,17 +61,20 @@ def seeds(runs: Sequence[Run]) -> Table | None:
       systems.setdefault(system, []).append(run)
   if all(len(seeded) < 2 for seeded in systems.values()):
     return None
-  known = _known(JGA.robustness, (run.rows.groups["all"] for run in runs))
-  shown, rows = (*_SUMMARY, *known), []
+  robustness = _known(JGA.robustness, (run.rows.groups["all"] for run in runs))
+  columns, rows = (*_SUMMARY, *robustness), []
   for system, seeded in systems.items():
     for group in GROUPS:
-      columns = [[run.rows.groups[group].values.get(x.key) for run in seeded] for x in shown]
-      means = (statistics.fmean(c) if None not in c else None for c in columns)
-      deviations = (statistics.stdev(c) if None not in c and len(c) > 1 else None for c in columns)
+      means, deviations = [], []
+      for column in columns:
+        values = [run.rows.groups[group].values.get(column.key) for run in seeded]
+        is_complete = None not in values
+        means.append(statistics.fmean(values) if is_complete else None)
+        deviations.append(statistics.stdev(values) if is_complete and len(values) > 1 else None)
       label = f"{system}, {group}"
       rows.append((label, *map(percent, means), count(len(seeded))))
       rows.append((f"{label}, sd", *map(percent, deviations), ""))
-  header = ("", *(x.heading for x in shown), "seeds")
+  header = ("", *(x.heading for x in columns), "seeds")
   return Table("Means over seeds (%)", header, tuple(rows))
 
 
@@ -90,8 +93,7 @@ def checkpoints(run: Run) -> Table:
   robustness = _known((JGA.retained, JGA.worst, JGA.spread), (row for _, row in run.steps))
   columns = (JGA.original, JGA.mean, JGA.sensitivity, *robustness)
   rows = ((count(step), row) for step, row in run.steps)
-  title = f"Checkpoints{', as logged' if run.steps_note else ''}: {run.name} (%)"
-  return _table(title, columns, rows, first="step")
+  return _table(f"Checkpoints: {run.name} (%)", columns, rows, first="step")
 
 
 def slots(run: Run) -> Table | None:
@@ -103,12 +105,12 @@ def slots(run: Run) -> Table | None:
 
   def line(service: str, slot: str, errors: Mapping[str, int]) -> tuple[Any, ...]:
     frames = run.rows.services[service].num_frames
-    right = {variant: 1 - errors[variant] / frames for variant in run.variants}
-    mean = sum(right[v] for v in sgdx_variants) / len(sgdx_variants) if sgdx_variants else None
-    change = mean - right[ORIGINAL] if sgdx_variants and ORIGINAL in right else None
+    accuracy = {variant: 1 - errors[variant] / frames for variant in run.variants}
+    mean = sum(accuracy[v] for v in sgdx_variants) / len(sgdx_variants) if sgdx_variants else None
+    change = mean - accuracy[ORIGINAL] if sgdx_variants and ORIGINAL in accuracy else None
     return (
       f"{service} {slot}",
-      *(percent(right[variant]) for variant in run.variants),
+      *(percent(accuracy[variant]) for variant in run.variants),
       *([percent(mean), points(change)] if sgdx_variants else []),
       *(count(errors[kind]) for kind in KINDS),
       count(frames),

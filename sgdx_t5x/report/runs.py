@@ -11,19 +11,20 @@ from typing import Any, Protocol
 from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.variants import in_order, untagged
+from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import as_text, not_found
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
-from sgdx_t5x.scoring.predictions.files import is_rows
+from sgdx_t5x.scoring.predictions.files import find_files, find_variants, is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+_STEP = re.compile(r"-(\d{6,})\.jsonl")  # SeqIO writes TASK-STEP.jsonl for each checkpoint
 
 
 class OtherDialogues(Protocol):
@@ -70,7 +71,6 @@ class Run:
     report: what `sgdx score --json` writes.
     table: per-frame scores and errors; None if they were not kept.
     steps: (training step, JGA of all services) of each checkpoint, ascending.
-    steps_note: what the steps' scores are over, if it differs from the report.
     lacks: what is missing for a full report, and how to get it, a line each.
     origin: what it was read from.
     step: the training step in the predictions' names, if there is one.
@@ -82,7 +82,6 @@ class Run:
   report: Mapping[str, Any]
   table: FrameTable | None = None
   steps: tuple[tuple[int, Row], ...] = ()
-  steps_note: str = ""
   lacks: tuple[str, ...] = ()
   origin: str = ""
   step: int | None = None
@@ -139,17 +138,17 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     else:
       runs.append((name, pathlib.Path(path)))
   short = iter(_short_names([path for name, path in runs if not name]))
-  named: dict[str, pathlib.Path] = {}
-  for given, path in runs:
-    name = given or next(short)
-    if name in named:
+  paths_by_name: dict[str, pathlib.Path] = {}
+  for own_name, path in runs:
+    name = own_name or next(short)
+    if name in paths_by_name:
       raise UsageError(
-        f"two runs are named {name}: {named[name]} and {path}",
+        f"two runs are named {name}: {paths_by_name[name]} and {path}",
         expected="unique names",
         fix=f"give one of them another name: NAME={path}",
       )
-    named[name] = path
-  return named
+    paths_by_name[name] = path
+  return paths_by_name
 
 
 def is_predictions(path: pathlib.Path) -> bool:
@@ -174,7 +173,7 @@ def is_predictions(path: pathlib.Path) -> bool:
     raise SgdxError(
       f"RUN {path} is a MODEL_DIR",
       expected="all predictions for a split; t5x.train writes only some, for its training curves",
-      fix="run t5x.eval and pass its EVAL_OUTPUT_DIR; --training plots the scores in MODEL_DIR",
+      fix="run t5x.eval and pass its EVAL_OUTPUT_DIR",
     )
   return path.is_dir() or (is_rows(path) and not score_files.is_frames_file(path))
 
@@ -193,17 +192,17 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   path = pathlib.Path(path)
   report = score_files.read_report(path)
   if not report["per_frame"]:
-    how = "score again with --per-frame OUT.jsonl"
+    remedy = "score again with --per-frame OUT.jsonl"
     return Run(
-      name, report, origin=str(path), lacks=(f"{name}: {path} has no per-frame scores; {how}",)
+      name, report, origin=str(path), lacks=(f"{name}: {path} has no per-frame scores; {remedy}",)
     )
   frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
   if not frames.is_file():
-    how = "restore it, or score again with --per-frame"
+    remedy = "restore it, or score again with --per-frame"
     return Run(
       name,
       report,
-      lacks=(f"{name}: its file of per-frame scores, {frames}, is missing; {how}",),
+      lacks=(f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}",),
       origin=str(path),
     )
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
@@ -232,7 +231,6 @@ def score_run(
   folder: pathlib.Path,
   corpus: Corpus,
   split: str,
-  step: int | None,
   *,
   on_progress: OnProgress = lambda *_: None,
   **settings: Any,
@@ -241,12 +239,11 @@ def score_run(
 
   Args:
     name: its name in the report.
-    folder: output of t5x.eval or t5x.infer, possibly for several checkpoints; or a folder with
-      a folder or file per schema variant: original, v1 ... v5, and others that the corpus, this
-      package or the setting `schemas` has.
+    folder: output of t5x.eval or t5x.infer, possibly for several checkpoints, of which the report
+      is about the last; or a folder with a folder or file per schema variant: original, v1 ... v5,
+      and others that the corpus, this package or the setting `schemas` has.
     corpus: the corpus to score with.
     split: the split of the corpus.
-    step: the checkpoint that the report is about; None for the last.
     on_progress: see `scoring.score_predictions`.
     **settings: attributes of `scoring.Settings`.
 
@@ -254,33 +251,20 @@ def score_run(
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
   """
   sources = _sources(folder, split, corpus, settings.get("schemas") or {})
-  named = [number for number in sources if number is not None]
-  chosen = max(sources, key=lambda number: number or 0) if step is None else step
-  if chosen not in sources:
-    raise SgdxError(
-      f"{folder}: no predictions for step {step}",
-      expected="predictions whose file names end in the step, such as -002700.jsonl",
-      available="steps " + ", ".join(map(str, named)) if named else "",
-      fix="choose one of them, or omit --step to use the last"
-      if named
-      else f"omit --step: no file name of {folder} has a step",
-    )
-  if None in sources and named:
+  if None in sources and len(sources) > 1:
     raise SgdxError(
       f"{folder}: files of predictions with and without a step in their names",
       expected="predictions of checkpoints, whose file names end in the step, or of one run",
-      available="steps " + ", ".join(map(str, named)),
       fix="move the files without a step to a folder of their own",
     )
   steps = []
-  for number, source in sources.items():
+  for step, source in sources.items():
     scored = score_predictions(corpus, split, source, on_progress=on_progress, **settings)
     report = score_report(scored, on_progress=on_progress)
-    if number == chosen:
-      last = Run(name, report, origin=str(folder), step=number, scored=scored)
-    if number is not None and len(sources) > 1:
-      steps.append((number, Row.from_json(report["sgdx"]["all"])))
-  return dataclasses.replace(last, table=last.scored.table(folder), steps=tuple(steps))
+    if step is not None and len(sources) > 1:
+      steps.append((step, Row.from_json(report["sgdx"]["all"])))
+  last = Run(name, report, origin=str(folder), step=step, scored=scored)
+  return dataclasses.replace(last, table=scored.table(folder), steps=tuple(steps))
 
 
 def differences(runs: Sequence[Run]) -> Iterator[str]:
@@ -316,23 +300,21 @@ def _sources(
 
   Args: own, variant -> folder of schemas, for variants of the user's own.
   """
-  schemas = VariantSchemas(corpus, own)
-  named: dict[str, pathlib.Path] = {}
-  for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-    variant = path.name if path.is_dir() else re.sub(r"\.jsonl?$", "", path.name)
-    if not untagged(variant)[0] and schemas.has(split, variant):
-      named.setdefault(variant, path)
-  if named:
-    return {None: {variant: named[variant] for variant in in_order(named, own)}}
-  steps = step_files(folder, split)
-  return {step: {ALL: files if len(steps) > 1 else folder} for step, files in steps.items()}
+  if paths := find_variants(folder, split, VariantSchemas(corpus, own)):
+    return {None: {variant: paths[variant] for variant in in_order(paths, own)}}
+  steps: dict[int | None, list[pathlib.Path]] = {}
+  for file in find_files(folder, split):
+    step = _STEP.search(file.name)
+    steps.setdefault(int(step[1]) if step else None, []).append(file)
+  ordered = sorted(steps, key=lambda step: -1 if step is None else step)
+  return {step: {ALL: steps[step] if len(steps) > 1 else folder} for step in ordered}
 
 
 def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
   parts = []
   for path in paths:
     *above, last = path.resolve().parts
-    last = last.removesuffix(".gz").removesuffix(".json")
+    last = last.removesuffix(".gz").removesuffix(".xz").removesuffix(".json")
     parts.append([*above, last] if last != "inference_eval" or path.is_file() else above)
   for depth in range(1, max(map(len, parts), default=0) + 1):
     names = ["/".join(part[-depth:]) for part in parts]

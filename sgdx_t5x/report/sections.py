@@ -38,12 +38,12 @@ def make_sections(
     lambda: [_services(scored, figures)],
     lambda: _errors(scored, figures),
   )
-  made: list[Section] = []
+  sections: list[Section] = []
   for done, part in enumerate(parts, start=1):
     on_progress("making sections", done, 1 + len(parts), "parts")
-    made += part()
+    sections += part()
   on_progress("making sections", 1 + len(parts), 1 + len(parts), "parts")
-  return tuple(made), figures
+  return tuple(sections), figures
 
 
 def annex_sections() -> tuple[Any, ...]:
@@ -74,45 +74,44 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
       lambda run: [*run.report["notes"], *score_tables.absent(run.rows.groups["all"])],
     ),
   ]
-  made = (run_tables.sources, run_tables.summary, run_tables.robustness, run_tables.variants)
-  shown = [table for make in (*made, run_tables.seeds) if (table := make(scored))]
-  drawn = {
+  table_makers = (
+    run_tables.sources,
+    run_tables.summary,
+    run_tables.robustness,
+    run_tables.variants,
+  )
+  tables = [table for make in (*table_makers, run_tables.seeds) if (table := make(scored))]
+  plots_by_name = {
     "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
     "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
   }
-  placed = place_plots(drawn, _caption(scored), figures)
-  return Section("overview", "Overview", tuple(lines), tuple(shown), placed)
+  placed = place_plots(plots_by_name, _caption(scored), figures)
+  return Section("overview", "Overview", tuple(lines), tuple(tables), placed)
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
   """Scores by provenance, for runs scored with --provenance."""
-  shown = [
+  tables = [
     dataclasses.replace(table, title=f"{run.name}: {table.title}")
     for run in scored
     for table in score_tables.provenance_tables(run.report.get("provenance"))
   ]
-  if shown:
+  if tables:
     lines = (
       "informed: stated by the user; accepted: mentioned earlier by the system; carried: carried "
       "over from another service (coreference).",
     )
-    yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
+    yield Section("provenance", "Provenance of values", lines, tuple(tables), ())
 
 
 def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  shown, lines = [], []
-  for run in scored:
-    if plot_numbers.num_points(run) > 1:
-      shown.append(run_tables.checkpoints(run))
-      lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
-      lines.append(_best_steps(run))
-  if shown:
-    drawn = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
-    notes = [f"{run.name}: {run.steps_note}." for run in scored if run.steps_note]
-    caption = " ".join(notes) if notes else _caption(scored)
-    placed = place_plots(drawn, caption, figures)
-    lines, shown = tuple(lines), tuple(shown)
-    yield Section("checkpoints", "Checkpoints", lines, shown, placed, signed=not notes)
+  of_steps = [run for run in scored if plot_numbers.num_points(run) > 1]
+  if of_steps:
+    plots_by_name = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
+    placed = place_plots(plots_by_name, _caption(scored), figures)
+    lines = tuple(map(_best_steps, of_steps))
+    tables = tuple(map(run_tables.checkpoints, of_steps))
+    yield Section("checkpoints", "Checkpoints", lines, tables, placed)
 
 
 def _best_steps(run: Run) -> str:
@@ -130,9 +129,9 @@ def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
 
 
 def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-  lacking = [r.name for r in (first, run) if r.table is None]
-  if lacking:
-    return (f"no paired comparison: {', '.join(lacking)} without per-frame scores",), ()
+  without_frames = [r.name for r in (first, run) if r.table is None]
+  if without_frames:
+    return (f"no paired comparison: {', '.join(without_frames)} without per-frame scores",), ()
   names = f"A is {first.name}, B is {run.name}"
   try:
     compared = compare.compare(first.table, run.table, allow_missing=True)
@@ -142,7 +141,7 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
   above = {f"{x}: {line}" for x, r in (("A", first), ("B", run)) for line in r.report["warnings"]}
   new = (line for line in compared.warnings if line not in above)
   notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
-  shown = comparison_tables.tables(first.name, run.name, compared)
+  tables = comparison_tables.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals from "
     "a paired bootstrap over dialogues (1,000 samples, seed 0, whatever those of the runs); higher "
@@ -152,20 +151,22 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
     "the reverse.",
     *((f"{line} ({names})") for line in notes),
-    *comparison_tables.worst_and_best(shown[1]),
+    *comparison_tables.worst_and_best(tables[1]),
   )
-  return lines, tuple(shown)
+  return lines, tuple(tables)
 
 
 def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
-  drawn = {
+  plots_by_name = {
     "sensitivity_by_service": (
       "Schema sensitivity and JGA_v1-5 per service",
       plots.sensitivity_by_service(scored),
     )
   }
-  shown = tuple(run_tables.services(run) for run in scored)
-  return Section("services", "Services", (), shown, place_plots(drawn, _caption(scored), figures))
+  tables = tuple(run_tables.services(run) for run in scored)
+  return Section(
+    "services", "Services", (), tables, place_plots(plots_by_name, _caption(scored), figures)
+  )
 
 
 def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -174,8 +175,8 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     return
   sizes = {run.name: run.rows.groups["all"].num_frames for run in listed}
   counts = {run.name: browser.kind_counts(run) for run in listed}
-  drawn = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
-  shown = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
+  plots_by_name = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
+  tables = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
   lines = (
     "A slot of a frame is an error if its official score is below 1. Its kind is the first of "
     "these that applies. missed: the gold state has the slot, the predicted state does not. value "
@@ -188,19 +189,19 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     "errors",
     "Errors",
     lines,
-    tuple(table for table in shown if table),
-    place_plots(drawn, _caption(scored, intervals=False), figures),
+    tuple(table for table in tables if table),
+    place_plots(plots_by_name, _caption(scored, intervals=False), figures),
   )
 
 
 def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   """The most frequent kind of error; in the paper, most errors are slots not predicted."""
-  of, shares = plot_numbers.shares_of_kinds(counts)
+  share_label, shares = plot_numbers.shares_of_kinds(counts)
   if not any(shares.values()):
     return f"{name}: no errors"
-  shown = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
+  phrase = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
   kind = max(shares, key=lambda kind: shares[kind])
-  return f"{name}: the most frequent kind is {kind} ({of}: {shown})"
+  return f"{name}: the most frequent kind is {kind} ({share_label}: {phrase})"
 
 
 def place_plots(
@@ -213,9 +214,9 @@ def place_plots(
     caption: below each.
     figures: of the report, by name.
   """
-  kept = {name: item for name, item in drawn.items() if item[1] is not None}
-  figures.update({name: figure for name, (_, figure) in kept.items()})
-  return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
+  with_figure = {name: item for name, item in drawn.items() if item[1] is not None}
+  figures.update({name: figure for name, (_, figure) in with_figure.items()})
+  return tuple(Plot(name, title, caption, "") for name, (title, _) in with_figure.items())
 
 
 def _caption(scored: Sequence[Run], intervals: bool = True) -> str:

@@ -32,7 +32,7 @@ def source_rows(
   gold: Sequence[GoldFrame],
   states: Mapping[str, Mapping[str, State]],
   schema: Schema,
-  how: Settings,
+  settings: Settings,
   samples: metrics.BootstrapSamples | None,
 ) -> dict[str, Any]:
   """Returns the "provenance" section of a report, see docs/score-json.md.
@@ -42,21 +42,21 @@ def source_rows(
     gold: those frames, with origins.
     states: variant -> frame id -> predicted state, in original names.
     schema: the split's original schema.
-    how: see `Settings`.
+    settings: see `Settings`.
     samples: bootstrap samples of the frames' dialogues; None for no intervals.
 
   Returns:
     "values", "entering" -> source -> rows of slot accuracy, which count values instead of frames;
     "frames" -> one of `FRAME_KINDS` -> rows of JGA. Sources without values are left out.
   """
-  how = dataclasses.replace(how, across_turn=False)
+  settings = dataclasses.replace(settings, across_turn=False)
 
   def rows(frames: Mapping[str, FrameScores], metric: str, name: str) -> dict[str, Any]:
-    return summaries(frames, metric, name, how, samples, per_service=False).to_json()
+    return summaries(frames, metric, name, settings, samples, per_service=False).to_json()
 
   result: dict[str, Any] = {}
-  known = {
-    variant: [_right(schema, frame, states[variant], how.fuzzy) for frame in gold]
+  right_slots = {
+    variant: [_right(schema, frame, states[variant], settings.fuzzy) for frame in gold]
     for variant in scores
   }
   for part, only_new in (("values", False), ("entering", True)):
@@ -64,12 +64,14 @@ def source_rows(
     for source in SOURCES:
       places = _places(gold, source, only_new)
       numbers = np.array([number for number, _ in places], dtype=np.intp)
-      right = {
+      is_right = {
         variant: np.array([slot in slots[n] for n, slot in places], dtype=np.float64)
-        for variant, slots in known.items()
+        for variant, slots in right_slots.items()
       }
       by_variant = {
-        variant: dataclasses.replace(frames.take(numbers), metrics={SLOT_ACCURACY: right[variant]})
+        variant: dataclasses.replace(
+          frames.take(numbers), metrics={SLOT_ACCURACY: is_right[variant]}
+        )
         for variant, frames in scores.items()
       }
       if places:

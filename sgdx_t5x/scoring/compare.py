@@ -114,9 +114,9 @@ def compare(
     for table, frames in zip(tables, positions, strict=True)
   ]
   scores, unscored = _common_scores(shared, metric, allow_missing)
-  named = tuple(zip("AB", tables, strict=True))
-  warnings = [f"{x}: {line}" for x, t in named for line in t.warnings]
-  notes = (*(f"{x}: {line}" for x, t in named for line in t.notes), *notes)
+  labelled = tuple(zip("AB", tables, strict=True))
+  warnings = [f"{x}: {line}" for x, t in labelled for line in t.warnings]
+  notes = (*(f"{x}: {line}" for x, t in labelled for line in t.notes), *notes)
   agreement = _agreement(tables, metric, next(iter(scores[0].values())))
   return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
 
@@ -315,14 +315,14 @@ def _common_scores(
 ) -> tuple[tuple[dict[str, FrameScores], dict[str, FrameScores]], list[str]]:
   """Sets a score that is nan in one system to nan in both, as if the frame were missing."""
   missing: list[str] = []
-  kept: tuple[dict[str, FrameScores], dict[str, FrameScores]] = ({}, {})
+  aligned: tuple[dict[str, FrameScores], dict[str, FrameScores]] = ({}, {})
   for variant in systems[0]:
     values = np.stack([system[variant].metrics[metric] for system in systems])
     unknown = np.isnan(values)
     if unshared := int((unknown[0] != unknown[1]).sum()):
       missing.append(f"{unshared:,} frames of {variant} have {metric} in only one of A and B")
     values[:, unknown.any(axis=0)] = np.nan
-    for into, system, row in zip(kept, systems, values, strict=True):
+    for into, system, row in zip(aligned, systems, values, strict=True):
       into[variant] = dataclasses.replace(system[variant], metrics={metric: row})
   if missing and not allow_missing:
     raise SgdxError(
@@ -330,7 +330,7 @@ def _common_scores(
       expected=_ALIKE,
       fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
-  return kept, missing
+  return aligned, missing
 
 
 def _agreement(
@@ -343,14 +343,14 @@ def _agreement(
   return first, second
 
 
-def _for_json(found: Difference) -> dict[str, Any] | None:
-  if math.isnan(found.difference):
+def _for_json(difference: Difference) -> dict[str, Any] | None:
+  if math.isnan(difference.difference):
     return None
-  has_interval = not math.isnan(found.p)
+  has_interval = not math.isnan(difference.p)
   return {
-    "a": found.a,
-    "b": found.b,
-    "difference": found.difference,
-    "ci95": [found.low, found.high] if has_interval else None,
-    "p": found.p if has_interval else None,
+    "a": difference.a,
+    "b": difference.b,
+    "difference": difference.difference,
+    "ci95": [difference.low, difference.high] if has_interval else None,
+    "p": difference.p if has_interval else None,
   }

@@ -34,11 +34,14 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
   """
 
   def cells(row: _Row, column: Column) -> list[Cell]:
-    found = row["differences"][column.key]
+    difference = row["differences"][column.key]
     flips = row["flips"].get(column.variant, {})
     return [
-      *(percent(found["a"]), percent(found["b"]), points(found["difference"])),
-      *(*interval(found["ci95"], split_intervals), p_value(found["p"], report["resamples"])),
+      *(percent(difference["a"]), percent(difference["b"]), points(difference["difference"])),
+      *(
+        *interval(difference["ci95"], split_intervals),
+        p_value(difference["p"], report["resamples"]),
+      ),
       *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
     ]
 
@@ -58,9 +61,9 @@ def tables(
   """Returns the tables of B against A: all frames, per service, and flipped slots."""
   samples = BootstrapSamples.draw(compared.frames.dialogue_ids, bootstrap_samples, seed=0)
   title = f"{name_b} minus {name_a}"
-  shown = [_overall(title, compared, samples), _services(title, compared, samples)]
+  result = [_overall(title, compared, samples), _services(title, compared, samples)]
   flipped = _slots(title, compared)
-  return [*shown, flipped] if flipped else shown
+  return [*result, flipped] if flipped else result
 
 
 def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
@@ -110,8 +113,10 @@ def _table(
 
 def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   def cells(row: _Row, column: Column) -> tuple[Cell, Cell]:
-    found = row["differences"].get(column.key)
-    return _difference(found), p_value(found["p"] if found else None, len(samples.weights))
+    difference = row["differences"].get(column.key)
+    return _difference(difference), p_value(
+      difference["p"] if difference else None, len(samples.weights)
+    )
 
   masks = group_masks(compared.frames.seen).items()
   rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
@@ -125,21 +130,27 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
   frames, lines, num_variants = compared.frames, [], len(compared.scores[0])
   num_samples = len(samples.weights)
   names = sorted(set(frames.services.tolist()))
-  made = {x: compare.row(compared, frames.services == x, samples) for x in names}
+  rows_by_service = {x: compare.row(compared, frames.services == x, samples) for x in names}
   # Without v1 to v5, the original counts, or else the first variant, which is shown then.
-  bases = [x for x in (JGA.mean, *_compared(JGA)) if any(map(_has(x), made.values()))]
+  bases = [x for x in (JGA.mean, *_compared(JGA)) if any(map(_has(x), rows_by_service.values()))]
   basis = bases[0] if bases else JGA.mean
   middle = JGA.mean if basis is JGA.original else basis
-  for service, row in made.items():
-    found = row["differences"]
+  for service, row in rows_by_service.items():
+    differences = row["differences"]
     if not _has(basis)(row):  # a service without slots has no JGA
       continue
-    shown = (found.get(x.key) for x in (JGA.original, middle, JGA.sensitivity))
-    original, mean, sensitivity = map(_difference, shown)
+    shares = (differences.get(x.key) for x in (JGA.original, middle, JGA.sensitivity))
+    original, mean, sensitivity = map(_difference, shares)
     flips = (sum(n[kind] for n in row["flips"].values()) for kind in ("broken", "fixed"))
     sizes = (row["num_frames"] * num_variants, row["num_dialogues"])
-    cells = (service, original, mean, p_value(found[basis.key]["p"], num_samples), sensitivity)
-    lines.append((found[basis.key]["difference"], (*cells, *map(count, (*flips, *sizes)))))
+    cells = (
+      service,
+      original,
+      mean,
+      p_value(differences[basis.key]["p"], num_samples),
+      sensitivity,
+    )
+    lines.append((differences[basis.key]["difference"], (*cells, *map(count, (*flips, *sizes)))))
   lines.sort(key=lambda line: line[0])
   header = (
     *("", JGA.original.heading, middle.heading),
@@ -154,14 +165,14 @@ def _has(column: Column) -> Callable[[_Row], bool]:
   return lambda row: bool(row["differences"].get(column.key))
 
 
-def _difference(found: Mapping[str, Any] | None) -> Number:
-  if not found:
+def _difference(difference: Mapping[str, Any] | None) -> Number:
+  if not difference:
     return Number(None, "-")
-  shown = points(found["difference"])
-  if not found["ci95"]:
-    return shown
-  low, high = (points(end) for end in found["ci95"])
-  return Number(shown.value, f"{shown} [{low}, {high}]", (low.value, high.value))
+  text = points(difference["difference"])
+  if not difference["ci95"]:
+    return text
+  low, high = (points(end) for end in difference["ci95"])
+  return Number(text.value, f"{text} [{low}, {high}]", (low.value, high.value))
 
 
 # --- slots ---------------------------------------------------------------------------------

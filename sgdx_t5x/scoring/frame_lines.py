@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_as, not_found, opened
+from sgdx_t5x.files.reading import not_found, opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -99,7 +99,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
       fix="run `sgdx score` again with --per-frame",
     )
   variants, names = head["variants"], tuple(head["metrics"])
-  kept = [name for name in names if metrics is None or name in metrics]
+  metrics_read = [name for name in names if metrics is None or name in metrics]
   frames: dict[str, tuple[Any, ...]] = {}
   values: list[list[float]] = []
   failures: dict[str, tuple[Failure, ...]] = {}
@@ -108,7 +108,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     next(lines)
     for number, line in enumerate(lines, start=2):
       where = f"{path}, line {number}"
-      row, scores = _parse_row(line, where, variants, kept)
+      row, scores = _parse_row(line, where, variants, metrics_read)
       if row.id in frames:
         raise SgdxError(
           f"{where}: frame {row.id} occurs twice",
@@ -122,7 +122,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
         agreement[row.id] = row.agreement
       values.append(scores)
   _check_count(path, head["signature"], len(frames))
-  table = np.array(values, dtype=np.float64).reshape(len(frames), len(kept), len(variants))
+  table = np.array(values, dtype=np.float64).reshape(len(frames), len(metrics_read), len(variants))
   dialogues, turns, services, seen = zip(*frames.values(), strict=True) if frames else [()] * 4
   columns = (
     np.array(list(frames), dtype=str),
@@ -132,7 +132,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     np.array(seen, dtype=bool),
   )
   by_variant = {
-    variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(kept)})
+    variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(metrics_read)})
     for v, variant in enumerate(variants)
   }
   return FrameTable(
@@ -181,49 +181,17 @@ def _parse_row(
 ) -> tuple[_Row, list[float]]:
   """Parses a row of per-frame scores; returns it, and its scores by metric and then variant."""
   try:
-    row = decode_as(_ROWS, line) or _read_row(json.loads(line), variants, metrics)
+    row = _ROWS.decode(line)
     values = [row.scores[metric][variant] for metric in metrics for variant in variants]
     for failure in row.failures:
       _check_failure(failure, variants)
     return row, [math.nan if x is None else x for x in values]
-  except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
+  except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as e:
     raise SgdxError(
       f"{where}: not a row of per-frame scores ({type(e).__name__}: {e})",
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
       fix=_RESTORE,
     ) from None
-
-
-def _read_row(data: Any, variants: Collection[str], metrics: Collection[str]) -> _Row:
-  """Reads what the decoder refused: says what is wrong, or takes NaN and "3" for numbers."""
-  dialogue, turn = data["dialogue_id"], int(data["turn"])
-  service, seen = data["service"], bool(data["seen"])
-  scores: dict[str, dict[str, float | None]] = {}
-  for metric in metrics:
-    values = {variant: data["scores"][metric][variant] for variant in variants}
-    scores[metric] = {v: None if x is None else float(x) for v, x in values.items()}
-  if not all(isinstance(x, str) for x in (data["id"], dialogue, service)):
-    raise TypeError("id, dialogue_id and service must be strings")
-  agreed = data.get("agreement")
-  agreed = None if agreed is None else float(agreed)
-  numbers = [x for row in scores.values() for x in row.values() if x is not None]
-  if any(x < 0 or x > _HIGHEST for x in numbers) or not 0 <= (agreed or 0) <= _HIGHEST:
-    raise ValueError("a score outside the range 0 to 1")
-  if not 0 <= turn < 2**31:
-    raise ValueError(f"invalid turn {turn}")
-  failures = tuple(_read_failure(**x) for x in data.get("failures", ()))
-  return _Row(data["id"], dialogue, turn, service, seen, scores, agreed, failures)
-
-
-def _read_failure(
-  slot: str,
-  gold: Sequence[str],
-  predicted: Mapping[str, str | None],
-  kinds: Mapping[str, str],
-) -> Failure:
-  if not isinstance(slot, str):
-    raise TypeError("a slot must be a string")
-  return Failure(slot, tuple(gold), predicted, kinds)
 
 
 def _check_failure(failure: Failure, variants: Collection[str]) -> None:

@@ -75,15 +75,15 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
   signature = Signature.parse(first.signature)
   for table in tables:
     other = differences(signature, Signature.parse(table.signature), same_frames=True)
-    found = {key: i for i, key in enumerate(table.frame_ids.tolist())}
-    if other or set(table.scores) != set(first.scores) or found.keys() != set(first.frame_ids):
+    position = {key: i for i, key in enumerate(table.frame_ids.tolist())}
+    if other or set(table.scores) != set(first.scores) or position.keys() != set(first.frame_ids):
       raise SgdxError(
         f"{first.path} and {table.path} are not runs of one system",
         expected="scores of the same frames and variants, computed with the same settings",
         available=", ".join(other) or "other frames or variants",
         fix="score all runs in the same way, and compare a run without an equal separately",
       )
-    places.append(np.array([found[key] for key in first.frame_ids.tolist()], dtype=np.intp))
+    places.append(np.array([position[key] for key in first.frame_ids.tolist()], dtype=np.intp))
   scores = {
     variant: _joined([t.scores[variant].take(x) for t, x in zip(tables, places, strict=True)])
     for variant in first.scores

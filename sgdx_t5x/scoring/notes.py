@@ -48,7 +48,7 @@ def note_lines(
   by_variant: Mapping[str, FrameScores],
   sources: Mapping[str, PredictionSource],
   split: str,
-  how: Settings,
+  settings: Settings,
 ) -> Iterator[str]:
   """Yields what a reader should know about the scored predictions.
 
@@ -56,7 +56,7 @@ def note_lines(
     by_variant: variant -> scores of its frames.
     sources: variant -> where its predictions are.
     split: the split that was scored.
-    how: the scorer's settings.
+    settings: the scorer's settings.
   """
   by_file: dict[pathlib.Path, list[str]] = {}
   for variant, place in sources.items():
@@ -66,7 +66,7 @@ def note_lines(
   for file, variants in by_file.items():
     if len(variants) > 1 and not is_rows(file):
       yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"
-  for name in how.metrics:
+  for name in settings.metrics:
     if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
       yield (
         f"{name}: no scored frame has a slot of this kind"

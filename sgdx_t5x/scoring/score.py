@@ -208,26 +208,26 @@ def score_predictions(
   selection = Selection(
     corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
   )
-  found = _score_variants(gold, predictions, selection, score)
-  scores = {variant: found.scores[variant] for variant in in_order(found.scores, own)}
+  variants = _score_variants(gold, predictions, selection, score)
+  scores = {variant: variants.scores[variant] for variant in in_order(variants.scores, own)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
     scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
   common = _common(scores)
   ids = set(next(iter(common.values())).frame_ids.tolist())
-  kept = tuple(frame for frame in gold if frame.frame_id in ids)
+  common_gold = tuple(frame for frame in gold if frame.frame_id in ids)
   sample = ""
-  if len(kept) < len(gold):
-    sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
+  if len(common_gold) < len(gold):
+    sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in common_gold).encode()):08x}"
   if own_schemas := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
     files = with_own_schemas(files, own_schemas)
-  if found.oracles:
-    files = with_gold_history(files, in_order(found.oracles, own))
-  parts = {key: {v: x[v] for v in scores if v in x} for key, x in found.further.items()}
+  if variants.oracles:
+    files = with_gold_history(files, in_order(variants.oracles, own))
+  parts = {key: {v: x[v] for v in scores if v in x} for key, x in variants.further.items()}
   notes = (
     *annex_notes(parts),
     *note_lines(scores, predictions, split, how),
-    *ignored_lines(found.ignored, scores),
+    *ignored_lines(variants.ignored, scores),
     *files.notes,
   )
   return Scored(
@@ -236,12 +236,12 @@ def score_predictions(
     how,
     scores,
     common,
-    kept,
-    {variant: found.states[variant] for variant in scores},
-    score(kept, metrics.predict_nothing(kept)),
+    common_gold,
+    {variant: variants.states[variant] for variant in scores},
+    score(common_gold, metrics.predict_nothing(common_gold)),
     sample,
     missing,
-    tuple(warning_lines(missing, found.extra, selection)),
+    tuple(warning_lines(missing, variants.extra, selection)),
     notes,
     files,
     parts,
@@ -276,23 +276,23 @@ def _score_variants(
   score: Callable[..., FrameScores],
 ) -> _Variants:
   """Reads and scores one variant after the other. Args: score, of (gold, predicted frames)."""
-  found = _Variants()
+  variants = _Variants()
   for variant, predicted in _read(predictions, selection):
     frames = predicted.frames
     frame_scores = score(gold, frames)
     if frame_metrics := getattr(selection.prompt_format, "frame_metrics", None):
       frame_scores = frame_scores.with_metrics(frame_metrics(frames, variant, selection))
-    found.scores[variant] = metrics.sharing_columns(frame_scores, found.scores)
-    found.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
-    found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
-    found.extra[variant] = predicted.extra_dialogues
-    found.oracles += [variant] if predicted.gold_history else []
+    variants.scores[variant] = metrics.sharing_columns(frame_scores, variants.scores)
+    variants.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
+    variants.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
+    variants.extra[variant] = predicted.extra_dialogues
+    variants.oracles += [variant] if predicted.gold_history else []
     # Of an annex's format, such as the share of answers that call a tool that does not exist.
     if count_answers := getattr(selection.prompt_format, "count_answers", None):
       for key, numbers in count_answers(frames, variant, selection).items():
-        found.further.setdefault(key, {})[variant] = numbers
+        variants.further.setdefault(key, {})[variant] = numbers
     del predicted, frames  # before the next are read: they are what takes the most memory
-  return found
+  return variants
 
 
 @checked_arguments(scored=Scored, per_frame=Mapping, on_progress=Callable)
@@ -308,24 +308,26 @@ def score_report(
     per_frame: name and checksum of the file of per-frame scores, if there is one.
     on_progress: as in `score_predictions`; called while intervals are computed.
   """
-  how, common = scored.settings, scored.common
+  settings, common = scored.settings, scored.common
   samples = None
-  if how.bootstrap_samples:
+  if settings.bootstrap_samples:
     first = next(iter(common.values()))
-    samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
+    samples = metrics.BootstrapSamples.draw(
+      first.dialogue_ids, settings.bootstrap_samples, settings.seed
+    )
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
   agreement = in_order_of(scored.nothing, scored.agreement)
-  same = np.where(np.isnan(agreement), np.nan, 1.0)
+  full_agreement = np.where(np.isnan(agreement), np.nan, 1.0)
   services = {frame.service for frame in scored.gold}
   domains = {service.split("_")[0] for service in services}
   rows_per_metric = len(GROUPS) + len(domains) + len(services)  # all take about as long
-  total = rows_per_metric * (1 + len(how.metrics))
+  total = rows_per_metric * (1 + len(settings.metrics))
   on_row = counter(on_progress, "computing scores", total, "rows")
   by_source = {}
-  if how.provenance:
+  if settings.provenance:
     schema = scored.corpus.schema(scored.split)
-    rows = source_rows(common, scored.gold, scored.states, schema, how, samples)
+    rows = source_rows(common, scored.gold, scored.states, schema, settings, samples)
     by_source["provenance"] = rows
   return {
     "format": FORMAT,
@@ -338,14 +340,16 @@ def score_report(
     "variants": {
       variant: {
         group: null_for_nan(means)
-        for group, means in metrics.official_scores(scores, how.across_turn).items()
+        for group, means in metrics.official_scores(scores, settings.across_turn).items()
       }
       for variant, scores in scored.frames.items()
     },
-    "sgdx": summaries(common, jga, "jga", how, samples, on_row, agreement=agreement).to_json(),
-    "metrics": {n: summaries(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
+    "sgdx": summaries(common, jga, "jga", settings, samples, on_row, agreement=agreement).to_json(),
+    "metrics": {
+      n: summaries(common, n, n, settings, samples, on_row).to_json() for n in settings.metrics
+    },
     "predict_nothing": summaries(
-      nothing, jga, "jga", how, None, per_service=False, agreement=same
+      nothing, jga, "jga", settings, None, per_service=False, agreement=full_agreement
     ).to_json(),
     **by_source,
     **scored.further,

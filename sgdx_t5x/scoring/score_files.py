@@ -138,16 +138,16 @@ def read_frames_of(
   report: Mapping[str, Any], path: pathlib.Path, metrics: Collection[str] | None = None
 ) -> FrameTable:
   """Reads the per-frame scores named in the report at `path`; see `read_frames`."""
-  named = report["per_frame"] or {}
-  if not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
+  reference = report["per_frame"] or {}
+  if not all(isinstance(reference.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
       f"{path}: the report does not refer to per-frame scores",
       expected="a report written by `sgdx score --json OUT.json --per-frame OUT.jsonl`",
       fix="run `sgdx score` again with --per-frame",
     )
-  frames = frames_path(path, named["file"])
+  frames = frames_path(path, reference["file"])
   table = read_table(frames, metrics)
-  if table.checksum != named["checksum"]:
+  if table.checksum != reference["checksum"]:
     raise SgdxError(
       f"{frames} and {path} were written by different runs",
       expected=f"checksum {report['per_frame']['checksum']}, as recorded in the report",
@@ -169,13 +169,16 @@ def name_in_report(frames: str | pathlib.Path, report: str | pathlib.Path | None
 
 
 def frames_path(report: pathlib.Path, name: str) -> pathlib.Path:
-  """Returns the path of a report's per-frame scores, relative to the report; may be gzipped.
+  """Returns the path of a report's per-frame scores, relative to the report; may be compressed.
 
   A report that is a symbolic link was written, or is read, with its scores where the link leads.
   """
-  paths = [folder / name for folder in (report.parent, report.resolve().parent)]
-  places = [place for path in paths for place in (path, path.with_name(f"{path.name}.gz"))]
-  return next(filter(pathlib.Path.is_file, places), paths[0])
+  for folder in (report.parent, report.resolve().parent):
+    for suffix in ("", ".xz", ".gz"):
+      path = folder / f"{name}{suffix}"
+      if path.is_file():
+        return path
+  return report.parent / name
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Tables of an `sgdx score` report, for its output and for the page of `sgdx report`."""
 
-import csv
-import io
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,10 +21,10 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
     title = "predictions" if name == "jga" else name
     tables.append(_variants_table(title, name, rows))
     robust = [x for x in (metric.retained, metric.worst) if rows.groups["all"].has(x.key)]
-    shown = robust or [x for x in metric.per_variant if rows.groups["all"].has(x.key)]
-    if shown and rows.groups["all"].intervals:
+    key_columns = robust or [x for x in metric.per_variant if rows.groups["all"].has(x.key)]
+    if key_columns and rows.groups["all"].intervals:
       prefix = "" if name == "jga" else f"{name}, "
-      lines = _interval_lines(shown, rows)
+      lines = _interval_lines(key_columns, rows)
       tables.append(Table(f"{prefix}95% intervals (%)", ("", *GROUPS), lines))
   return [*tables, *provenance_tables(report.get("provenance")), *_annex_tables(report)]
 
@@ -54,43 +52,15 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
 def absent(row: Row) -> Iterator[str]:
   """Yields which numbers the tables lack for all services, and what they require."""
   if not row.has(JGA.sensitivity.key):
-    lacking = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
-    yield f"JGA_v1-5, Diff_rel, SS_JGA and robustness require v1 to v5; missing: {lacking}"
+    missing = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
+    yield f"JGA_v1-5, Diff_rel, SS_JGA and robustness require v1 to v5; missing: {missing}"
   elif not row.has(JGA.original.key):
     yield "Diff_rel, retained, lost and gained require predictions for the original schemas"
 
 
-def long_csv(report: Mapping[str, Any]) -> str:
-  """Returns all numbers as CSV, one per line, see docs/score-json.md; tables show only some."""
-  out = io.StringIO()
-  writer = csv.writer(out, lineterminator="\n")
-  signature = report["signature"]
-  writer.writerow(("metric", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
-  for variant, number in report["missing"].items():
-    writer.writerow(("num_missing", "overall", "all", variant, number, "", "", signature))
-  for variant, groups in report["variants"].items():
-    for name, scores in groups.items():
-      for key, value in scores.items():
-        place = key, "official", name, variant
-        writer.writerow((*place, value, "", "", signature))
-  for cells in _annex_csv_rows(report):
-    writer.writerow((*cells, "", "", signature))
-  numbers = [("joint_goal_accuracy", report["sgdx"]), *report["metrics"].items()]
-  numbers.append(("predict_nothing", report["predict_nothing"]))
-  for part, sources in (report.get("provenance") or {}).items():
-    numbers += ((f"provenance.{part}.{source}", rows) for source, rows in sources.items())
-  known = set()  # `--metric joint_goal_accuracy` repeats some numbers
-  for metric, rows in numbers:
-    for cells in Rows.from_json(rows).csv_rows():
-      if (place := (metric, *cells[:3])) not in known:
-        writer.writerow((metric, *cells, signature))
-        known.add(place)
-  return out.getvalue()
-
-
-def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
+def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
   """Returns the tables of scores by source from a report's "provenance"; none without it."""
-  if found is None:
+  if provenance is None:
     return []
   titles = {
     "values": "slot accuracy by provenance of the value",
@@ -99,14 +69,16 @@ def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
   }
   tables = []
   for part, title in titles.items():
-    metric, counted = columns(*(() if part == "frames" else ("slot_accuracy",))), "values"
+    metric, unit = columns(*(() if part == "frames" else ("slot_accuracy",))), "values"
     if part == "frames":
-      counted = "frames"
-    rows = {source: Rows.from_json(rows).groups["all"] for source, rows in found[part].items()}
-    shown = [x for x in (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)]
-    shown = [x for x in shown if any(row.has(x.key) for row in rows.values())]
-    header = ("", *(x.plain for x in shown), counted)
-    tables.append(Table(f"{title} (%)", header, _cells(rows, shown)))
+      unit = "frames"
+    rows = {source: Rows.from_json(rows).groups["all"] for source, rows in provenance[part].items()}
+    table_columns = [
+      x for x in (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
+    ]
+    table_columns = [x for x in table_columns if any(row.has(x.key) for row in rows.values())]
+    header = ("", *(x.plain for x in table_columns), unit)
+    tables.append(Table(f"{title} (%)", header, _cells(rows, table_columns)))
   return tables
 
 
@@ -114,15 +86,18 @@ def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
 
 
 def _variants_table(title: str, name: str, rows: Rows) -> Table:
-  shown = (*columns(name).per_variant, *columns(name).summary)
-  header = ("", *(x.heading for x in shown), "frames")
-  return Table(f"{title} (%)", header, _cells(rows.groups, shown))
+  table_columns = (*columns(name).per_variant, *columns(name).summary)
+  header = ("", *(x.heading for x in table_columns), "frames")
+  return Table(f"{title} (%)", header, _cells(rows.groups, table_columns))
 
 
-def _cells(rows: Mapping[str, Row], shown: Sequence[Column]) -> tuple[tuple[Cell, ...], ...]:
+def _cells(
+  rows: Mapping[str, Row], table_columns: Sequence[Column]
+) -> tuple[tuple[Cell, ...], ...]:
   """Returns a line per row: its name, its numbers, and how many frames they are over."""
   return tuple(
-    (name, *(row.cell(x.key) for x in shown), count(row.num_frames)) for name, row in rows.items()
+    (name, *(row.cell(x.key) for x in table_columns), count(row.num_frames))
+    for name, row in rows.items()
   )
 
 
@@ -135,9 +110,13 @@ def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
     rows: its scores.
   """
   everything = rows.groups["all"]
-  shown = [x for x in columns(name).robustness if everything.has(x.key)]
-  header = ("", *(x.heading for x in shown), "frames")
-  return [Table(f"{title}robustness (%)", header, _cells(rows.groups, shown))] if shown else []
+  table_columns = [x for x in columns(name).robustness if everything.has(x.key)]
+  header = ("", *(x.heading for x in table_columns), "frames")
+  return (
+    [Table(f"{title}robustness (%)", header, _cells(rows.groups, table_columns))]
+    if table_columns
+    else []
+  )
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:
@@ -153,7 +132,7 @@ def _official_table(variants: Mapping[str, Any]) -> Table:
 
 def _interval_table(title: str, name: str, rows: Rows) -> Table:
   metric, groups = columns(name), rows.groups.values()
-  shown = (
+  table_columns = (
     metric.original,
     *metric.summary,
     metric.sensitivity_exclude,
@@ -162,19 +141,19 @@ def _interval_table(title: str, name: str, rows: Rows) -> Table:
     metric.consistent_all,
     *metric.robustness,
   )
-  shown = [x for x in shown if any(row.has(x.key) for row in groups)]
+  table_columns = [x for x in table_columns if any(row.has(x.key) for row in groups)]
   overall = rows.groups["all"]
   if not overall.has(metric.mean.key):  # the mean needs all of v1 to v5; show those given
-    shown += [x for x in metric.variants if overall.has(x.key)]
+    table_columns += [x for x in metric.variants if overall.has(x.key)]
   counts = (count(row.num_dialogues) for row in groups)
-  lines = (*_interval_lines(shown, rows), ("dialogues", *counts))
+  lines = (*_interval_lines(table_columns, rows), ("dialogues", *counts))
   return Table(f"{title} (%)", ("", *GROUPS), lines)
 
 
-def _interval_lines(shown: Sequence[Column], rows: Rows) -> tuple[tuple[Cell, ...], ...]:
+def _interval_lines(table_columns: Sequence[Column], rows: Rows) -> tuple[tuple[Cell, ...], ...]:
   """Returns a line per number: its name, and its value with interval for each group."""
   groups = rows.groups.values()
-  return tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
+  return tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in table_columns)
 
 
 # --- parts of annexes -----------------------------------------------------------------------
@@ -183,12 +162,6 @@ def _interval_lines(shown: Sequence[Column], rows: Rows) -> tuple[tuple[Cell, ..
 def _annex_tables(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of what annexes' prompt formats count beside states."""
   return [table for module, part in _annex_parts(report) for table in module.tables(part)]
-
-
-def _annex_csv_rows(report: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-  """Yields (metric, group, name, key, value) of these parts of a report."""
-  for module, part in _annex_parts(report):
-    yield from module.csv_rows(part)
 
 
 def annex_notes(report: Mapping[str, Any]) -> list[str]:

@@ -57,10 +57,7 @@ class Scores:
   @property
   def per_service(self) -> list[dict[str, Any]]:
     """A row per service, which `pandas.DataFrame` takes: its name, frames and numbers."""
-    return [
-      {"service": name, "num_frames": row.num_frames, **row.values}
-      for name, row in self.rows.services.items()
-    ]
+    return self._rows_by("service")
 
   def to_frame(self, by: str = "service") -> Any:
     """Returns a pandas DataFrame, a row per service; pandas must be installed.
@@ -79,9 +76,14 @@ class Scores:
         fix="use one of these",
       )
     pandas = require("pandas", extra="report", why="scores as a DataFrame", beside="pandas")
-    rows = {name: row for kind, name, row in self.rows.items() if kind == by}
-    sizes = {name: {"num_frames": row.num_frames, **row.values} for name, row in rows.items()}
-    return pandas.DataFrame.from_dict(sizes, orient="index").rename_axis(by)
+    return pandas.DataFrame(self._rows_by(by)).set_index(by)
+
+  def _rows_by(self, by: str) -> list[dict[str, Any]]:
+    rows = []
+    for kind, name, row in self.rows.items():
+      if kind == by:
+        rows.append({by: name, "num_frames": row.num_frames, **row.values})
+    return rows
 
   @property
   def signature(self) -> str:

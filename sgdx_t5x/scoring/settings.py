@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sgdx_t5x.arguments import NUMBER, check_kind, unknown_name
+from sgdx_t5x.arguments import NUMBER, checked_arguments
 from sgdx_t5x.errors import UsageError, nearest
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.metrics.frames import OFFICIAL_METRICS
@@ -13,18 +13,6 @@ from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
 from sgdx_t5x.prompts import FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
-
-_KINDS = {
-  "fuzzy": str,
-  "zero_mean": str,
-  "across_turn": bool,
-  "metrics": Collection,
-  "allow_missing": bool,
-  "bootstrap_samples": NUMBER,
-  "seed": NUMBER,
-  "provenance": bool,
-  "schemas": Mapping,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +55,6 @@ class Settings:
       UsageError: an unknown name, or a value of another kind.
     """
     attributes = dict(settings)
-    known = [field.name for field in dataclasses.fields(cls)]
-    for name in attributes:
-      if name not in (*known, "style"):
-        raise unknown_name(name, [*known, "style"], "the scoring")
     if style := attributes.pop("style", None):
       attributes["prompt_format"] = load_format(style=style)
     elif isinstance(name := attributes.get("prompt_format"), str):
@@ -78,8 +62,6 @@ class Settings:
     return cls(**attributes)
 
   def __post_init__(self):
-    for name, kind in _KINDS.items():
-      check_kind(getattr(self, name), f"the scoring's argument {name}", kind)
     if not hasattr(self.prompt_format, "asked"):  # a protocol
       raise UsageError(
         f"prompt_format is of type {type(self.prompt_format).__name__}",
@@ -111,3 +93,17 @@ class Settings:
           available=nearest(name, metrics),
           fix="use one of: " + ", ".join(metrics),
         )
+
+
+Settings.__init__ = checked_arguments(  # type: ignore[method-assign]
+  "the scoring",
+  fuzzy=str,
+  zero_mean=str,
+  across_turn=bool,
+  metrics=Collection,
+  allow_missing=bool,
+  bootstrap_samples=NUMBER,
+  seed=NUMBER,
+  provenance=bool,
+  schemas=Mapping,
+)(Settings.__init__)

@@ -15,7 +15,7 @@ def summaries(
   frames: Mapping[str, FrameScores],
   metric: str,
   name: str,
-  how: Settings,
+  settings: Settings,
   samples: metrics.BootstrapSamples | None,
   on_row: Callable[[int], None] = lambda rows: None,
   per_service: bool = True,
@@ -27,7 +27,7 @@ def summaries(
     frames: variant -> scores, all of the same frames in the same order.
     metric: official key to summarise.
     name: see `metrics.summarise`.
-    how: see `Settings`.
+    settings: see `Settings`.
     samples: bootstrap samples of the frames' dialogues; None for no intervals.
     on_row: called with 1 after each row.
     per_service: whether to add the rows of domains and services.
@@ -36,13 +36,15 @@ def summaries(
   """
 
   def row(mask: np.ndarray) -> Row:
-    units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
+    units = {
+      v: metrics.unit_values(s, metric, mask, settings.across_turn) for v, s in frames.items()
+    }
     values = {variant: scores for variant, (scores, _) in units.items()}
-    numbers = metrics.summarise(values, how.zero_mean, name)
+    numbers = metrics.summarise(values, settings.zero_mean, name)
     intervals: dict[str, tuple[float, float]] = {}
     if samples is not None:
       dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
-      intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
+      intervals = metrics.summary_intervals(values, dialogues, samples, settings.zero_mean, name)
     if agreement is not None:
       numbers["agreement"] = metrics.mean(agreement[mask])
     if agreement is not None and samples is not None:
@@ -56,14 +58,14 @@ def summaries(
       {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
-  made: dict[bytes, Row] = {}
+  row_of_mask: dict[bytes, Row] = {}
 
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
     for mask in masks.values():  # a domain with one service shares its row
-      if (key := mask.tobytes()) not in made:
-        made[key] = row(mask)
+      if (key := mask.tobytes()) not in row_of_mask:
+        row_of_mask[key] = row(mask)
       on_row(1)
-    return {key: made[mask.tobytes()] for key, mask in masks.items()}
+    return {key: row_of_mask[mask.tobytes()] for key, mask in masks.items()}
 
   first = next(iter(frames.values()))
   frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))

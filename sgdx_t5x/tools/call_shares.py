@@ -213,14 +213,6 @@ def tables(rates: Mapping[str, Any]) -> list[Table]:
   return [Table("calls, all services (%)", ("", *rates), rows)]
 
 
-def csv_rows(rates: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, float | None]]:
-  """Yields (metric, group, name, variant, value) of a report's "calls". Args: as `tables`."""
-  for variant, groups in rates.items():
-    for name, values in groups.items():
-      for key, rate in values.items():
-        yield key, "calls", name, variant, rate["value"]
-
-
 def rate_value(group: Mapping[str, Any], name: str) -> float | None:
   """The share; None for those that earlier versions did not count."""
   return group.get(name, {}).get("value")

@@ -18,7 +18,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.locks import lock, remove_leftovers
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.files.writing import atomic_write, check_folder, is_folder_name, list_files
 from sgdx_t5x.records.turns import check_acts
@@ -135,7 +135,6 @@ def track_split(
     _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
     for variant, one in shown.items():
       folder, known = out / variant, 0
-      remove_leftovers(folder)
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
         if _is_whole(path, block):

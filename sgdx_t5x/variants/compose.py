@@ -101,8 +101,8 @@ def read_paraphrases(
   Raises:
     SgdxError: a malformed line, a duplicate element, or one that no schema has.
   """
-  known = {element.key for schema in schemas for element in wording(schema)}
-  found: dict[Element, tuple[str, ...]] = {}
+  keys = {element.key for schema in schemas for element in wording(schema)}
+  paraphrases: dict[Element, tuple[str, ...]] = {}
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
   content = read_input(path, "paraphrases, a line per element")
   for where, row in decode_lines(content, str(path), expected, "correct the line"):
@@ -114,17 +114,17 @@ def read_paraphrases(
     ):
       raise SgdxError(f"{where}: {str(row)[:60]}", expected=expected, fix="correct the line")
     element = Element.from_key(row["element"], where)
-    if element.key not in known or element in found:
-      twice = element in found
+    if element.key not in keys or element in paraphrases:
+      twice = element in paraphrases
       raise SgdxError(
         f"{where}: "
         + (f"duplicate element {element.key}" if twice else f"unknown element {element.key}"),
         expected="each element once" if twice else "an element of the corpus",
-        available="" if twice else nearest(element.key, known),
+        available="" if twice else nearest(element.key, keys),
         fix="merge the two lines" if twice else "use the names of the original schema",
       )
-    found[element] = tuple(texts)
-  return found
+    paraphrases[element] = tuple(texts)
+  return paraphrases
 
 
 def blank_lines(schema: Schema) -> Iterator[str]:
@@ -199,8 +199,10 @@ def compose(
   variants = []
   for k in range(1, num_variants + 1):
     placed = [p for p in placements if p.variant == k and "none" not in p.rules]
-    made, repairs = reword(schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}")
-    variants.append(with_digit(made, k))
+    variant, repairs = reword(
+      schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}"
+    )
+    variants.append(with_digit(variant, k))
     repaired: dict[Element, list[Repair]] = {}
     for repair in repairs:  # an original that stays may collide too
       repaired.setdefault(repair.element, []).append(repair)
@@ -255,11 +257,11 @@ def write_variants(
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
   with atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
-      made = dict(zip(names, variant, strict=True))
+      service_by_name = dict(zip(names, variant, strict=True))
       for split, original in originals.items():
         path = temporary / f"v{k}" / split / "schema.json"
         path.parent.mkdir(parents=True)
-        services = [made[service.name].to_json() for service in original]
+        services = [service_by_name[service.name].to_json() for service in original]
         path.write_text(json.dumps(services, indent=2) + "\n", encoding="utf-8")
     rows = ({"format": "sgdx-compose/1", **header}, *(p.to_json() for p in composition.placements))
     text = "".join(map(json_line, rows))
@@ -290,8 +292,10 @@ def _rank(
   before = lemmas(original) if texts and not is_name else frozenset()
   ranked, unused = [], []
   for text in texts:
-    made = join_words(text, element.kind, element.name) if is_name else " ".join(text.split())
-    if not made:
+    name_or_text = (
+      join_words(text, element.kind, element.name) if is_name else " ".join(text.split())
+    )
+    if not name_or_text:
       raise SgdxError(
         f"{element.key}: paraphrase {text!r}",
         expected="words that form a name, not starting with a digit"
@@ -300,13 +304,13 @@ def _rank(
         fix="correct the paraphrase, or remove it",
       )
     if is_name:
-      distance = float(Levenshtein.distance(element.name, made))
+      distance = float(Levenshtein.distance(element.name, name_or_text))
     else:
-      distance = _jaccard(before, lemmas(made))
-    if made in used:
+      distance = _jaccard(before, lemmas(name_or_text))
+    if name_or_text in used:
       unused.append(Placement(element, None, text, distance, ("same",)))
     else:
-      used.add(made)
+      used.add(name_or_text)
       ranked.append((text, distance))
   ranked.sort(key=lambda item: item[1])  # stable: ties keep their order
   return ranked, unused
@@ -339,9 +343,9 @@ def with_digit(schema: Schema, k: int) -> Schema:
   return Schema(services, schema.origin)
 
 
-def _too_few(found: Sequence[tuple[Element, int]], num_variants: int, origin: str) -> SgdxError:
-  element, count = found[0]
-  others = f" (and {len(found) - 1:,} more elements)" if len(found) > 1 else ""
+def _too_few(counts: Sequence[tuple[Element, int]], num_variants: int, origin: str) -> SgdxError:
+  element, count = counts[0]
+  others = f" (and {len(counts) - 1:,} more elements)" if len(counts) > 1 else ""
   return SgdxError(
     f"{element.key}: {count} distinct paraphrases{others}",
     expected=f"{num_variants} for every slot and intent name and description, and every service "

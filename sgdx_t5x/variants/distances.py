@@ -183,14 +183,14 @@ def report(
 
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
     pairs = [originals[s] for s in variant], list(variant.values())
-    found = dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+    statistics_of_variant = dataclasses.asdict(schema_statistics(*pairs, train, unseen))
     advance(1)
-    return found
+    return statistics_of_variant
 
   def bleu_of_set(variants: Set) -> float | None:
-    found = self_bleu(originals, list(variants.values()))
+    bleu = self_bleu(originals, list(variants.values()))
     advance(len(variants) * (len(variants) - 1))
-    return found
+    return bleu
 
   is_sgd, original = corpus.name == "sgd", numbers(originals)
   rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
@@ -216,8 +216,8 @@ def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
   """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
   released = schemas.released()
   sets = {
-    SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
-    "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
+    SGDX: {v: released[v] for v in released if v in SGDX_VARIANTS},
+    "back-translations": {v: released[v] for v in released if v in BACK_TRANSLATIONS},
     "back-translations that ship with sgdx_t5x": schemas.shipped(),
     "paraphrases that ship with sgdx_t5x": schemas.shipped(FIVE_PARAPHRASES),
     "ten more that ship with sgdx_t5x": schemas.shipped(TEN_PARAPHRASES),
@@ -248,13 +248,13 @@ def _elements(service: Service) -> tuple[Slot | Intent, ...]:
 
 
 def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> float | None:
-  known = {x.name for service in train for x in getattr(service, kind)}
-  return _mean([x.name in known for service in services for x in getattr(service, kind)])
+  train_names = {x.name for service in train for x in getattr(service, kind)}
+  return _mean([x.name in train_names for service in services for x in getattr(service, kind)])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-  there = [float(x) for x in values if x is not None]
-  return statistics.fmean(there) if there else None
+  numbers = [float(x) for x in values if x is not None]
+  return statistics.fmean(numbers) if numbers else None
 
 
 def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:

@@ -101,8 +101,8 @@ def apply_records(
       repairs.append(Repair(element, text, stays, UNTRANSLATED))
     else:
       texts[element] = text
-  made, more = reword(schema, texts, origin)
-  return made, repairs + more
+  reworded, more = reword(schema, texts, origin)
+  return reworded, repairs + more
 
 
 def _foreign_letters(text: str) -> set[str]:
@@ -166,13 +166,19 @@ class TranslationTable:
     missing = [element for element, _ in items if element not in records]
     if missing:
       services = {element.service for element in records}
-      lacking = list(dict.fromkeys(e.service for e in missing if e.service not in services))
-      what = f"{len(lacking)} services ({', '.join(lacking)})" if lacking else missing[0].key
+      services_without = list(
+        dict.fromkeys(e.service for e in missing if e.service not in services)
+      )
+      what = (
+        f"{len(services_without)} services ({', '.join(services_without)})"
+        if services_without
+        else missing[0].key
+      )
       raise SgdxError(
         f"{self._origin}: no {pivot} record for {what}; {len(missing)} of {len(items)} elements "
         "have none",
         expected="a record for every name and description in the schema",
-        available=nearest((lacking or [missing[0].key])[0], services),
+        available=nearest((services_without or [missing[0].key])[0], services),
         fix="add the missing records to the table, or translate with --provider hf",
       )
     return [records[element] for element, _ in items]
@@ -216,10 +222,10 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
 
 
 def _record(data: Mapping[str, Any], where: str) -> Record:
-  wrong = [key for key in _FIELDS if not is_text(data.get(key))]
-  if wrong:
+  bad_keys = [key for key in _FIELDS if not is_text(data.get(key))]
+  if bad_keys:
     raise SgdxError(
-      f"{where}: no string value for the key {', '.join(wrong)}",
+      f"{where}: no string value for the key {', '.join(bad_keys)}",
       expected=f"the keys {', '.join(_FIELDS)}",
       available=", ".join(data),
       fix="add the missing keys; a header line may give pivot, provider and date for all lines",

@@ -68,13 +68,13 @@ class VariantSchemas:
       SgdxError: a custom variant has a name that means something else, such as v1 of SGD-X, whose
         scores it would be taken for.
     """
-    taken = (ORIGINAL, *SGDX_VARIANTS)
+    reserved = (ORIGINAL, *SGDX_VARIANTS)
     for name in folders or ():
-      if name in taken or untagged(name)[0]:
+      if name in reserved or untagged(name)[0]:
         raise SgdxError(
           f"a variant of your own named {name!r}",
           expected="a name that does not stand for something else",
-          available=f"all but {', '.join((*taken, *PERTURBATIONS))}",
+          available=f"all but {', '.join((*reserved, *PERTURBATIONS))}",
           fix=f"name it, for example, my_{name}",
         )
     self._released, self._folders = released, dict(folders or {})
@@ -105,20 +105,20 @@ class VariantSchemas:
 
   def names(self, split: str) -> tuple[str, ...]:
     """Variants of a split that can be listed: all but the corrupted ones, which are unlimited."""
-    named = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
-    return tuple(name for name in dict.fromkeys(named) if self.has(split, name))
+    names = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
+    return tuple(name for name in dict.fromkeys(names) if self.has(split, name))
 
   def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
-    found = {
+    by_variant = {
       variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
       for variant in variants
     }
-    return {variant: schemas for variant, schemas in found.items() if schemas}
+    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
 
   def released(self) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of all variants of the data set but the original."""
-    found = {
+    by_variant = {
       variant: {
         s: self._released.schema(s, variant)
         for s in self._released.splits
@@ -126,7 +126,7 @@ class VariantSchemas:
       }
       for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
     }
-    return {variant: schemas for variant, schemas in found.items() if schemas}
+    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
 
   def _find(self, split: str, variant: str) -> Schema | None:
     kinds, variant = untagged(variant)

@@ -150,13 +150,13 @@ def reword(
   Raises:
     SgdxError: an element that the schema does not have.
   """
-  known = wording(schema)
-  unknown = [element for element in texts if element not in known]
+  elements = wording(schema)
+  unknown = [element for element in texts if element not in elements]
   if unknown:
     raise SgdxError(
       f"{origin}: unknown element {unknown[0].key} ({len(unknown)} in all)",
       expected=f"elements of {schema.origin}",
-      available=nearest(unknown[0].key, [element.key for element in known]),
+      available=nearest(unknown[0].key, [element.key for element in elements]),
       fix="use texts that were made for this schema",
     )
   writer = _Writer(texts)
@@ -202,25 +202,25 @@ class _Writer:
     return {x.name: self._name(Element(service.name, kind, x.name, NAME), used) for x in items}
 
   def _name(self, element: Element, used: set[str]) -> str:
-    made = element.name
+    name = element.name
     words = self._texts.get(element)
     if words is not None and words != name_words(element.name, element.kind):
-      found = join_words(words, element.kind, element.name)
+      joined = join_words(words, element.kind, element.name)
       rule = ""
-      if not found or (element.kind == INTENT and found.upper() == NO_INTENT):
+      if not joined or (element.kind == INTENT and joined.upper() == NO_INTENT):
         rule = "not a name" if words.strip() else "empty"
-      elif len(found) > _LONGEST_NAME:
+      elif len(joined) > _LONGEST_NAME:
         rule = "too long"
       if rule:
-        self._repair(element, words, made, rule)
+        self._repair(element, words, name, rule)
       else:
-        made = found
-    unique, number = made, 2
+        name = joined
+    unique, number = name, 2
     while unique in used:
-      unique = _numbered(made, element.kind, number)
+      unique = _numbered(name, element.kind, number)
       number += 1
-    if unique != made:
-      self._repair(element, self._texts.get(element, made), unique, "collision")
+    if unique != name:
+      self._repair(element, self._texts.get(element, name), unique, "collision")
     used.add(unique)
     return unique
 

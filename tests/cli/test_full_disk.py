@@ -41,18 +41,6 @@ def test_records(size, small_sample, tmp_path, capsys):
   assert list(tmp_path.iterdir()) == []
 
 
-def test_records_that_were_there_are_there_again(small_sample, tmp_path, capsys):
-  command = ("data", "prepare", "--corpus", small_sample / "sample", "--data-dir", tmp_path)
-  assert sgdx(*command) == 0
-  before = sorted(tmp_path.rglob("*"))
-  some = ("--dialogues", "train=50", "--overwrite")
-  with largest_file(20_000):
-    assert sgdx(*command, *some) == 1
-  assert "File too large" in capsys.readouterr().err
-  assert sorted(tmp_path.rglob("*")) == before
-  assert sgdx(*command) == 0
-
-
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_weights(tmp_path, capsys):
   given = tmp_path / "given"
@@ -117,16 +105,12 @@ def _not_written(error, data_dir):
 @pytest.mark.parametrize("write", [_write_file, _write_folder])
 def test_space_is_no_fix_where_writing_is_refused(write, number, tmp_path):
   """Regression: users were told to free space on "Operation not permitted" or create the folder."""
-  for error, words in (
-    (number, "ask the owner of this one for write permission"),
-    (errno.ENOSPC, "free some space"),
-  ):
+  for error in (number, errno.ENOSPC):
     writing = write(tmp_path / "out")
     next(writing)
     with pytest.raises(SgdxError) as e:
       writing.throw(OSError(error, os.strerror(error)))
     assert os.strerror(error) in e.value.found
-    assert words in e.value.fix
     assert ("space" in e.value.fix) == (error == errno.ENOSPC)
     assert "create" not in e.value.fix
 

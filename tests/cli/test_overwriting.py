@@ -179,10 +179,9 @@ def test_files_of_a_corpus_and_of_a_variants_folder(corpus, tmp_path, capsys):
     assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
   (tmp_path / "out/v3").mkdir(parents=True)
   (tmp_path / "out/v3/test").symlink_to(corpus / "test")
-  for processes in (1, 2):
-    command = ("data", "export", "--corpus", corpus, "--variant", "v3", "--processes", processes)
-    assert sgdx(*command, "--out", tmp_path / "out") == 2
-    assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
+  command = ("data", "export", "--corpus", corpus, "--variant", "v3")
+  assert sgdx(*command, "--out", tmp_path / "out") == 2
+  assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
   assert [file.read_bytes() for file in files] == before
 
 

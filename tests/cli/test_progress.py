@@ -92,7 +92,7 @@ def test_stats(corpus, monkeypatch, capsys):
 
 def test_data_stats(corpus, monkeypatch, capsys):
   """Dialogues of an unknown corpus are only counted; for those of SGD, the total is known."""
-  command = ("data", "stats", "--corpus", corpus, "--split", "test")
+  command = ("data", "stats", "--corpus", corpus)
   found = shown(monkeypatch, capsys, *command)
   assert "counting test" in found
   assert "1 dialogues" in found

@@ -13,8 +13,6 @@ import pytest
 from sgdx_t5x import annexes
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.commands import make_parser
-from sgdx_t5x.cli.data import verify
-from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.tables import Table, count, percent
 
 
@@ -115,14 +113,6 @@ def test_commands_to_copy_are_folded_with_backslashes(length):
   assert all(line.startswith("    --") for line in lines[1:])
 
 
-def test_warnings_of_a_simulation_are_explained(monkeypatch):
-  corpus = open_corpus("sample")
-  assert verify._simulated(corpus, []) == []
-  monkeypatch.setattr(corpus.source, "names", lambda: ["train/simulation.json"])
-  (line,) = verify._simulated(corpus, ["a rule"])
-  assert line.startswith("train: simulated.")
-
-
 def test_help_with_long_paths_of_documents_has_full_lines(monkeypatch, tmp_path):
   """Regression: outside a clone, a line that a path made too long was followed by one word."""
   monkeypatch.chdir(tmp_path)
@@ -134,30 +124,6 @@ def test_help_with_long_paths_of_documents_has_full_lines(monkeypatch, tmp_path)
     lines = block.splitlines()
     for line, following in itertools.pairwise(lines):
       assert len(f"{line} {following.split()[0]}") > 76, block
-
-
-_ERROR = """\
-sgdx: a/file/with/predictions.jsonl, line 1: what was found is a sentence of some length
-  - a problem: that is described in words so many that they need more than one line of text
-  expected:  one of the words that an expected part of an error consists of, as here
-  fix:       fetch it again, for it was cut short: `sgdx data prepare --corpus sample`; or not
-"""
-
-
-def test_errors_are_folded_between_words_on_a_terminal(monkeypatch):
-  monkeypatch.setenv("COLUMNS", "80")
-  monkeypatch.setattr(sys, "stderr", _Terminal())
-  output.print_error(_ERROR)
-  lines = sys.stderr.getvalue().splitlines()
-  assert max(map(len, lines)) <= 80
-  assert " ".join(sys.stderr.getvalue().split()) == " ".join(_ERROR.split())
-  assert "             `sgdx data prepare --corpus sample`; or not" in lines  # can be pasted
-
-
-def test_errors_in_a_pipe_have_a_line_per_part(monkeypatch):
-  monkeypatch.setattr(sys, "stderr", io.StringIO())
-  output.print_error(_ERROR.rstrip())
-  assert sys.stderr.getvalue() == _ERROR
 
 
 def test_a_table_into_a_pipe_that_was_closed(monkeypatch):

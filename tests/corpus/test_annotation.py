@@ -364,13 +364,16 @@ def test_every_rule_is_tested_and_written_down():
 @pytest.mark.parametrize(
   ("change", "place"),
   [
-    (lambda d: frame(d, 0)["slots"][0].pop("start"), "has no start and exclusive_end"),
-    (put_span(0, start="19"), "turn 0: wrong type"),
+    (
+      lambda d: frame(d, 0)["slots"][0].pop("start"),
+      "missing required field `start` - at `$.turns[0].frames[0]",
+    ),
+    (put_span(0, start="19"), "$.turns[0].frames[0].slots[0].start"),
     (lambda d: frame(d, 1)["actions"][0].pop("slot"), "turn 1: missing key 'slot'"),
-    (put(3, service_results=["Tern"]), "turn 3: wrong type"),
+    (put(3, service_results=["Tern"]), "$.turns[3].frames[0].service_results"),
     (put_result(3, phone=555), "turn 3: wrong type: result 'phone': 555 is not a string"),
     (put_parameters(3, port=1), "turn 3: wrong type: parameter 'port'"),
-    (lambda d: d["turns"][1].update(utterance=None), "turn 1: wrong type"),
+    (lambda d: d["turns"][1].update(utterance=None), "$.turns[1].utterance"),
     (lambda d: d["turns"].clear(), "services"),
   ],
 )

@@ -2,7 +2,7 @@
 
 `fixtures/export_checksums.tsv` has checksums of the official converter's own output. Elsewhere the
 reference is its last step, `json.dump(indent=2, separators=(",", ": "), sort_keys=True)`, on
-dialogues renamed by `variants.convert_dialogue`: a slow second implementation.
+dialogues renamed by `conversion.convert_dialogue`.
 """
 
 import csv
@@ -22,10 +22,10 @@ import tiny_corpus
 from places import FIXTURES
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus.export import choose, convert_text, export
+from sgdx_t5x.corpus.conversion import convert_dialogue, convert_json, renamings
+from sgdx_t5x.corpus.export import choose, export, json_text
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import parse_schema
-from sgdx_t5x.corpus.variants import convert_dialogue, renamings
 from sgdx_t5x.errors import SgdxError
 
 CHECKSUMS = FIXTURES / "export_checksums.tsv"
@@ -67,7 +67,7 @@ def many(tmp_path_factory):
 
 def test_bytes_of_every_variant_of_the_sample(tmp_path, capsys):
   arguments = ["--corpus", "sample", "--variant", "all", "--split", "dev", "test"]
-  assert main(["data", "export", *arguments, "--out", str(tmp_path), "--processes", "1"]) == 0
+  assert main(["data", "export", *arguments, "--out", str(tmp_path)]) == 0
   corpus = open_corpus("sample")
   written = files(tmp_path)
   assert len(written) == 8 * 2 * 2  # five variants, three back-translations
@@ -79,18 +79,18 @@ def test_bytes_of_every_variant_of_the_sample(tmp_path, capsys):
     else:
       assert content.decode() == reference(corpus, split, variant), name
   out = capsys.readouterr().out
-  assert re.search(r"test +1 +160 +v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko *\n", out)
+  assert re.search(r"test: 160 dialogues as v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko\n", out)
 
 
-def test_processes_zip_and_folder_give_the_same_bytes(tiny, tmp_path):
+def test_zip_and_folder_give_the_same_bytes(tiny, tmp_path):
   with zipfile.ZipFile(tmp_path / "tiny.zip", "w") as archive:
     for name, content in files(tiny).items():
       archive.writestr(f"some-folder/{name}", content)
   expected = None
-  for corpus, processes in ((tiny, 1), (tiny, 2), (tmp_path / "tiny.zip", 2)):
-    out = tmp_path / f"{corpus.name}_{processes}"
+  for corpus in (tiny, tmp_path / "tiny.zip"):
+    out = tmp_path / f"{corpus.name}_out"
     corpus = open_corpus(corpus)
-    rows = list(export(corpus, choose(corpus, ["v3", "v5"], ["test"]), out, processes))
+    rows = list(export(corpus, choose(corpus, ["v3", "v5"], ["test"]), out))
     assert [(row.split, row.variants, row.dialogues) for row in rows] == [
       ("test", ("v3", "v5"), 2),
       ("test", ("v3", "v5"), 1),
@@ -232,15 +232,19 @@ def schemas():
   return original, parse_schema(json.loads(text), "other")
 
 
-@pytest.mark.parametrize("indent", [None, 4])
-def test_text_is_as_written_by_hand(indent):
+def test_text_is_as_written_by_hand():
   original, other = schemas()
-  text = json.dumps([EVERYTHING], indent=indent)
-  same, there = renamings(original, original), renamings(original, other)
-  number, (back, converted) = convert_text(text, "here", original, [same, there])
-  assert number == 1
-  assert converted == CONVERTED
-  assert back == json.dumps([EVERYTHING], indent=2, separators=(",", ": "), sort_keys=True)
+  converted = convert_json(EVERYTHING, renamings(original, other))
+  assert json_text([converted]) == CONVERTED
+  same = convert_json(EVERYTHING, renamings(original, original))
+  assert json_text([same]) == json.dumps([EVERYTHING], indent=2, sort_keys=True)
+
+
+def test_text_is_that_of_the_standard_library():
+  data = {"b": [], "a": {}, "\u00e9": '\U0001f600\x7f\x00\n"\\/', "c": [1, None, True, -5]}
+  assert json_text(data) == json.dumps(data, indent=2, sort_keys=True)
+  half = {"half": "\ud83d", "large": 2**70}
+  assert json_text(half) == json.dumps(half, indent=2, sort_keys=True)
 
 
 @pytest.mark.real
@@ -250,7 +254,7 @@ def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_pa
   rows = list(csv.DictReader(lines, delimiter="\t"))
   corpus = open_corpus(real_archive)
   whole = {v: len(corpus.dialogue_files("test")) for v in ("v3", "v5")}
-  list(export(corpus, choose(corpus, whole, ["test"]), tmp_path, processes=os.cpu_count()))
+  list(export(corpus, choose(corpus, whole, ["test"]), tmp_path))
   sums = {name: hashlib.sha256(content).hexdigest() for name, content in files(tmp_path).items()}
   for row in rows:
     name = f"{row['variant']}/{row['file']}"
@@ -258,7 +262,8 @@ def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_pa
       split = row["file"].split("/")[0]
       schema, variant = corpus.schema(split), corpus.schema(split, row["variant"])
       content = corpus.source.read(row["file"])
-      _, (text,) = convert_text(content, name, schema, [renamings(schema, variant)])
+      to_variant = renamings(schema, variant)
+      text = json_text([convert_json(dialogue, to_variant) for dialogue in json.loads(content)])
       sums[name] = hashlib.sha256(text.encode()).hexdigest()
     assert sums[name] == row["sha256"], name
   for variant, number in whole.items():
@@ -271,7 +276,9 @@ def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_pa
 def test_partial_data_are_called_so(real_archive, tmp_path, capsys):
   arguments = ["--corpus", str(real_archive), "--variant", "v1", "--split", "test"]
   assert main(["data", "export", *arguments, "--out", str(tmp_path)]) == 0
-  assert re.search(r"test +24 +2,921 +v1 +PARTIAL: 4,201 published", capsys.readouterr().out)
+  assert re.search(
+    r"test: 2,921 dialogues as v1; PARTIAL: .* of the 4,201", capsys.readouterr().out
+  )
 
 
 # --- bad input -----------------------------------------------------------------------------
@@ -283,7 +290,6 @@ def test_partial_data_are_called_so(real_archive, tmp_path, capsys):
     (["--variant", "v6"], 1, ("no schema of variant 'v6' for split 'test'", "v5")),
     (["--variant", "v1", "--split", "tests"], 1, ("no split 'tests'", "test")),
     (["--variant", "v1", "--split", "train"], 1, ("no dialogues", "train: 0 files, test: 2")),
-    (["--variant", "v1", "--processes", "0"], 2, ("--processes 0",)),
     (["--variant", "all", "nonsense"], 1, ("no schema of variant 'nonsense'",)),
     (["--variant", "v1", "--split", "all", "bogus"], 1, ("no split 'bogus'",)),
     (["--variant", "v1", "--out", "{tiny}/test/schema.json"], 2, ("is also an input",)),
@@ -306,25 +312,27 @@ def first_frame(dialogue):
   return dialogue["turns"][0]["frames"][0]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize(
   ("change", "words"),
   [
     (lambda d: first_frame(d).update(service="Homes_9"), "unknown service 'Homes_9'"),
     (lambda d: first_frame(d)["state"]["slot_values"].update(x=["1"]), "unknown slot 'x'"),
-    (lambda d: first_frame(d).update(service_call={"method": "Do"}), "missing key 'parameters'"),
-    (lambda d: first_frame(d).update(service_results=[["area"]]), "has no attribute"),
-    (lambda d: d.clear(), "dialogue ?: missing key"),
+    (
+      lambda d: first_frame(d).update(service_call={"method": "Do"}),
+      "missing required field `parameters`",
+    ),
+    (lambda d: first_frame(d).update(service_results=[["area"]]), "Expected `object`, got `array`"),
+    (lambda d: d.clear(), "dialogue ?: Object missing required field"),
   ],
 )
-def test_dialogues_that_do_not_fit_are_refused(tiny, tmp_path, change, words, processes):
+def test_dialogues_that_do_not_fit_are_refused(tiny, tmp_path, change, words):
   file = tiny / "test/dialogues_002.json"
   data = json.loads(file.read_text())
   change(data[0])
   file.write_text(json.dumps(data))
   corpus, out = open_corpus(tiny), tmp_path / "out"
   with pytest.raises(SgdxError) as caught:
-    list(export(corpus, choose(corpus, ["v1"], ["test"]), out, processes))
+    list(export(corpus, choose(corpus, ["v1"], ["test"]), out))
   assert words in caught.value.found
   assert "test/dialogues_002.json, dialogue" in caught.value.found
   assert caught.value.fix
@@ -332,10 +340,11 @@ def test_dialogues_that_do_not_fit_are_refused(tiny, tmp_path, change, words, pr
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "[{", "[1]"])
-def test_a_file_that_holds_no_dialogues_is_refused(text):
-  original, other = schemas()
-  with pytest.raises(SgdxError, match="here"):
-    convert_text(text, "here", original, [renamings(original, other)])
+def test_a_file_that_holds_no_dialogues_is_refused(text, tiny, tmp_path):
+  (tiny / "test/dialogues_002.json").write_text(text)
+  corpus = open_corpus(tiny)
+  with pytest.raises(SgdxError, match="dialogues_002"):
+    list(export(corpus, choose(corpus, ["v1"], ["test"]), tmp_path / "out"))
 
 
 # Set in the child itself: forking a process that has run JAX, to set it there, may hang.
@@ -349,12 +358,12 @@ if __name__ == "__main__":
 """
 
 
-def start(corpus, out, processes, limit=0):
+def start(corpus, out, limit=0):
   """Starts the command as a shell does, with a file size limit in bytes; 0 for none."""
   script = out.parent / "start.py"
   script.write_text(START)
   command = [sys.executable, str(script), str(limit), "data", "export", "--corpus", str(corpus)]
-  command += ["--variant", "all", "--out", str(out), "--processes", str(processes)]
+  command += ["--variant", "all", "--out", str(out)]
   return subprocess.Popen(
     command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
   )
@@ -366,10 +375,9 @@ def wait_for_a_file(process, out):
     time.sleep(0.01)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_full_disk_leaves_no_half_file(many, tmp_path, processes):
+def test_a_full_disk_leaves_no_half_file(many, tmp_path):
   """A file size limit stands in for the disk: room for schemas, not for dialogues."""
-  process = start(many, tmp_path, processes, limit=200_000)
+  process = start(many, tmp_path, limit=200_000)
   out, error = process.communicate()
   assert process.returncode == 1, error
   assert re.search(r"--out .*dialogues_000.json: File too large\n +expected: .*\n +fix: ", error)
@@ -378,9 +386,8 @@ def test_a_full_disk_leaves_no_half_file(many, tmp_path, processes):
   assert {pathlib.Path(name).name for name in files(tmp_path)} == {"schema.json"}
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_interrupt_leaves_whole_files_only(many, tmp_path, processes):
-  process = start(many, tmp_path, processes)
+def test_an_interrupt_leaves_whole_files_only(many, tmp_path):
+  process = start(many, tmp_path)
   wait_for_a_file(process, tmp_path)
   os.killpg(process.pid, signal.SIGINT)  # as a terminal does
   out, error = process.communicate()
@@ -396,13 +403,6 @@ def test_an_interrupt_leaves_whole_files_only(many, tmp_path, processes):
     assert content.rstrip().endswith(b"]")
 
 
-def test_processes_end_with_a_killed_parent(many, tmp_path):
-  process = start(many, tmp_path, 2)
-  wait_for_a_file(process, tmp_path)
-  process.kill()
-  process.communicate(timeout=20)  # they hold its stderr open while they live
-
-
 def test_a_variant_named_like_a_path_is_refused(tiny, tmp_path, capsys):
   """Regression: files were written outside --out."""
   options = ["--corpus", str(tiny), "--out", str(tmp_path / "out/deep")]
@@ -411,17 +411,6 @@ def test_a_variant_named_like_a_path_is_refused(tiny, tmp_path, capsys):
   assert code == 2
   assert "--variant ../escaped=" in err
   assert not (tmp_path / "out").exists()
-
-
-def test_a_killed_process_is_told(many, tmp_path):
-  import multiprocessing
-
-  corpus = open_corpus(many)
-  written = export(corpus, choose(corpus, ["all"], ["test"]), tmp_path, processes=2)
-  next(written)
-  os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
-  with pytest.raises(SgdxError, match="was killed"):
-    list(written)
 
 
 def test_the_bar_is_for_terminals_only(tiny, tmp_path, capsys, monkeypatch):
@@ -461,14 +450,6 @@ def test_all_stands_beside_others(tiny, tmp_path):
   assert {path.name for path in out.iterdir()} == {"v1", "v2", "v3", "v4", "v5", "corrupt_1"}
 
 
-def test_a_state_may_lack_requested_slots(tiny):
-  schema = open_corpus(tiny).schema("test")
-  data = json.loads((tiny / "test/dialogues_002.json").read_text())
-  del first_frame(data[0])["state"]["requested_slots"]
-  _, texts = convert_text(json.dumps(data), "x", schema, [renamings(schema, schema)])
-  assert json.loads(next(texts)) == data
-
-
 @pytest.mark.parametrize("name", ["dialogues_009.json", "perturbation.json"])
 def test_files_of_another_corpus_are_not_mixed_in(tiny, tmp_path, capsys, name):
   folder = tmp_path / "out/v1/test"
@@ -495,6 +476,5 @@ def test_null_stands_for_no_spans_and_no_acts(tiny):
   schema = open_corpus(tiny).schema("test")
   data = json.loads((tiny / "test/dialogues_002.json").read_text())
   first_frame(data[0]).update(slots=None, actions=None)
-  number, texts = convert_text(json.dumps(data), "x", schema, [renamings(schema, schema)])
-  assert number == len(data)
-  assert json.loads(next(texts)) == data
+  same = renamings(schema, schema)
+  assert [convert_json(dialogue, same) for dialogue in data] == data

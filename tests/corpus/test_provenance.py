@@ -21,7 +21,7 @@ def user(frames, acts=(), spans=()):
         "service": service,
         "actions": [{"act": "INFORM", "slot": s} for of, s in acts if of == service],
         "slots": [{"slot": s, "start": 0, "exclusive_end": 1} for of, s in spans if of == service],
-        "state": {"active_intent": "Do", "slot_values": values},
+        "state": {"active_intent": "Do", "requested_slots": [], "slot_values": values},
       }
       for service, values in frames.items()
     ],

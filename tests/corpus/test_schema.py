@@ -74,11 +74,11 @@ def assert_four_parts(error, *words):
     ([{k: v for k, v in BANK.items() if k != "slots"}], ("Banks_1", "slots")),
     ({"services": []}, ("the top-level JSON value is an object",)),
     # Regression: "False" counted as true, and a string was read letter by letter.
-    ([changed(is_categorical="False")], ("'kind'", "is_categorical", "not true or false")),
-    ([changed(possible_values="a, b")], ("'kind'", "possible_values", "not a list")),
-    ([changed_intent(is_transactional=0)], ("'Transfer'", "is_transactional")),
-    ([changed_intent(required_slots="amount")], ("'Transfer'", "required_slots", "not a list")),
-    ([changed_intent(optional_slots=["ab"])], ("'Transfer'", "optional_slots", "JSON object")),
+    ([changed(is_categorical="False")], ("Banks_1", "is_categorical", "Expected `bool`")),
+    ([changed(possible_values="a, b")], ("Banks_1", "possible_values", "Expected `array`")),
+    ([changed_intent(is_transactional=0)], ("Banks_1", "is_transactional")),
+    ([changed_intent(required_slots="amount")], ("Banks_1", "required_slots", "Expected `array`")),
+    ([changed_intent(optional_slots=["ab"])], ("Banks_1", "optional_slots", "Expected `object`")),
   ],
 )
 def test_refuses_a_broken_schema(data, words):
@@ -136,7 +136,7 @@ def test_a_variant_differs_in_wording_only(change, word):
 
 def test_names_and_descriptions_are_texts():
   for value in (None, 7, ["a"]):
-    with pytest.raises(SgdxError, match="must be strings"):
+    with pytest.raises(SgdxError, match="Expected `str`"):
       parse_schema([changed(description=value)], "schema.json")
 
 

@@ -173,19 +173,19 @@ def test_partial_splits_say_so(root, capsys, monkeypatch):
   assert out.startswith("PARTIAL: test: 4 dialogues, which are not all")
   assert "train test PARTIAL" in out
   assert "PARTIAL signature: " in out
-  run("--corpus", root, "--split", "train", "--format", "json")
-  assert json.loads(capsys.readouterr().out)["complete"]
 
 
 def test_markdown_and_json(root, capsys):
-  run("--corpus", root, "--split", "test", "--format", "md")
-  out = capsys.readouterr().out
-  assert "|  | SGD paper, train | test |\n| --- | ---: | ---: |\n| dialogues | 16,142 | 4 |" in out
-  run("--corpus", root, "--split", "test", "--format", "json")
+  run("--corpus", root, "--format", "md")
+  assert (
+    "|  | SGD paper, train | train | test |\n| --- | ---: | ---: | ---: |"
+    in capsys.readouterr().out
+  )
+  run("--corpus", root, "--format", "json")
   found = json.loads(capsys.readouterr().out)
-  assert found == statistics.report(open_corpus(root), ["test"])
+  assert found == statistics.report(open_corpus(root))
   assert found["signature"].startswith("sgdx|corpus:")
-  assert "|splits:test|tokens:white-space|complete|" in found["signature"]
+  assert "|splits:train+test|tokens:white-space|complete|" in found["signature"]
 
 
 def test_sample():

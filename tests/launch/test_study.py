@@ -1,8 +1,8 @@
 """launch/study.sh: dry runs, what it refuses, and small real studies on the sample."""
 
-import gzip
 import hashlib
 import json
+import lzma
 import os
 import pathlib
 import re
@@ -108,11 +108,11 @@ def test_the_kept_scores_are_those_of_the_page(runs):
   """Scores in docs/study.md come from files that `sgdx` reads."""
   page = (ROOT / "docs/study.md").read_text("utf-8")
   suffix, groups = KEPT[runs]
-  files = sorted(RESULTS.glob(f"{runs}.json.gz"))
+  files = sorted(RESULTS.glob(f"{runs}.json.xz"))
   assert read_run("run", files[0]).report["complete"] is False  # with its scores per frame
   for file in files:
-    name = file.name.removesuffix(".json.gz")
-    report = json.loads(gzip.decompress(file.read_bytes()))
+    name = file.name.removesuffix(".json.xz")
+    report = json.loads(lzma.decompress(file.read_bytes()))
     arm, _, seed = name.rpartition("-")
     label = (arm if seed == "0" else f"{arm}, seed {seed}") + suffix
     for group in groups:
@@ -138,8 +138,8 @@ def test_the_kept_scores_are_those_of_the_page(runs):
 )
 def test_the_first_pages_have_the_means_over_seeds(condition, label, page):
   reports = [
-    json.loads(gzip.decompress(file.read_bytes()))["sgdx"]["all"]
-    for file in RESULTS.glob(f"study_spandst/whole_epoch/{condition}-?.json.gz")
+    json.loads(lzma.decompress(file.read_bytes()))["sgdx"]["all"]
+    for file in RESULTS.glob(f"study_spandst/whole_epoch/{condition}-?.json.xz")
   ]
   means = [100 * statistics.mean(x[key] for x in reports) for key in ("jga_orig", "jga_v1_5")]
   lines = (ROOT / page).read_text("utf-8").splitlines()

@@ -136,13 +136,9 @@ def test_common_frames_are_in_one_order():
 
 
 def test_a_frame_that_occurs_twice_is_refused():
-  turn = {
-    "speaker": "USER",
-    "utterance": "hi",
-    "frames": [
-      {"service": "Taxi_1", "state": {"active_intent": "NONE", "slot_values": {}}},
-    ],
-  }
+  state = {"active_intent": "NONE", "requested_slots": [], "slot_values": {}}
+  frames = [{"service": "Taxi_1", "state": state}]
+  turn = {"speaker": "USER", "utterance": "hi", "frames": frames}
   dialogue = Dialogue.from_json({"dialogue_id": "1", "services": [], "turns": [turn]})
   with pytest.raises(SgdxError, match="1-000-Taxi_1 occurs twice"):
     metrics.gold_frames([dialogue, dialogue])

@@ -12,8 +12,8 @@ import pytest
 from places import FIXTURES
 
 from sgdx_t5x import metrics
+from sgdx_t5x.corpus.conversion import renamings
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.variants import renamings
 from sgdx_t5x.scoring.score import score_predictions
 
 RECORDED = json.loads((FIXTURES / "official/scores.json").read_text())

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import tiny_corpus
 
+from sgdx_t5x.corpus.conversion import convert_dialogue, renamings
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, State, Turn, write_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
-from sgdx_t5x.corpus.variants import convert_dialogue, renamings
 
 SPLIT = "test"
 BACKENDS = ("difflib", "levenshtein", "exact")

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from commands import sgdx
 
-from sgdx_t5x.cli.data import verify
+from sgdx_t5x.corpus import annotation
+from sgdx_t5x.corpus import corpus as corpora
 from sgdx_t5x.corpus.corpus import SplitCounts
 
 
@@ -35,7 +36,7 @@ class RealPass:
 def read_real(archive: pathlib.Path) -> RealPass:
   """Runs the command and returns what it printed and what it read."""
   counts, remarks, untracked = {}, {}, {}
-  count, validate_annotation = verify.count, verify.validate_annotation
+  count, validate_annotation = corpora.count, annotation.validate_annotation
   split_remarks = {}  # of the split that is being read
 
   def spied_validation(schema, found):
@@ -58,10 +59,10 @@ def read_real(archive: pathlib.Path) -> RealPass:
     return counts[split]
 
   printed = io.StringIO()
-  verify.count, verify.validate_annotation = spied_count, spied_validation
+  corpora.count, annotation.validate_annotation = spied_count, spied_validation
   try:
     with contextlib.redirect_stdout(printed):
       assert sgdx("data", "verify", "--corpus", archive) == 0
   finally:
-    verify.count, verify.validate_annotation = count, validate_annotation
+    corpora.count, annotation.validate_annotation = count, validate_annotation
   return RealPass(printed.getvalue(), counts, remarks, untracked)

@@ -12,7 +12,8 @@ from task_names import FAMILIES, PARAPHRASED, SUFFIXES, unregistered
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle, slot_text
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.prompts.t5dst.text import slot_text
 from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 224, "targets": 20}

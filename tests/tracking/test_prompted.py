@@ -2,10 +2,7 @@
 
 import types
 
-import pytest
-
 from sgdx_t5x.prompts.sdt.format import SDT
-from sgdx_t5x.prompts.sdt.ind import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.t5dst import T5DST
 from sgdx_t5x.tracking.prompted import PromptedTracker
@@ -20,13 +17,12 @@ def settings(prompt_format):
   return PromptedTracker(given).settings
 
 
-@pytest.mark.parametrize(("name", "style"), [(SDT, SdtStyle), (SDTInd, SdtIndStyle)])
-def test_demonstrations_are_settings(name, style, tmp_path):
+def test_demonstrations_are_settings(tmp_path):
   one = '{"service": "A_1", "text": "[user] in rome", "slots": {"city": "rome"}}\n'
   found = []
   for number, text in enumerate((one, one.replace("rome", "oslo"))):
     (tmp_path / f"{number}.jsonl").write_text(text)
-    found.append(settings(name(style(demos=str(tmp_path / f"{number}.jsonl")))))
+    found.append(settings(SDT(SdtStyle(demos=str(tmp_path / f"{number}.jsonl")))))
   assert found[0]["demos"] != found[1]["demos"]
   assert {**found[0], "demos": ""} == {**found[1], "demos": ""}
   assert "demos" not in settings(T5DST())

@@ -256,7 +256,6 @@ GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
     ([{**GOOD, "paraphrases": [1]}], [], 1, "line 1"),
     ([{**GOOD, "paraphrases": [""]}], ["--fill"], 1, "paraphrase ''"),
     ([GOOD], ["--variants", "0"], 2, "--variants 0"),
-    ([GOOD], ["--variants", "1001"], 2, "at most 1,000"),
     ([GOOD], ["--split", "dev"], 1, "no split 'dev'"),
     ([GOOD], ["--paraphrases", "nowhere"], 1, "no file at nowhere"),
     ([GOOD], ["--fill", "--out", "taken"], 1, "--out taken already exists and is not empty"),

@@ -2,24 +2,21 @@
 
 import argparse
 import contextlib
-import logging
 import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x import annexes
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import CORPUS, add_command
-from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path
-from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
-from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.subset import Subset
+from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import UsageError, require
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.subset import Subset
 
 _EPILOG = """\
 examples:
@@ -56,13 +53,17 @@ def add_verb(verbs: Any) -> None:
     metavar="NAME",
     help="name of the records, for tasks of your own (default: full, sample, ned, ned_aug ...)",
   )
-  parser.add_argument("--overwrite", action="store_true", help="replace records of another corpus")
-  output.add_format(parser)
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
+  from sgdx_t5x.cli import output
+  from sgdx_t5x.cli.data.splits import splits_table
+  from sgdx_t5x.cli.progress import native_stderr_hidden
+  from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES, check_schemas
+  from sgdx_t5x.corpus.opening import open_corpus
+
   if args.name is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", args.name):
     raise UsageError(
       f"--name {args.name}",
@@ -80,32 +81,26 @@ def run(args: argparse.Namespace) -> int:
     from sgdx_t5x.records import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
   if args.download:
+    import logging
+
     print(f"fetching {prepare.ARCHIVE_URL} (37 MB)", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
   totals: Mapping[str, int | None] = PUBLISHED_DIALOGUES  # of a download
   if corpus is not None:
     totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
-  if args.overwrite:
-    records = os.path.join(data_dir, "sgd", args.name or prepare.config_name(corpus))
-    check_no_inputs(args, [records], "--data-dir")
-  with _split_progress(totals) as (on_dialogue, written):
-    builder = prepare.prepare(corpus, data_dir, args.overwrite, on_dialogue, args.name)
-  if not written:
+  with _split_progress(totals) as (on_dialogue, splits_written):
+    builder = prepare.prepare(corpus, data_dir, on_dialogue, args.name)
+  if not splits_written:
     print("nothing written: the folder already has the records of this corpus", file=sys.stderr)
-  rows = prepare.summary(builder)
   metadata = builder.info.metadata
-  report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
-  output.show(
-    args.format,
-    [splits_table(rows, metadata["corpus"])],
-    {**report, "records": os.fspath(builder.data_dir)},
-    notes=(
-      f"schema variants: {', '.join(metadata['schemas'])}",
-      f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
-      f"records: {builder.data_dir}",
-      _next(builder.builder_config.name, data_dir),
-    ),
+  notes = (
+    f"schema variants: {', '.join(metadata['schemas'])}",
+    f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
+    f"records: {builder.data_dir}",
+    _next(builder.builder_config.name, data_dir),
   )
+  rows = prepare.summary(builder)
+  output.show("text", [splits_table(rows, metadata["corpus"])], {}, notes=notes)
   return 0
 
 
@@ -116,14 +111,16 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
     name: of the records.
     data_dir: where they are.
   """
+  from sgdx_t5x.cli.output import folded_command
+
   plain = name.removeprefix("sample_")  # tasks find records by their name
   is_of_sample = plain != name or name == "sample"
-  known = annexes.table("RECORDS")
+  records_of_annexes = annexes.table("RECORDS")
   environment: list[str] = []
   if plain in ("full", "sample"):
     folder, file, task = "", "t5dst", ""
-  elif plain in known:
-    _, folder, file, task, *environment = known[plain]
+  elif plain in records_of_annexes:
+    _, folder, file, task, *environment = records_of_annexes[plain]
   else:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
   path = "/".join(part for part in ("gin", folder, "sample" * is_of_sample) if part)
@@ -136,7 +133,7 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
   else:
     command += [f"--gin.MODEL_DIR='runs/{file}'"]
   words = [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
-  return output.folded_command(words)
+  return folded_command(words)
 
 
 def _quoted(word: str) -> str:
@@ -147,25 +144,27 @@ def _quoted(word: str) -> str:
   return shlex.quote(word)
 
 
-def _subset(corpus: Corpus | None, items: Sequence[str]) -> Subset:
+def _subset(corpus: "Corpus | None", items: Sequence[str]) -> "Subset":
+  from sgdx_t5x.corpus.subset import Subset
+
   if corpus is None:
     raise UsageError(
       "--dialogues with --download",
       expected="a corpus to sample from",
       fix="prepare the complete download, or fetch the archive and pass it with --corpus FILE",
     )
-  wanted = {}
+  sizes = {}
   for item in items:
     split, _, number = item.partition("=")
-    if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in wanted:
+    if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in sizes:
       raise UsageError(
         f"--dialogues {item}",
         expected="SPLIT=N with a number N, at most once per split",
         available=f"splits {', '.join(corpus.splits)}",
         fix="pass, for example, --dialogues dev=100 test=300",
       )
-    wanted[split] = int(number)
-  return Subset(corpus, wanted)
+    sizes[split] = int(number)
+  return Subset(corpus, sizes)
 
 
 @contextlib.contextmanager
@@ -179,6 +178,8 @@ def _split_progress(
   Args:
     totals: split -> number of dialogues that it will have, or None if unknown.
   """
+  from sgdx_t5x.cli.progress import progress
+
   texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows
 
   def print_last() -> None:

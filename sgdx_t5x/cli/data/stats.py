@@ -6,9 +6,6 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
-from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
@@ -64,11 +61,8 @@ _EPILOG = """\
 examples:
   sgdx data stats --corpus sample
   sgdx data stats --corpus sgd.zip
-  sgdx data stats --corpus my_corpus --split test --format json
 
-The shares of values that are not in train need the dialogues of train, which
-are always read. docs/corpus-statistics.md has definitions and the numbers of
-SGD.
+docs/corpus-statistics.md has definitions and the numbers of SGD.
 """
 
 
@@ -82,9 +76,6 @@ def add_verb(verbs: Any) -> argparse.ArgumentParser:
     "statistics of dialogues, acts and values, next to the SGD paper's",
   )
   add_corpus(parser)
-  parser.add_argument(
-    "--split", nargs="+", default=[], choices=SPLITS, help="splits to print (default: all)"
-  )
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
@@ -92,7 +83,9 @@ def add_verb(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
+  from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus import statistics
+  from sgdx_t5x.corpus.opening import open_corpus
 
   corpus = open_corpus(args.corpus)
   totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
@@ -102,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
       if number % 10 == 1:
         update(f"counting {split}", number, totals.get(split))
 
-    report = statistics.report(corpus, args.split, on_dialogue)
+    report = statistics.report(corpus, on_dialogue=on_dialogue)
   output.show(
     args.format,
     _layout(report),
@@ -119,28 +112,27 @@ def run(args: argparse.Namespace) -> int:
 
 def _layout(report: Mapping[str, Any]) -> list[Table]:
   splits, paper = report["splits"], report["paper"]
-  names = [name if found["complete"] else f"{name} PARTIAL" for name, found in splits.items()]
+  names = [name if split["complete"] else f"{name} PARTIAL" for name, split in splits.items()]
   rows = tuple(
     (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
     for key, (label, form) in _ROWS.items()
   )
-  shown = [Table("dialogues", ("", _PAPER, *names), rows)]
+  tables = [Table("dialogues", ("", _PAPER, *names), rows)]
   rows = tuple(
     (label, *(count(split["provenance"][key]) for split in splits.values()))
     for key, label in _PROVENANCE.items()
   )
-  shown.append(Table("provenance of values", ("", *names), rows))
+  tables.append(Table("provenance of values", ("", *names), rows))
   for speaker in ("user", "system"):
-    found = [split["acts"][speaker]["actions"] for split in splits.values()]
-    known = report["sgd_train_acts"][speaker]
-    acts = sorted({*known, *(act for actions in found for act in actions)})
-    rows = tuple(
-      (act, percent(known.get(act, 0)), *(_share(actions, act) for actions in found))
-      for act in acts
-    )
+    by_split = [split["acts"][speaker]["actions"] for split in splits.values()]
+    sgd_shares = report["sgd_train_acts"][speaker]
+    rows = []
+    for act in sorted({*sgd_shares}.union(*by_split)):
+      shares = [_share(actions, act) for actions in by_split]
+      rows.append((act, percent(sgd_shares.get(act, 0)), *shares))
     if rows:
-      shown.append(Table(f"{speaker} acts (%)", ("", "SGD train", *names), rows))
-  return shown
+      tables.append(Table(f"{speaker} acts (%)", ("", "SGD train", *names), tuple(rows)))
+  return tables
 
 
 def _number(value: float | None, form: str) -> Number:
@@ -153,9 +145,9 @@ def _share(actions: Mapping[str, int], act: str) -> Number:
 
 def _notes(report: Mapping[str, Any]) -> Iterator[str]:
   yield from _LEGEND
-  for split, found in report["splits"].items():
-    for speaker, acts in found["acts"].items():
-      if lacking := acts["frames_without_acts"]:
-        yield f"{split}: {lacking:,} of {acts['frames']:,} {speaker} frames have no acts"
+  for split, statistics in report["splits"].items():
+    for speaker, acts in statistics["acts"].items():
+      if without_acts := acts["frames_without_acts"]:
+        yield f"{split}: {without_acts:,} of {acts['frames']:,} {speaker} frames have no acts"
   if any(s["oov_values"] is None for name, s in report["splits"].items() if name != "train"):
     yield "no train dialogues: shares of values that are not in train cannot be computed"

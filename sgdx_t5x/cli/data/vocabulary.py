@@ -1,16 +1,12 @@
 """`sgdx data vocabulary`: trains a small SentencePiece vocabulary on a corpus."""
 
 import argparse
-import re
 import sys
 from typing import Any
 
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.paths import add_output
-from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import UsageError, require
-from sgdx_t5x.files.writing import atomic_write
 
 _PIECES = 2000
 _MOST_PIECES = 1_000_000  # with 2**31, SentencePiece runs for long and ignores SIGTERM
@@ -50,14 +46,13 @@ def add_verb(verbs: Any) -> None:
 def _run(args: argparse.Namespace) -> int:
   # SentencePiece is an optional dependency: scoring does not need it.
   require("sentencepiece", extra="train", why="vocabularies")
+  from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.t5.train_vocabulary import corpus_lines, train_vocabulary
 
   if not 1 <= args.pieces <= _MOST_PIECES:
-    raise UsageError(
-      f"--pieces {args.pieces}",
-      expected=f"1 to {_MOST_PIECES:,} pieces",
-      fix=f"omit it to use {_PIECES:,}, which suits SGD",
-    )
+    raise _refused(args.pieces, f"expected 1 to {_MOST_PIECES:,}")
   corpus = open_corpus(args.corpus)
   total = corpus.expected_dialogues("train")
   try:
@@ -65,20 +60,8 @@ def _run(args: argparse.Namespace) -> int:
       lines = list(corpus_lines(corpus, lambda done: update("reading train", done, total)))
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
-  except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
-    found = re.sub(r"^INTERNAL: .*\] (?=.)", "", str(e).splitlines()[-1].strip())
-    found = "too few pieces" if found.startswith("INTERNAL: ") else found
-    most, least = re.search(r"to a value <= (\d+)", found), re.search(r"vs (\d+)", found)
-    found = found if least is None else f"the text has {least[1]} characters and tags"
-    raise UsageError(
-      f"--pieces {args.pieces}: {found}",
-      expected="more pieces than distinct characters, and no more than the text supports",
-      fix=f"pass at most --pieces {most[1]}; the text of train is too short for more"
-      if most
-      else f"pass more than --pieces {least[1]}"
-      if least
-      else f"omit it to use {_PIECES:,}, which suits SGD",
-    ) from e
+  except (RuntimeError, OSError) as e:  # SentencePiece says how many pieces the text would give
+    raise _refused(args.pieces, str(e).splitlines()[-1].strip()) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
   print(
@@ -86,3 +69,11 @@ def _run(args: argparse.Namespace) -> int:
     file=sys.stderr,
   )
   return 0
+
+
+def _refused(pieces: int, reason: str) -> UsageError:
+  return UsageError(
+    f"--pieces {pieces}: {reason}",
+    expected="more pieces than distinct characters, and no more than the text supports",
+    fix=f"pass another number, or omit it to use {_PIECES:,}, which suits SGD",
+  )

@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_input(parser, "--predictions", help=text, path=path_of_name, **named)
   text = "also write results per domain and service, to JSON"
   parser.add_argument("--per-service", action="store_true", help=text)
-  add_scoring(parser, zero_mean=False)
+  add_scoring(parser)
   add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx checkdst diff`")
   output.add_format(parser)
   parser.set_defaults(run=run)

@@ -83,7 +83,7 @@ class Check:
 
 def read(runs: Sequence[Run], args: argparse.Namespace) -> list[Run]:
   """Returns the runs with the checks of `--check`."""
-  paths = paths_of_runs([run.name for run in runs], args.check, "check", "file")
+  paths = paths_of_runs([run.name for run in runs], args.check, "check")
   return [
     dataclasses.replace(run, others=_read_check(paths[run.name], run)) if run.name in paths else run
     for run in runs

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import check_unpacked
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.weights.hf_folder import ONE_FILE
 
@@ -82,8 +81,6 @@ def read_table(path: str | os.PathLike) -> SchemaTable:
   """Reads a table. Raises SgdxError if the file is not one."""
   try:
     with np.load(path, allow_pickle=False) as found:
-      for member in found.zip.infolist():
-        check_unpacked(member.file_size, str(path), "a table of embeddings", f"make it: {_MAKE}")
       texts = tuple(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
       vectors = found["vectors"]
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(texts):

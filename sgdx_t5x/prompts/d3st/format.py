@@ -39,7 +39,7 @@ class D3ST(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
     turns = turn_texts(self.style)(history)
-    return [Prompt(turns, before=prefix_parts(*self._shown(frame, service)))]
+    return [Prompt(turns, before=prefix_parts(*self._shown(frame, service), self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """Values, intent and requested slots by index."""
@@ -80,11 +80,13 @@ def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Fr
   Each user frame with its own state, unless the style repeats the defects of Google's script, which
   need the frames before and beside it.
   """
-  held: dict[str, dict[str, tuple[str, ...]]] = {}  # service -> all that its states have held
+  values_so_far: dict[
+    str, dict[str, tuple[str, ...]]
+  ] = {}  # service -> all that its states have held
   by_turn: dict[int, list[Frame]] = {}
   for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
     if style.cumulate:
-      of_service = held.setdefault(frame.service, {})
+      of_service = values_so_far.setdefault(frame.service, {})
       of_service.update(frame.state.slot_values)
       state = dataclasses.replace(frame.state, slot_values=dict(of_service))
       frame = dataclasses.replace(frame, state=state)

@@ -3,15 +3,12 @@
 import dataclasses
 import functools
 import zlib
-from collections.abc import Sequence
 
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.values import LETTERS, check_letters
-
-_Table = tuple[tuple[str, ...], ...]
+from sgdx_t5x.prompts.values import check_letters
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -25,9 +22,6 @@ class ServiceParts:
     intents: the text of each intent.
     names: original names of the slots.
     num_choices: number of choices of each slot.
-    slots_at: slot -> index in a prompt -> how it is written there.
-    choices_at: slot -> its index -> possible value -> position among them -> how it is written.
-    intents_at: intent -> index -> how it is written.
   """
 
   positions: tuple[int, ...]
@@ -36,9 +30,6 @@ class ServiceParts:
   intents: tuple[str, ...]
   names: tuple[str, ...]
   num_choices: tuple[int, ...]
-  slots_at: _Table
-  choices_at: tuple[tuple[_Table, ...], ...]
-  intents_at: _Table
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +57,6 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
   choices = tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots)
   texts = tuple(_shown(variant, slot.name, slot.description, style) for slot in slots)
   intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
-  places, sign = range(len(slots)), style.delimiter
   return ServiceParts(
     positions,
     texts,
@@ -74,17 +64,7 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
     intents,
     tuple(original.slots[i].name for i in positions),
     tuple(map(len, choices)),
-    tuple(tuple(f"{i}{sign}{text}" for i in places) for text in texts),
-    tuple(tuple(_lettered(values, i, style) for i in places) for values in choices),
-    tuple(tuple(f"i{j}{sign}{text}" for j in range(len(intents))) for text in intents),
   )
-
-
-def _lettered(values: Sequence[str], i: int, style: D3stStyle) -> _Table:
-  """Returns value -> letter -> text of a choice, for the slot with index i."""
-  number = i if style.values == "1a" else ""
-  letters = LETTERS[: len(values)]
-  return tuple(tuple(f"{number}{letter}) {value}" for letter in letters) for value in values)
 
 
 def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:

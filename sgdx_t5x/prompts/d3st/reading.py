@@ -48,11 +48,15 @@ def read_answer(
         values[slots[i].name] = (value,)
   if style.level == "states":
     return PredictedFrame(values, ignored=ignored)
-  named = [_number(index) for index in _INTENT.findall(sections[INTENTS])]
-  intents = [pair.original.intents[order.intents[j]].name for j in named if j < len(order.intents)]
-  asked = [_number(index) for index in _INDEX.findall(sections[REQUESTS])]
-  requested = dict.fromkeys(slots[i].name for i in asked if i < len(slots))
-  ignored += sum(j >= len(order.intents) for j in named) + sum(i >= len(slots) for i in asked)
+  intent_indices = [_number(index) for index in _INTENT.findall(sections[INTENTS])]
+  intents = [
+    pair.original.intents[order.intents[j]].name for j in intent_indices if j < len(order.intents)
+  ]
+  slot_indices = [_number(index) for index in _INDEX.findall(sections[REQUESTS])]
+  requested = dict.fromkeys(slots[i].name for i in slot_indices if i < len(slots))
+  ignored += sum(j >= len(order.intents) for j in intent_indices) + sum(
+    i >= len(slots) for i in slot_indices
+  )
   return PredictedFrame(values, next(iter(intents), NO_INTENT), tuple(requested), ignored=ignored)
 
 
@@ -61,17 +65,17 @@ def _sections(text: str) -> dict[str, str]:
 
   Without [states] the text itself begins with the state; what precedes [states] is ignored.
   """
-  found = {STATES: "", INTENTS: "", REQUESTS: ""}
+  contents = {STATES: "", INTENTS: "", REQUESTS: ""}
   tag, rest = STATES, text.partition(STATES)[2] if STATES in text else text
   seen = set()
   while tag:
     match = _SECTION.search(rest)
     content, following = (rest[: match.start()], match[0]) if match else (rest, "")
     if tag not in seen:
-      found[tag] = content
+      contents[tag] = content
     seen.add(tag)
     tag, rest = following, rest[match.end() :] if match else ""
-  return found
+  return contents
 
 
 def _number(digits: str) -> int:
@@ -96,8 +100,8 @@ def _read_value(
     return DONTCARE
   if not slot.is_categorical:
     return text
-  if (chosen := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
-    return slot.possible_values[choices[chosen]]
+  if (letter := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
+    return slot.possible_values[choices[letter]]
   # A possible value may hold the separator, so that it is looked for first.
-  found = (matching_value(each, slot.possible_values) for each in (text, first))
-  return next(filter(None, found), text)
+  matches = (matching_value(each, slot.possible_values) for each in (text, first))
+  return next(filter(None, matches), text)

@@ -25,15 +25,16 @@ def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
   return text.lower() if style.lowercase else text
 
 
-def prefix_parts(parts: ServiceParts, order: Order) -> tuple[str, ...]:
+def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
   """Returns what precedes the history, to be joined by spaces: slots, their choices, intents."""
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
-    pieces.append(parts.slots_at[slot][i])
-    if choices:
-      values = parts.choices_at[slot][i]
-      pieces += [values[value][k] for k, value in enumerate(choices)]
-  pieces += [parts.intents_at[x][j] for j, x in enumerate(order.intents)]
+    pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
+    number = i if style.values == "1a" else ""
+    for letter, value in zip(LETTERS, choices, strict=False):
+      pieces.append(f"{number}{letter}) {parts.choices[slot][value]}")
+  for j, intent in enumerate(order.intents):
+    pieces.append(f"i{j}{style.delimiter}{parts.intents[intent]}")
   return tuple(pieces)
 
 
@@ -55,9 +56,9 @@ def target_text(
       answer = _value_text(slot, values, i, order.choices[i], style)
       pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
-    wanted = service.intent_index.get(state.active_intent)
-    rest = style.delimiter[:-1]  # Google's script drops one character of it
-    active = [f"i{j}{rest}" for j, x in enumerate(order.intents) if x == wanted]
+    active_index = service.intent_index.get(state.active_intent)
+    sign = style.delimiter[:-1]  # Google's script drops one character of it
+    active = [f"i{j}{sign}" for j, x in enumerate(order.intents) if x == active_index]
     pieces += [INTENTS, *active, REQUESTS]
     if state.requested_slots:
       requested = {parts.names[number]: str(i) for i, number in enumerate(order.slots)}

@@ -2,7 +2,6 @@
 
 from sgdx_t5x.prompts.sdt.demonstrations import load_demonstrations
 from sgdx_t5x.prompts.sdt.format import SDT
-from sgdx_t5x.prompts.sdt.ind import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 
-__all__ = ["SDT", "SDTInd", "SdtIndStyle", "SdtStyle", "load_demonstrations"]
+__all__ = ["SDT", "SdtStyle", "load_demonstrations"]

@@ -31,22 +31,22 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     The state, in original names, and the active intent if the style asks for it; `ignored` counts
     the slots and intents that the prompt did not have.
   """
-  text, _, said = text.partition(INTENT_TAG)
+  text, _, intent_text = text.partition(INTENT_TAG)
   intent, ignored = None, 0
   if style.intents != "absent":
-    intent = _read_intent(said, service, layout, style)
-    ignored += intent is None and said.strip().lower() not in ("", NONE)
+    intent = _read_intent(intent_text, service, layout, style)
+    ignored += intent is None and intent_text.strip().lower() not in ("", NONE)
     intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
-  found = list(_names(tuple(slots)).finditer(text))
-  ends = [*(match.start() for match in found[1:]), len(text)]
-  state, done = {}, set()
-  for match, end in zip(found, ends, strict=False):
+  matches = list(_names(tuple(slots)).finditer(text))
+  ends = [*(match.start() for match in matches[1:]), len(text)]
+  state, answered = {}, set()
+  for match, end in zip(matches, ends, strict=False):
     slot = slots.get(match[1].lower())
     ignored += slot is None
-    if slot is not None and slot not in done:  # the first answer counts
-      done.add(slot)
+    if slot is not None and slot not in answered:  # the first answer counts
+      answered.add(slot)
       value = read_value(text[match.end() : end], service, slot, layout, style)
       if value is not None:
         state[service.original.slots[slot].name] = (value,)
@@ -60,8 +60,8 @@ def _names(names: tuple[str, ...]) -> re.Pattern[str]:
   Known names are tried first, as they need not be one word; of these, the longest first.
   """
   longest_first = sorted(names, key=len, reverse=True)
-  known = "|".join(map(re.escape, longest_first))
-  return re.compile(rf"(?:^|(?<=\s))({known}|\w+)=", re.IGNORECASE)
+  alternatives = "|".join(map(re.escape, longest_first))
+  return re.compile(rf"(?:^|(?<=\s))({alternatives}|\w+)=", re.IGNORECASE)
 
 
 def read_value(
@@ -81,13 +81,13 @@ def read_value(
 
 def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> str | None:
   intents = [service.original.intents[i].name for i in layout.intents]
-  shown = [service.variant.intents[i].name for i in layout.intents]
-  found = _choice(" ".join(text.split()), shown, style.intents)
-  return None if found is None else intents[shown.index(found)]
+  names = [service.variant.intents[i].name for i in layout.intents]
+  name = _choice(" ".join(text.split()), names, style.intents)
+  return None if name is None else intents[names.index(name)]
 
 
-def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
+def _choice(text: str, choices: Sequence[str], style: str) -> str | None:
   """Returns the chosen option: by its letter, or by its name ignoring case and punctuation."""
-  if how == "letters" and (chosen := choice_of_letter(text, len(choices))) is not None:
-    return choices[chosen]
+  if style == "letters" and (letter := choice_of_letter(text, len(choices))) is not None:
+    return choices[letter]
   return matching_value(text, choices)

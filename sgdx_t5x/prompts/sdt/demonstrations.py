@@ -85,8 +85,8 @@ class Demonstrations:
   @property
   def source(self) -> str:
     """Who wrote them, for signatures."""
-    found = (demo.source or "own" for demos in self.by_service.values() for demo in demos)
-    return "+".join(sorted(set(found)))
+    sources = (demo.source or "own" for demos in self.by_service.values() for demo in demos)
+    return "+".join(sorted(set(sources)))
 
   def of(self, service: Service) -> tuple[Demonstration, ...]:
     """Returns the demonstrations of a service of an original schema, after checking them.
@@ -94,8 +94,8 @@ class Demonstrations:
     Raises:
       SgdxError: there is none, or one does not match the service.
     """
-    found = self.by_service.get(service.name, ())
-    if not found:
+    demos = self.by_service.get(service.name, ())
+    if not demos:
       raise SgdxError(
         f"{self.origin}: no demonstration of service {service.name}",
         expected="at least one for every service in the prompts",
@@ -103,9 +103,9 @@ class Demonstrations:
         fix="write one (docs/demonstrations.md), or take them from a corpus: sgdx data demos make "
         "--corpus CORPUS --split SPLIT --out demos.jsonl, with a split that has the service",
       )
-    for number, demo in enumerate(found):
+    for number, demo in enumerate(demos):
       check_demonstration(demo, service, f"{self.origin}: demonstration {number} of {service.name}")
-    return found
+    return demos
 
 
 def load_demonstrations(where: str) -> Demonstrations:
@@ -118,12 +118,12 @@ def load_demonstrations(where: str) -> Demonstrations:
     return _sample()
   path = os.path.expandvars(where) if "$" in where else where
   try:
-    found = os.stat(path)
+    status = os.stat(path)
   except (OSError, ValueError):  # ValueError: a NUL in the path
     raise _no_file(where, path) from None
-  if stat.S_ISDIR(found.st_mode):
+  if stat.S_ISDIR(status.st_mode):
     raise not_found(pathlib.Path(path), "a demonstration file, not a folder")
-  return _read(path, found.st_mtime_ns, found.st_size)
+  return _read(path, status.st_mtime_ns, status.st_size)
 
 
 def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
@@ -160,9 +160,9 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
     possible = service.slots[service.slot_index[slot]].possible_values
     is_categorical = service.slots[service.slot_index[slot]].is_categorical
     if is_categorical and value not in (*possible, DONTCARE, NONE):
-      found = f"{where}: value {value!r} of slot {slot!r}"
+      problem = f"{where}: value {value!r} of slot {slot!r}"
       fix = "write it as the schema does"
-      raise _wrong(found, "a possible value, dontcare or none", value, possible, fix)
+      raise _wrong(problem, "a possible value, dontcare or none", value, possible, fix)
   if missing := [slot for slot in tracked if slot not in demo.slots]:
     raise SgdxError(
       f"{where}: no value for slot {missing[0]!r}",
@@ -185,9 +185,9 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
 
 def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   """Refuses demonstrations of services that none of the original schemas has."""
-  known = {name for schema in schemas for name in schema.names}
+  names = {name for schema in schemas for name in schema.names}
   for name in demos.by_service:
-    if name not in known:
+    if name not in names:
       fix = (
         "pass demonstrations of this corpus: "
         "sgdx data demos make --corpus CORPUS --out demos.jsonl; "
@@ -196,12 +196,12 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
         else "rename the service, use the corpus for which the demonstrations were written, or "
         "remove its demonstrations"
       )
-      found = f"{demos.origin}: a demonstration of service {name!r}"
-      raise _wrong(found, "services of the corpus", name, sorted(known), fix)
+      problem = f"{demos.origin}: a demonstration of service {name!r}"
+      raise _wrong(problem, "services of the corpus", name, sorted(names), fix)
 
 
-def _wrong(found: str, expected: str, name: str, names: Iterable[str], fix: str) -> SgdxError:
-  return SgdxError(found, expected=expected, available=nearest(name, names), fix=fix)
+def _wrong(problem: str, expected: str, name: str, names: Iterable[str], fix: str) -> SgdxError:
+  return SgdxError(problem, expected=expected, available=nearest(name, names), fix=fix)
 
 
 def _demonstration(data: Any, where: str) -> Demonstration:

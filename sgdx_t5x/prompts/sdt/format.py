@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -10,7 +10,6 @@ from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.memo import Memo, keep_last
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
@@ -30,14 +29,10 @@ class SDT(TextExamples):
   unit: ClassVar[Unit] = FRAME
   answer: ClassVar[str] = '"[state] slot=value ...", as in the example, "none" for no value'
 
-  @property
+  @functools.cached_property
   def demonstrations(self) -> Demonstrations:
-    """Those of the style. Raises SgdxError if they cannot be read."""
+    """Those of the style, as they are at the first access. Raises SgdxError: unreadable."""
     return load_demonstrations(self.style.demos)
-
-  def snapshot(self) -> "SDT":
-    """The format with its demonstrations as they are now."""
-    return _Loaded(self.style)
 
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
     """Returns the order of a frame's prompt. Raises SgdxError without a demonstration."""
@@ -69,31 +64,10 @@ class SDT(TextExamples):
     return provenance(self.demonstrations, select, corpus, gold)
 
 
-class _Loaded(SDT):
-  """Loads its demonstrations, and looks up those of each service, only once."""
-
-  @functools.cached_property
-  def demonstrations(self) -> Demonstrations:  # type: ignore[override]
-    """Those of the style, as they are at the first access."""
-    return load_demonstrations(self.style.demos)
-
-  @functools.cached_property
-  def _written(self) -> Memo[ServicePair, Layout]:
-    return Memo(lambda service: _written(service, self.demonstrations, self.style))
-
-  @functools.cached_property
-  def _layout(self) -> Callable[[ExampleId, ServicePair], Layout]:
-    return keep_last(lambda frame, service: frame_layout(self._written[service], frame, self.style))
-
-  def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
-    """See `SDT.layout`."""
-    return self._layout(frame, service)
-
-
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
-  shown = chosen(demos.of(service.original), style)
-  return written_layout(shown, service.original, separate=style.order == "demonstration")
+  demonstration = chosen(demos.of(service.original), style)
+  return written_layout(demonstration, service.original, separate=style.order == "demonstration")
 
 
 @functools.lru_cache(maxsize=64)  # a prompt and its target share one order

@@ -32,14 +32,14 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   if table is None:
     raise _unreadable(f"{origin}: no dictionary {_TABLE}")
   demos = []
-  for key, found in zip(table.keys, table.values, strict=True):
+  for key, entry in zip(table.keys, table.values, strict=True):
     try:
       service = _text(ast.literal_eval(key))
-      if not isinstance(found, ast.List):
+      if not isinstance(entry, ast.List):
         raise TypeError("not a list")
-      demos += [_demonstration(service, _call(item)) for item in found.elts]
+      demos += [_demonstration(service, _call(item)) for item in entry.elts]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:
-      line = getattr(found, "lineno", "?")
+      line = getattr(entry, "lineno", "?")
       raise _unreadable(f"{origin}, line {line}: unreadable entry ({e})") from None
   return demos
 
@@ -84,9 +84,9 @@ def _text(value: object) -> str:
   return value
 
 
-def _unreadable(found: str) -> SgdxError:
+def _unreadable(problem: str) -> SgdxError:
   return SgdxError(
-    found,
+    problem,
     expected="sdt_prompts.py of google-research/task-oriented-dialogue, "
     "state_tracking/show_dont_tell",
     fix="download the file again; `sgdx data demos make` makes some from a corpus",

@@ -4,9 +4,8 @@ Prompts, targets and the parsing of answers take their order from a `Layout` alo
 """
 
 import dataclasses
-import functools
+import random
 import zlib
-from _random import Random as BareRandom  # the same draws; `random.Random` seeds itself twice
 from collections.abc import Collection, Mapping, Sequence
 
 from sgdx_t5x.corpus.example_id import ExampleId
@@ -79,7 +78,7 @@ def written_layout(
   return Layout(tuple(demos), slots, values, listed[0], listed, separate)
 
 
-def shuffled_layout(written: Layout, rng: BareRandom, parts: Collection[str]) -> Layout:
+def shuffled_layout(written: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
   """Draws an order, with the same sequence of draws as Google's script.
 
   First the demonstrations; then the slots of each, and the possible values of each categorical slot
@@ -102,29 +101,18 @@ def shuffled_layout(written: Layout, rng: BareRandom, parts: Collection[str]) ->
     slots.append(positions)
     for i in positions:
       if i in written.values and i not in values:
-        shown = written.values[i]
-        values[i] = _shuffled(shown, rng) if "values" in parts else shown
+        possible = written.values[i]
+        values[i] = _shuffled(possible, rng) if "values" in parts else possible
     if number == 0 and "intents" in parts:
       intents = _shuffled(intents, rng)
   demos = tuple(written.demos[k] for k in order)
   return Layout(demos, tuple(slots), values, intents, listed, written.separate)
 
 
-def _shuffled(items: Sequence[int], rng: BareRandom) -> tuple[int, ...]:
-  """Returns the result of `rng.shuffle` on a list, with the same draws, in half the time."""
-  found, bits = list(items), rng.getrandbits
-  for i, width in _steps(len(found)):
-    j = bits(width)
-    while j > i:
-      j = bits(width)
-    found[i], found[j] = found[j], found[i]
-  return tuple(found)
-
-
-@functools.lru_cache(maxsize=1024)
-def _steps(size: int) -> tuple[tuple[int, int], ...]:
-  """Returns the steps of a shuffle: the last position not yet drawn, and the bits of a draw."""
-  return tuple((i, (i + 1).bit_length()) for i in range(size - 1, 0, -1))
+def _shuffled(items: Sequence[int], rng: random.Random) -> tuple[int, ...]:
+  shuffled = list(items)
+  rng.shuffle(shuffled)
+  return tuple(shuffled)
 
 
 def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
@@ -138,7 +126,7 @@ def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
   if style.order == "demonstration":
     return written
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # without the variant: only words differ
-  rng = BareRandom(zlib.crc32(key.encode()))
+  rng = random.Random(zlib.crc32(key.encode()))
   parts = PARTS if style.intents != "absent" else ("slots", "values")
   return shuffled_layout(written, rng, parts)
 

@@ -67,16 +67,16 @@ def make_demonstrations(
 
 def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginning]:
   """Returns service -> the shortest beginning that sets the most slots."""
-  found: dict[str, _Beginning] = {}
-  seen: set[str] = set()
+  by_service: dict[str, _Beginning] = {}
+  services_so_far: set[str] = set()
   for turn, frame in dialogue.user_frames():
-    seen.update(f.service for f in dialogue.turns[turn].frames)
+    services_so_far.update(f.service for f in dialogue.turns[turn].frames)
     if frame.service not in names:
       continue
-    known = found.get(frame.service)
-    if known is None or len(frame.state.slot_values) > len(known.state.slot_values):
-      found[frame.service] = _Beginning(dialogue, turn, frame.state, len(seen) == 1)
-  return found
+    earlier = by_service.get(frame.service)
+    if earlier is None or len(frame.state.slot_values) > len(earlier.state.slot_values):
+      by_service[frame.service] = _Beginning(dialogue, turn, frame.state, len(services_so_far) == 1)
+  return by_service
 
 
 def _worth(beginning: _Beginning) -> tuple[int, bool, int]:
@@ -86,9 +86,9 @@ def _worth(beginning: _Beginning) -> tuple[int, bool, int]:
 
 def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demonstration:
   turns = beginning.dialogue.turns[: beginning.turn + 1]
-  said = [" ".join(turn.utterance.split()) for turn in turns]
+  utterances = [" ".join(turn.utterance.split()) for turn in turns]
   tags = [USER_TAG if turn.speaker == USER else SYSTEM_TAG for turn in turns]
-  text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, said, strict=True))
+  text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, utterances, strict=True))
   text = as_text(text)
   slots = dict(_values(service, beginning.state.slot_values, text))
   return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)

@@ -31,7 +31,9 @@ def count_leak(
     speakers: whose utterances are looked for.
   """
   turns = {turn for demo in demos for turn in demo.turns}
-  long = {text for who, text in turns if who in speakers and len(text.split()) >= LEAST_WORDS}
+  long = {
+    text for speaker, text in turns if speaker in speakers and len(text.split()) >= LEAST_WORDS
+  }
   return Leak(sum(utterance_crc(text) in said for text in long), len(long))
 
 
@@ -60,11 +62,14 @@ def provenance(
     SgdxError: a demonstration of a service that the corpus does not have.
   """
   check_services(demos, [corpus.schema(split) for split in corpus.splits])
-  asked = {frame.service for frame in gold}
-  shown = [
-    demo for name, found in demos.by_service.items() if name in asked for demo in select(found)
+  services = {frame.service for frame in gold}
+  demonstrations = [
+    demo
+    for name, of_service in demos.by_service.items()
+    if name in services
+    for demo in select(of_service)
   ]
-  leak = count_leak(shown, {frame.utterance_crc for frame in gold}, (USER,))
+  leak = count_leak(demonstrations, {frame.utterance_crc for frame in gold}, (USER,))
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
   notes = (
     f"LEAK: {leak.found} of {leak.of} user utterances of {LEAST_WORDS} words or more in the "

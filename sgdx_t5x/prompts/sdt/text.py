@@ -36,15 +36,15 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
     numbered = slots if layout.separate else layout.target_slots
     names = _names(service, numbered, style)
     if style.descriptions and (layout.separate or k == 0):
-      shown = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
-      parts += [case(part, style) for part in shown]
+      lines = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
+      parts += [case(part, style) for part in lines]
     parts += _opening(demo, style)
     shown_slot = _slot_writer(service, demo, style)
     for i in slots:
       parts += shown_slot[i, names[i], layout.values.get(i)]
     if style.intents != "absent":
-      shown = _shown_intent(service, k, layout, style)
-      parts += [INTENT_TAG, *(case(part, style) for part in shown)]
+      lines = _shown_intent(service, k, layout, style)
+      parts += [INTENT_TAG, *(case(part, style) for part in lines)]
   return (*parts, case("[CONTEXT]", style))
 
 
@@ -197,8 +197,8 @@ def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle)
   return [f"{answer} of possible values", *_choices(names, style.intents, what)]
 
 
-def _choices(values: Sequence[str], how: str, what: str) -> list[str]:
-  if how == "list":
+def _choices(values: Sequence[str], style: str, what: str) -> list[str]:
+  if style == "list":
     return [", ".join(values)]
   check_letters(what, len(values), 'use SdtStyle(values="list", intents="list")')
   return lettered(values)

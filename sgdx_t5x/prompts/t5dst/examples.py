@@ -118,8 +118,8 @@ class _Histories:
   @classmethod
   def of(cls, utterances: tf.RaggedTensor, style: PromptStyle, vocabulary) -> "_Histories":
     position = tf.ragged.range(utterances.row_lengths()).flat_values
-    said = tf.strings.regex_replace(utterances.flat_values, _OUTER_SPACE, "")
-    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + said
+    stripped = tf.strings.regex_replace(utterances.flat_values, _OUTER_SPACE, "")
+    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + stripped
     if style.lowercase:
       turns = tf.strings.lower(turns, encoding="utf-8")
     runs = vocabulary.encode_tf(turns)
@@ -143,15 +143,15 @@ class _Histories:
     suffixes = tf.gather(self.suffixes, record)
     total = tf.reduce_max(suffixes, axis=1)
     if budget is None:
-      kept = total
+      length = total
     else:
       # On the flat values: comparing a ragged tensor with a column takes half of the graph's time.
       flat, limits = suffixes.flat_values, tf.gather(budget, suffixes.value_rowids())
       fits = suffixes.with_flat_values(tf.where(flat <= limits, flat, 0))
-      kept = tf.reduce_max(fits, axis=1)
-      kept = tf.where(kept > 0, kept, tf.minimum(budget, tf.gather(self.last_turn, record)))
+      length = tf.reduce_max(fits, axis=1)
+      length = tf.where(length > 0, length, tf.minimum(budget, tf.gather(self.last_turn, record)))
     end = tf.cast(tf.gather(self.ends, record), tf.int64)
-    return tf.gather(self.tokens, tf.ragged.range(end - tf.cast(kept, tf.int64), end))
+    return tf.gather(self.tokens, tf.ragged.range(end - tf.cast(length, tf.int64), end))
 
 
 class _Tables(NamedTuple):
@@ -213,8 +213,8 @@ def _traced(style: PromptStyle, limit, vocabulary, *signature):
   vocabulary objects, which compare equal.
   """
   key = style, limit, repr(signature)
-  for known, of, function in _TRACED:
-    if known == key and of == vocabulary:
+  for other_key, other_vocabulary, function in _TRACED:
+    if other_key == key and other_vocabulary == vocabulary:
       return function
 
   @tf.function(input_signature=signature, autograph=False)
@@ -231,8 +231,8 @@ def _make_examples(tables: _Tables, lookup, batch, style: PromptStyle, vocabular
   # (record, variant) pairs, then one example per slot asked for in each.
   num_variants = tf.size(tables.offsets, tf.int64)
   group = tf.reshape(batch["service_index"][:, None] + tables.offsets, [-1])
-  asked = tf.ragged.range(tf.gather(tables.starts, group), tf.gather(tables.starts, group + 1))
-  rows, pair = asked.flat_values, asked.value_rowids()
+  slots = tf.ragged.range(tf.gather(tables.starts, group), tf.gather(tables.starts, group + 1))
+  rows, pair = slots.flat_values, slots.value_rowids()
   record = pair // num_variants
   slot = tf.gather(batch["gold_slot"], record)
   asked_slot = tf.gather(tables.slot_index, tf.gather(rows, slot.value_rowids()))
@@ -251,7 +251,7 @@ def _make_examples(tables: _Tables, lookup, batch, style: PromptStyle, vocabular
     "targets_pretokenized": targets,
     "example_id_pretokenized": prefix + "/" + tf.gather(tables.names, rows),
     "gold": gold,
-    "num_slots": tf.cast(tf.gather(asked.row_lengths(), pair), tf.int32),
+    "num_slots": tf.cast(tf.gather(slots.row_lengths(), pair), tf.int32),
     "seen": tf.gather(batch["seen"], record),
     "categorical": tf.gather(tables.categorical, rows),
   }
@@ -263,17 +263,17 @@ def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: PromptStyle)
   plain = gold.flat_values
   if style.lowercase:
     plain = tf.strings.lower(plain, encoding="utf-8")
-  known = tf.raw_ops.LookupTableFindV2(table_handle=lookup, keys=keys, default_value="")
-  known = tf.ensure_shape(known, keys.shape)
-  shown = gold.with_flat_values(tf.where(known == "", plain, known))
+  looked_up = tf.raw_ops.LookupTableFindV2(table_handle=lookup, keys=keys, default_value="")
+  looked_up = tf.ensure_shape(looked_up, keys.shape)
+  values = gold.with_flat_values(tf.where(looked_up == "", plain, looked_up))
   if style.target == "join":
-    chosen = tf.strings.reduce_join(shown, axis=-1, separator=text.JOIN)
+    target = tf.strings.reduce_join(values, axis=-1, separator=text.JOIN)
   else:
     counts = tf.cast(tf.maximum(gold.row_lengths(), 1), tf.int32)
     nth = pick % counts if style.target == "sample" else tf.zeros_like(counts)
-    padded = tf.concat([shown, tf.fill([tf.size(nth), 1], "")], axis=1).to_tensor("")
-    chosen = tf.gather(padded, nth, batch_dims=1)
-  return tf.where(gold.row_lengths() > 0, chosen, text.NONE)
+    padded = tf.concat([values, tf.fill([tf.size(nth), 1], "")], axis=1).to_tensor("")
+    target = tf.gather(padded, nth, batch_dims=1)
+  return tf.where(gold.row_lengths() > 0, target, text.NONE)
 
 
 def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> None:

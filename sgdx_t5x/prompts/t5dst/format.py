@@ -100,9 +100,9 @@ def slot_prompts(
   Raises:
     SgdxError: a slot has more possible values than the style can show.
   """
-  found = []
+  slots = []
   for i in slot_indices(service.original, style):
     slot = service.variant.slots[i]
     answers = tuple(target_text(slot, [value], style) for value in slot.choices)
-    found.append((slot_text(service.variant, slot, style), answers))
-  return tuple(found)
+    slots.append((slot_text(service.variant, slot, style), answers))
+  return tuple(slots)

@@ -117,8 +117,8 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
     return NONE
   if style.target == "join":
     return JOIN.join(_value_target(slot, v, style) for v in values)
-  chosen = values[pick % len(values)] if style.target == "sample" else values[0]
-  return _value_target(slot, chosen, style)
+  value = values[pick % len(values)] if style.target == "sample" else values[0]
+  return _value_target(slot, value, style)
 
 
 def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
@@ -143,8 +143,8 @@ def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
   if not slot.is_categorical:
     return text
   number = len(_letters(slot)) if style.values == "letters" else 0
-  if (chosen := choice_of_letter(text, number)) is not None:
-    return slot.possible_values[chosen]
+  if (choice := choice_of_letter(text, number)) is not None:
+    return slot.possible_values[choice]
   return matching_value(text, slot.possible_values, lambda value: _shown(value, style)) or text
 
 

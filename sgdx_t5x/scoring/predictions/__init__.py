@@ -62,18 +62,18 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       "folders named original, v1 ... in one folder",
     )
   answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
-  found = in_order(sorted({**answers, **extra}))  # whatever the order of rows
-  if not found:
+  variants = in_order(sorted({**answers, **extra}))  # whatever the order of rows
+  if not variants:
     raise SgdxError(
       f"{path}: no rows with an answer",
       expected="one row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
       available=", ".join(f.name for f in files[:8]),
       fix="rerun inference, or answer the prompts again",
     )
-  return {v: row_frames(answers, extra, path, v, selection) for v in found}
+  return {v: row_frames(answers, extra, path, v, selection) for v in variants}
 
 
 def _read_file(selection: Selection) -> ReadFile | None:
   """Returns the function that reads the rows of a file; None for `rows.read_rows`."""
-  own = getattr(selection.prompt_format, "read_rows", None)  # of an annex's format
-  return functools.partial(own, selection=selection) if own else None
+  read_rows = getattr(selection.prompt_format, "read_rows", None)  # of an annex's format
+  return functools.partial(read_rows, selection=selection) if read_rows else None

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from sgdx_t5x.corpus.conversion import Renaming, renamings
 from sgdx_t5x.corpus.dialogue import USER, Values, frame_id
-from sgdx_t5x.corpus.variants import ORIGINAL, Renaming, renamings
+from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import decode_as, decode_json, opened
+from sgdx_t5x.files.reading import converted_item, decode_list, opened
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
@@ -25,7 +26,11 @@ from sgdx_t5x.scoring.predictions.files import (
   size_of,
 )
 
-_STR = frozenset((str,))  # to compare with the types of a list's items; faster than one by one
+_EXPECTED = (
+  "DSTC8 dialogues: turns with speaker, utterance and frames; user frames with service and "
+  "state.slot_values, slot -> list of one or more strings"
+)
+_FIX = "correct the file; rename it to *.jsonl if it holds JSON Lines"
 
 
 class PredictedState(msgspec.Struct):
@@ -68,106 +73,21 @@ class PredictedDialogue(msgspec.Struct):
   history: Any = None
 
 
-_FILE = msgspec.json.Decoder(list[PredictedDialogue])
-
-
 def read_dialogue_items(file: PredictionFile) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
+  about = PredictedDialogue, "dialogue_id", str(file), _EXPECTED, _FIX
   if isinstance(file, InMemory):
-    yield from _parse_dialogues(list(file.items), file)
-    return
-  expected = "a complete file of dialogues"
-  with opened(file, expected) as stream:
-    content = stream.read()
-  dialogues = decode_as(_FILE, content)
-  if dialogues is None or not all(map(_has_states, dialogues)):
-    fix = "correct the file; rename it to *.jsonl if it holds JSON Lines"
-    yield from _parse_dialogues(decode_json(content, str(file), expected, fix), file)
+    dialogues = [converted_item(dict(item), *about) for item in file.items]
   else:
-    yield from dialogues
-
-
-def _has_states(dialogue: PredictedDialogue) -> bool:
-  """Whether all frames of the user's turns have a state; those of the system's have none."""
-  for turn in dialogue.turns:
-    if turn.speaker == USER and any(frame.state is None for frame in turn.frames):
-      return False
-  return True
-
-
-def _parse_dialogues(items: Any, file: PredictionFile) -> Iterator[PredictedDialogue]:
-  """Yields the dialogues of decoded JSON, and says what is wrong with one that is malformed."""
-  if not isinstance(items, list):
-    raise SgdxError(
-      f"{file}: the top-level JSON value has type {type(items).__name__}",
-      expected="a list of dialogues, as in SGD's dialogues_001.json",
-      fix="pass DSTC8 dialogues, or JSONL in a file named *.jsonl",
-    )
-  for item in items:
-    try:
-      name = _text(item["dialogue_id"], "dialogue_id")
-      turns = tuple(_parse_turn(i, turn) for i, turn in enumerate(item["turns"]))
-      dialogue = PredictedDialogue(name, turns, item.get("history"))
-    except (KeyError, TypeError, AttributeError) as e:
-      name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
-      raise SgdxError(
-        f"{file}, dialogue {name}, {_reason(e)}",
-        expected="turns with speaker, utterance and frames; user frames with service and "
-        "state.slot_values, slot -> list of one or more strings; requested_slots as a list",
-        fix="write each slot in the state with a list of values, and omit all other slots",
-      ) from None
+    with opened(file, _EXPECTED) as stream:
+      dialogues = decode_list(stream.read(), *about)
+  for dialogue in dialogues:
+    for number, turn in enumerate(dialogue.turns):
+      for frame in turn.frames if turn.speaker == USER else ():
+        if frame.state is None:
+          where = f"{file}, dialogue {dialogue.dialogue_id}, turn {number}, service {frame.service}"
+          raise SgdxError(f"{where}: no state", expected=_EXPECTED, fix=_FIX)
     yield dialogue
-
-
-def _parse_turn(index: int, turn: Mapping[str, Any]) -> PredictedTurn:
-  where = f"turn {index}"
-  try:
-    utterance, frames = _text(turn["utterance"], "utterance"), []
-    for frame in turn["frames"] if turn["speaker"] == USER else ():
-      where = f"turn {index}, service {frame.get('service')}"
-      frames.append(_parse_frame(frame, utterance))
-  except (KeyError, TypeError, AttributeError) as e:
-    raise TypeError(f"{where}: {_reason(e)}") from None
-  return PredictedTurn(turn["speaker"], utterance, tuple(frames))
-
-
-def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedService:
-  service, state = _text(frame["service"], "service"), frame["state"]
-  for slot, values in state["slot_values"].items():
-    if not (isinstance(values, list) and values and _STR.issuperset(map(type, values))):
-      raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more strings")
-  intent, requested, spans = (
-    state.get("active_intent"),
-    state.get("requested_slots"),
-    frame.get("slots"),
-  )
-  if requested is not None:
-    if not (isinstance(requested, list) and _STR.issuperset(map(type, requested))):
-      raise TypeError(f"requested_slots: {requested!r} is not a list of names")
-    requested = tuple(requested)
-  if spans is not None:
-    if not isinstance(spans, list):
-      raise TypeError(f"slots: {spans!r} is not a list of spans")
-    spans = tuple(_parse_span(span, utterance) for span in spans)
-  if intent is not None:
-    _text(intent, "active_intent")
-  return PredictedService(service, PredictedState(state["slot_values"], intent, requested), spans)
-
-
-def _parse_span(span: Mapping[str, Any], utterance: str) -> PredictedSpan:
-  slot, start, end = _text(span["slot"], "slot"), span["start"], span["exclusive_end"]
-  utterance[start:end]  # raises TypeError for other positions than numbers
-  return PredictedSpan(slot, start, end)
-
-
-def _text(value: Any, what: str) -> str:
-  if not isinstance(value, str):
-    raise TypeError(f"{what}: {value!r} is not a string")
-  return value
-
-
-def _reason(error: Exception) -> str:
-  return f"missing key {error}" if isinstance(error, KeyError) else str(error)
 
 
 class _RawFrame(msgspec.Struct):
@@ -240,12 +160,12 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
   Frames without "slots" are the exception: the official scorer leaves them out of slot tagging.
   """
   for key in ("active_intent", "requested_slots"):
-    lacking = [frame for frame in raw if getattr(frame.state, key) is None]
-    if lacking and len(lacking) < len(raw):
+    without_key = [frame for frame in raw if getattr(frame.state, key) is None]
+    if without_key and len(without_key) < len(raw):
       raise SgdxError(
-        f"{lacking[0].where}, service {lacking[0].service}: no {key} in the state",
+        f"{without_key[0].where}, service {without_key[0].service}: no {key} in the state",
         expected=f"{key} in the state of every user frame, or of none",
-        available=f"{len(raw) - len(lacking):,} of {len(raw):,} frames have it",
+        available=f"{len(raw) - len(without_key):,} of {len(raw):,} frames have it",
         fix="write it in every state, or omit it in all, which makes its scores null",
       )
 

@@ -108,8 +108,8 @@ def by_variant(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
     UsageError: two for one variant, or one that is neither paths nor rows.
   """
   sources: dict[str, PredictionSource] = {}
-  for name, given in predictions.items():
-    variant, source = untagged(name)[1], _source(given, name)
+  for name, items in predictions.items():
+    variant, source = untagged(name)[1], _source(items, name)
     if variant in sources:
       raise UsageError(
         f"two predictions of variant {variant}: {sources[variant]} and {source}",
@@ -178,6 +178,18 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   )
 
 
+def find_variants(
+  folder: pathlib.Path, split: str, schemas: VariantSchemas
+) -> dict[str, pathlib.Path]:
+  """Returns variant -> its file or folder, of those in a folder named after a variant."""
+  paths: dict[str, pathlib.Path] = {}
+  for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    variant = path.name.partition(".json")[0]
+    if not untagged(variant)[0] and schemas.has(split, variant):
+      paths.setdefault(variant, path)
+  return paths
+
+
 def is_rows(file: PredictionFile) -> bool:
   """Whether a file is JSONL; T5X names shards `x.jsonl-00000-of-00001`."""
   if isinstance(file, InMemory):
@@ -196,7 +208,11 @@ def _holds_predictions(name: str) -> bool:
     return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
   # The official scorer writes its scores next to the predictions.
   official = name == "dialogues_and_metrics.json"
-  return name.startswith("dialogues") and name.endswith((".json", ".json.gz")) and not official
+  return (
+    name.startswith("dialogues")
+    and name.endswith((".json", ".json.gz", ".json.xz"))
+    and not official
+  )
 
 
 def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
@@ -205,10 +221,14 @@ def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
 
 
 def check_missing(
-  found: Predictions, path: PredictionSource, variant: str, selection: Selection, slot: str = ""
+  predictions: Predictions,
+  path: PredictionSource,
+  variant: str,
+  selection: Selection,
+  slot: str = "",
 ) -> Predictions:
   """Returns the predictions; raises SgdxError if frames are missing, unless that is allowed."""
-  frames = found.frames
+  frames = predictions.frames
   missing = [frame.frame_id for frame in selection.gold if frame.frame_id not in frames]
   if missing and (not selection.allow_missing or not frames):
     raise SgdxError(
@@ -220,4 +240,4 @@ def check_missing(
       if frames
       else SAME_CORPUS,
     )
-  return found
+  return predictions

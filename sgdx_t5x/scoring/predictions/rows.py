@@ -173,12 +173,12 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
   sampled = row.get("filtered_resps") if "doc" in row else None
   if isinstance(sampled, list) and len(sampled) == 1 and isinstance(sampled[0], str):
     return sampled[0].strip()  # a continuation begins with a space
-  found = repr(row["prediction"]) if "prediction" in row else "is absent"
+  problem = repr(row["prediction"]) if "prediction" in row else "is absent"
   fix = "run t5x.infer with mode=predict and a single decode, which writes one string per prompt"
   if "inputs" not in row and "input" not in row:
     fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; write numbers as strings, too"
   raise SgdxError(
-    f"{where}: prediction {found}"[:200],
+    f"{where}: prediction {problem}"[:200],
     expected="one string per example",
     available=", ".join(row),
     fix=fix,
@@ -209,13 +209,14 @@ def collect_rows(
   prompt_format, unit = selection.prompt_format, selection.prompt_format.unit
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
-  other: PredictionRow | None = None  # a row of another set
+  row_of_other_set: PredictionRow | None = None
   for file in files:
     rows = read_file(file) if read_file else read_rows(file, unit, selection.on_read)
     for row in rows:
       kinds, variant = untagged(row.example.variant)
       if kinds != selection.corpus.perturbed(selection.split):
-        other = other or row  # files may mix several sets; each is scored with its own corpus
+        # Files may mix several sets; each is scored with its own corpus.
+        row_of_other_set = row_of_other_set or row
         continue
       if kinds:  # "ned+v3": from here on, v3
         row = dataclasses.replace(row, example=dataclasses.replace(row.example, variant=variant))
@@ -246,8 +247,8 @@ def collect_rows(
         of_frame[example.slot] = (
           row.read(pair) if row.read else prompt_format.read(row.text, example, pair)
         )
-  if other is not None and not answers:
-    raise _other_set(other, selection)
+  if row_of_other_set is not None and not answers:
+    raise _other_set(row_of_other_set, selection)
   return answers, extra
 
 
@@ -273,29 +274,29 @@ def _check_row(
   """Raises SgdxError if a row is of another corpus, split or prompt format."""
   example, available = row.example, ""
   if not selection.schemas.has(selection.split, example.variant):
-    found = f"unknown variant {example.variant!r}"
+    problem = f"unknown variant {example.variant!r}"
     expected = f"a variant of {selection.corpus.origin}"
     available = nearest(example.variant, selection.schemas.names(selection.split))
     fix = "score against the corpus that was predicted"
   elif example.split != selection.split:
-    found = f"a prediction for split {example.split!r}"
+    problem = f"a prediction for split {example.split!r}"
     expected = f"split {selection.split!r}"
     fix = f"score with --split {example.split}, or pass the files for {selection.split}"
   elif is_extra:
     return
   elif example.frame_id not in frames:
-    found, expected = f"unknown frame {example.frame_id!r}", f"a user frame of {selection.split}"
+    problem, expected = f"unknown frame {example.frame_id!r}", f"a user frame of {selection.split}"
     available = nearest(example.frame_id, similar_names(example.frame_id, frames))
     fix = EXTRA
   elif example.slot is not None and example.slot not in frames[example.frame_id].slot_index:
-    found = f"unknown slot {example.slot!r} in {example.frame_id}"
+    problem = f"unknown slot {example.slot!r} in {example.frame_id}"
     expected = "a slot of the service, under its original name"
     available = nearest(example.slot, frames[example.frame_id].slot_index)
     fix = "use the ids of `sgdx prompts` or of the tasks in sgdx_t5x.tasks unchanged"
   else:
     return
   raise SgdxError(
-    f"{row.where}: {found} (id {str(example)!r})",
+    f"{row.where}: {problem} (id {str(example)!r})",
     expected=expected,
     available=available,
     fix=fix,
@@ -326,17 +327,17 @@ def row_frames(
   missing: list[str | None] = []  # slots missing in the first incomplete frame
   for frame in selection.gold:
     # A service without slots to ask for has no examples; its state is always empty.
-    found = answers[variant].get(frame.frame_id, {})
-    lacking = [slot for slot in asked[frame.service] if slot not in found]
-    missing = missing or lacking
-    if not lacking:
-      frames[frame.frame_id] = _joined(found, selection.prompt_format.unit)
+    by_slot = answers[variant].get(frame.frame_id, {})
+    missing_slots = [slot for slot in asked[frame.service] if slot not in by_slot]
+    missing = missing or missing_slots
+    if not missing_slots:
+      frames[frame.frame_id] = _joined(by_slot, selection.prompt_format.unit)
   predictions = Predictions(frames, len(extra.get(variant, ())))
   return check_missing(predictions, path, variant, selection, missing[0] or "" if missing else "")
 
 
-def _joined(found: Mapping[str | None, Any], unit: Unit) -> PredictedFrame:
+def _joined(by_slot: Mapping[str | None, Any], unit: Unit) -> PredictedFrame:
   """Returns the frame that its examples predict together."""
   if unit == FRAME:
-    return found[None]
-  return PredictedFrame({slot: (value,) for slot, value in found.items() if value is not None})
+    return by_slot[None]
+  return PredictedFrame({slot: (value,) for slot, value in by_slot.items() if value is not None})

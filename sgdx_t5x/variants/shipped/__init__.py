@@ -64,7 +64,7 @@ def shipped_schema(original: Schema, variant: str) -> Schema | None:
   pivot = variant.removeprefix("bt_")
   items = list(wording(original).items())
   table = shipped_table()
-  known = pivot != variant and table.has((element for element, _ in items), pivot)
-  if not known or wording_checksum(original) != SGD_TRAIN:
+  has_all_records = pivot != variant and table.has((element for element, _ in items), pivot)
+  if not has_all_records or wording_checksum(original) != SGD_TRAIN:
     return None
   return apply_records(original, table.back_translate(items, pivot), origin)[0]

@@ -8,8 +8,9 @@ import pytest
 from perturbed import on_split, perturbed_sample, sample_dialogues, sample_split
 from undo import undo_mapping
 
+from sgdx_t5x.corpus.conversion import convert_dialogue, renamings
 from sgdx_t5x.corpus.dialogue import Dialogue
-from sgdx_t5x.corpus.variants import convert_dialogue, renamings
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst import ned
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.kinds import open_perturber

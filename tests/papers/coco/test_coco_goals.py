@@ -130,7 +130,7 @@ def test_like_coco_a_drop_is_undone_only_if_nothing_can_be_added():
 )
 def test_the_system_says_a_value_as_whole_words(heard, value, stays):
   act = {"act": "INFORM", "slot": "city", "values": [value]}
-  state = {"active_intent": "NONE", "slot_values": {"city": [value]}}
+  state = {"active_intent": "NONE", "requested_slots": [], "slot_values": {"city": [value]}}
   frame = {"service": "Flights_1", "actions": [act], "state": state}
   data = {
     "dialogue_id": "1_00000",

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.prompts.seqio_steps import read_back
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.prompts.t5dst import text as t5dst
 from sgdx_t5x.prompts.t5dst.examples import SlotTable
 from sgdx_t5x.prompts.text_examples import text_examples
 from sgdx_t5x.records.builder import frame_records

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.prompts.t5dst import text as t5dst
 
 KIND = Slot("account_type", "Which account", True, ("checking", "Savings", "None"))
 CITY = Slot("city", "Where to", False)

@@ -83,10 +83,6 @@ def test_whole_frames_in_another_format_are_not_d3sts(tmp_path):
   assert not sgdx("prompts", "--corpus", "sample", "--variant", "v1", *given)
   with pytest.raises(ValueError, match="format=d3st"):
     load_utils().rows(str(file), "sgdx_d3st", True)
-  given = ("--prompt-style", "format=sdt_ind", "--limit", "2", "--targets", "--out", file)
-  assert not sgdx("prompts", "--corpus", "sample", "--variant", "v1", *given)
-  with pytest.raises(ValueError, match="sgdx prompts"):
-    load_utils().rows(str(file), "sgdx_t5dst", False)
 
 
 @pytest.mark.parametrize("task", STYLES)

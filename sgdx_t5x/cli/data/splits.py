@@ -1,0 +1,27 @@
+"""The table of splits that `sgdx data prepare` and `verify` print."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES
+from sgdx_t5x.tables import Table, count
+
+
+def splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> Table:
+  """Returns a table of splits, with their state if any is PARTIAL.
+
+  Args:
+    rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"}.
+    corpus: its name; of "sgd" it is known how many dialogues were published.
+  """
+  keys = ("dialogues", "user_turns", "frames", "services")
+  is_partial = not all(row["complete"] for row in rows)
+  lines = []
+  for row in rows:
+    state = "complete" if row["complete"] else "PARTIAL"
+    if not row["complete"] and corpus == "sgd":
+      state += f": {PUBLISHED_DIALOGUES[row['split']]:,} published"
+    states = [state] if is_partial else []
+    lines.append((row["split"], *(count(row[key]) for key in keys), *states))
+  header = ["split", *(key.replace("_", " ") for key in keys), *(["state"] if is_partial else [])]
+  return Table("splits", tuple(header), tuple(lines))
