@@ -10,7 +10,6 @@ from undo import undo_mapping
 
 from sgdx_t5x.corpus.conversion import convert_dialogue, renamings
 from sgdx_t5x.corpus.dialogue import Dialogue
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst import ned
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
