@@ -23,8 +23,10 @@ import sgdx_t5x
 
 corpus = sgdx_t5x.open_corpus("sample")  # or the official archive, a zip file
 print(sgdx_t5x.show(corpus, "1_00000", "v3"))
-rows = [{"id": row["id"], "prediction": row["target"]}
-        for row in sgdx_t5x.make_prompts(corpus, "test", targets=True)]
+rows = [
+  {"id": row["id"], "prediction": row["target"]}
+  for row in sgdx_t5x.make_prompts(corpus, "test", targets=True)
+]
 scores = sgdx_t5x.score(corpus, "test", {"original": rows})  # of the gold answers
 print(scores.jga_original, scores.signature)
 ```
