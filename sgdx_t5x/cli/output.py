@@ -73,7 +73,6 @@ def show(
   heading: Sequence[str] = (),
   notes: Sequence[str] = (),
   signatures: Mapping[str, str] | None = None,
-  csv: str = "",
 ) -> None:
   """Prints tables and what belongs to them to stdout.
 
@@ -82,7 +81,6 @@ def show(
     tables: in the order shown.
     data: what "json" prints instead: all of it, warnings and signatures too.
     marks, warnings, heading, notes, signatures: see `tables.document`.
-    csv: what "csv" prints instead of the cells of `tables`.
   """
   if form == "json":
     print(as_json(data), end="", file=exact_stdout())
@@ -90,8 +88,6 @@ def show(
     alarms = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
     lines = (*notes, *signature_lines(signatures or {}, warnings))
     _print_text(tables, alarms, heading, lines)
-  elif form == "csv" and csv:
-    print(csv, end="", file=exact_stdout())
   else:
     about = {"marks": marks, "warnings": warnings, "heading": heading, "notes": notes}
     text = document(form, tables, **about, signatures=signatures)

@@ -114,13 +114,6 @@ class Rows:
       for name, row in rows.items():
         yield kind, name, row
 
-  def csv_rows(self) -> Iterator[tuple[Any, ...]]:
-    """Yields ("overall", "domain" or "service", name, key, value, ci95_low, ci95_high) for CSV."""
-    for kind, name, row in self.items():
-      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
-      for key, value in {**row.values, **counts}.items():
-        yield kind, name, key, value, *(row.intervals.get(key) or ("", ""))
-
 
 def _interval(ends: Any) -> tuple[float, float] | None:
   if ends is None:

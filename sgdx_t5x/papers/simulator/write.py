@@ -14,8 +14,8 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.simulator.generate import Simulation, simulate
+from sgdx_t5x.papers.simulator.parallel import worker_processes
 from sgdx_t5x.papers.simulator.surface import Paraphrase
-from sgdx_t5x.parallel import worker_processes
 from sgdx_t5x.signature import package_version
 
 DIALOGUES_PER_FILE = 500
