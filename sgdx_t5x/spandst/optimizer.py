@@ -30,7 +30,6 @@ def warmup_schedule(
   learning_rate: float,
   total_steps: int,
   warmup: float = 0.1,
-  squared: bool = False,
   from_peak: bool = True,
 ) -> Schedule:
   """Returns a learning rate that rises linearly, then falls linearly to 0.
@@ -42,7 +41,6 @@ def warmup_schedule(
     learning_rate: the peak.
     total_steps: steps of the run.
     warmup: fraction of them before the peak, in [0, 1).
-    squared: square the factor, as SGP-DST's released code does (it applies the schedule twice).
     from_peak: False makes the factor fall as 1 - x, as BertAdam's does, with a jump at the peak.
 
   Raises:
@@ -59,7 +57,7 @@ def warmup_schedule(
     done = jnp.asarray(step, jnp.float32) / total_steps
     falling = (1 - done) / ((1 - warmup) if from_peak else 1.0)
     factor = jnp.maximum(jnp.where(done < warmup, done / max(warmup, 1e-12), falling), 0.0)
-    return learning_rate * (factor**2 if squared else factor)
+    return learning_rate * factor
 
   return schedule
 
@@ -94,16 +92,6 @@ def scale_by_bert_adam(
   return optax.GradientTransformation(init, update)
 
 
-def clip_each_by_norm(max_norm: float) -> optax.GradientTransformation:
-  """Clips the gradient of each parameter separately to a norm of at most `max_norm`."""
-
-  def clip(gradient: jax.Array) -> jax.Array:
-    norm = jnp.sqrt(jnp.sum(jnp.square(gradient)))
-    return gradient * jnp.minimum(1.0, max_norm / (norm + 1e-6))
-
-  return optax.stateless_with_tree_map(lambda gradient, _: clip(gradient))
-
-
 def _unset(step: Any) -> Any:
   """Default learning rate, for evaluation and inference configs, which name an optimizer too."""
   raise SgdxError(
@@ -117,7 +105,6 @@ def bert_adam(
   learning_rate: float | Schedule = _unset,
   weight_decay: float = 0.01,
   max_norm: float | None = 1.0,
-  clip_each: bool = False,
   b1: float = 0.9,
   b2: float = 0.999,
   eps: float = 1e-6,
@@ -132,8 +119,7 @@ def bert_adam(
       for training.
     weight_decay: of arrays called `kernel` or `embedding`. Others have none: norms, biases, and the
       tables of single vectors (`texts`, `no_intent`), which BERT's own rule would include.
-    max_norm: norm that gradients are clipped to, or None.
-    clip_each: clip the gradient of each parameter separately, as BertAdam does, not globally.
+    max_norm: norm that the gradient of all parameters together is clipped to, or None.
     b1: decay of the first moment.
     b2: decay of the second moment.
     eps: added to the root of the second moment.
@@ -152,8 +138,7 @@ def bert_adam(
   for pattern, factor in (times or {}).items():
     parts.append(optax.masked(optax.scale(factor), _where(_matches([pattern]))))
   if max_norm is not None:
-    clip = clip_each_by_norm if clip_each else optax.clip_by_global_norm
-    parts.insert(0, clip(max_norm))
+    parts.insert(0, optax.clip_by_global_norm(max_norm))
   if not frozen:
     return optax.chain(*parts)
   is_frozen = _matches(frozen)

@@ -52,27 +52,11 @@ class Record:
     return {**fields, "element": self.element.key}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
-  """What is left to do for a pivot, found without calling anything.
-
-  Attributes:
-    texts: distinct texts.
-    known: how many of them are already translated, in both directions.
-  """
-
-  texts: int
-  known: int
-
-
 class Provider(Protocol):
   """Makes a record of each text of a schema."""
 
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses unsupported pivots, before anything is translated. Raises SgdxError."""
-
-  def plan(self, items: Items, pivot: str) -> Plan:
-    """Returns what `back_translate` would do. Calls and writes nothing. Raises SgdxError."""
 
   def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
     """Returns the records of all items, in their order. Raises SgdxError if it fails."""
@@ -150,12 +134,6 @@ class TranslationTable:
   def has(self, elements: Iterable[Element], pivot: str) -> bool:
     """Whether each of the elements has a record."""
     return set(elements) <= self._records.get(pivot, {}).keys()
-
-  def plan(self, items: Items, pivot: str) -> Plan:
-    """Returns a plan with nothing left to do. Raises SgdxError if elements have no record."""
-    self.back_translate(items, pivot)
-    texts = len({text for _, text in items})
-    return Plan(texts, known=texts)
 
   def back_translate(
     self, items: Items, pivot: str, progress: Progress | None = None

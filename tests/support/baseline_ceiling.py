@@ -2,7 +2,7 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.papers.sgd_baseline.baseline import NOTHING_OFFERED, right_answers
+from sgdx_t5x.papers.sgd_baseline.baseline_features import NOTHING_OFFERED, right_answers
 from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.spandst import new_values
 from sgdx_t5x.spandst.walk import Prediction

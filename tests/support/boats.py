@@ -4,6 +4,7 @@ import json
 import pathlib
 from typing import Any
 
+import msgspec
 from boat_schema import BOAT_SLOTS, SCHEMA
 
 from sgdx_t5x.corpus.dialogue import USER
@@ -11,8 +12,8 @@ from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.papers.simulator.acts import TurnOutline
 from sgdx_t5x.papers.simulator.backend import ServiceTable
 from sgdx_t5x.papers.simulator.generate import Simulation
-from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
-from sgdx_t5x.papers.simulator.templates import read_words
+from sgdx_t5x.papers.simulator.scenarios import ScenarioFile, parse_scenarios
+from sgdx_t5x.papers.simulator.templates import Templates, read_words
 from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
 BOATS = ServiceTable(
@@ -44,7 +45,6 @@ def files(**changes: Any) -> dict[str, Any]:
     "tables/Trams_1.csv": csv_text(TRAMS),
     "scenarios.json": {"links": LINKS, "scenarios": [{"intents": s} for s in SCENARIOS]},
     "templates.json": {},
-    "transitions.json": {},
     **changes,
   }
 
@@ -66,12 +66,12 @@ def simulation(
   *scenarios, transitions=None, boats=BOATS, trams=TRAMS, links=LINKS, schema=SCHEMA, words=None
 ) -> Simulation:
   """A simulation of these services; scenarios are lists of intents, by default SCENARIOS."""
-  services, problems = parse_schema(schema, "boats"), []
+  services = parse_schema(schema, "boats")
   wanted = {"links": links, "scenarios": [{"intents": list(s)} for s in scenarios or SCENARIOS]}
-  found = parse_scenarios(wanted, services, "scenarios", problems)
-  said = read_words(words or {}, services, services.names, "templates", problems)
-  assert not problems
-  automaton = parse_transitions(transitions or {}, "transitions")
+  found = parse_scenarios(msgspec.convert(wanted, ScenarioFile), services, "scenarios")
+  templates = msgspec.convert(words or {}, Templates)
+  said = read_words(templates, services, services.names, "templates")
+  automaton = parse_transitions(transitions or {})
   return Simulation(services, {"Boats_1": boats, "Trams_1": trams}, found, said, automaton)
 
 

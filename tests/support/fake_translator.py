@@ -4,7 +4,7 @@
 class Shouting:
   """A translator that appends the target language to a text; fails after `calls` batches."""
 
-  name, batch_texts, batch_characters = "shouting", 3, 1000
+  name, batch_texts = "shouting", 3
 
   def __init__(self, calls=None):
     self.calls, self.sent = calls, []

@@ -2,21 +2,21 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.papers.sgpdst.sgpdst import Rules, new_values, right_answers
+from sgdx_t5x.papers.sgpdst.sgpdst import new_values, right_answers
 from sgdx_t5x.records.turns import gold_history
 from sgdx_t5x.spandst.walk import Prediction
 
 
-def gold_labels(dialogues, schema, released=False):
+def gold_labels(dialogues, schema):
   """Maps frame ids to (gold answers, gold labels, gold states before the turn)."""
   found = {}
   for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
-    labels = right_answers(schema.services[known.service], known, gold, states, released)
+    labels = right_answers(schema.services[known.service], known, gold, states)
     found[known.frame_id] = labels, gold, states
   return found
 
 
-def ceiling(dialogues, schema, seen, oracle=False, released=False):
+def ceiling(dialogues, schema, seen, oracle=False):
   """Scores with gold answers in percent: JGA, then fully right frames; each all, seen, unseen.
 
   Args:
@@ -24,16 +24,15 @@ def ceiling(dialogues, schema, seen, oracle=False, released=False):
     schema: schema of the split.
     seen: names of seen services.
     oracle: take empty slots and other services' values from gold history, as the released pipeline.
-    released: use labels as in the released code.
   """
-  labels = gold_labels(dialogues, schema, released)
+  labels = gold_labels(dialogues, schema)
 
   def predict(questions):
     found = []
     for known, states in ((q.known, q.states) for q in questions):
       answers, gold, before = labels[known.frame_id]
       service = schema.services[known.service]
-      values = new_values(service, known, states, answers, Rules(), before if oracle else None)
+      values = new_values(service, known, states, answers, before if oracle else None)
       found.append(Prediction(gold.intent, gold.requested, values))
     return found
 

@@ -7,9 +7,10 @@ from collections import Counter
 
 import jsonschema
 import pytest
+from conformance_judge import judge, judge_strictly
 from places import ROOT
 
-from sgdx_t5x.tools.conformance import cases, judge, judge_strictly
+from sgdx_t5x.tools.conformance import cases
 
 FOLDER = ROOT / "sgdx_t5x/tools/conformance"
 CASES = {case["id"]: case for case in cases()}

@@ -59,15 +59,12 @@ def back_translate(
   return BackTranslation(pivot, made, tuple(records), tuple(repairs), unchanged)
 
 
-def write_back_translation(
-  result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
-) -> list[str]:
+def write_back_translation(result: BackTranslation, folder: pathlib.Path) -> list[str]:
   """Writes schema, texts and, if any, repairs, all or nothing.
 
   Args:
     result: what to write.
-    folder: DIR/{pivot}/{split}, new or empty, or holding what an earlier call wrote.
-    overwrite: whether files with different content may be replaced.
+    folder: DIR/{pivot}/{split}, new or empty, or with these very files.
 
   Returns:
     The names of the files.
@@ -76,19 +73,16 @@ def write_back_translation(
     SgdxError: the folder holds other texts or other files, or cannot be written.
   """
   contents = _contents(result)
-  if is_written(result, folder):
-    return sorted(contents)  # also where the corpus that was read has this folder
-  path = check_folder(
-    folder,
-    replace=overwrite,
-    ours=lambda path: path.as_posix() in (SCHEMA, TEXTS, REPAIRS),
-    expected="a folder that is new or empty, or that has the same schema and texts (translated "
-    "texts stay in the cache; nothing is sent again)",
-  )
-  with atomic_folder(path) as temporary:
-    temporary.mkdir()
-    for name, data in contents.items():
-      (temporary / name).write_bytes(data)
+  if not is_written(result, folder):
+    path = check_folder(
+      folder,
+      expected="a folder that is new or empty, or that has the same schema and texts (translated "
+      "texts stay in the cache; nothing is sent again)",
+    )
+    with atomic_folder(path) as temporary:
+      temporary.mkdir()
+      for name, data in contents.items():
+        (temporary / name).write_bytes(data)
   return sorted(contents)
 
 

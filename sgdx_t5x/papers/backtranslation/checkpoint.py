@@ -13,6 +13,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, UsageError, first_line, nearest, require
 from sgdx_t5x.papers.backtranslation.text_provider import SOURCE
 
+_BEAMS = 4  # width of the beam search
 _MOST_TOKENS = 200  # of a translation: some never end on their own
 
 
@@ -20,26 +21,21 @@ class CheckpointTranslator:
   """Translates with checkpoints on this machine, on its GPU if there is one."""
 
   name = "hf"
-  batch_characters = 20_000
+  batch_texts = 16
 
   def __init__(
     self,
     model: str,
     model_back: str | None = None,
     codes: Mapping[str, str] | None = None,
-    *,
-    beams: int = 4,
-    batch_size: int = 16,
   ):
     """Args:
     model: folder of a checkpoint from English to the pivots.
     model_back: of one from the pivots to English; None if `model` translates both ways.
     codes: language ("en", "zh") -> the tokenizer's code; empty for checkpoints without codes.
-    beams: width of the beam search.
-    batch_size: texts at a time.
     """
     self._to, self._back = pathlib.Path(model), pathlib.Path(model_back or model)
-    self._codes, self._beams, self.batch_texts = codes or {}, beams, batch_size
+    self._codes = codes or {}
     self._tokenizers: dict[pathlib.Path, Any] = {}
     self._model: tuple[pathlib.Path | None, Any] = (None, None)  # one at a time: they are large
 
@@ -71,13 +67,13 @@ class CheckpointTranslator:
       "model": str(folder.resolve()),
       "files": [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files],
       "codes": [self._codes.get(source), self._codes.get(target)],
-      "beams": self._beams,
+      "beams": _BEAMS,
     }
 
   def label(self, pivot: str) -> str:
     """Names the checkpoints and the decoding."""
     names = dict.fromkeys(folder.resolve().name for folder in (self._to, self._back))
-    return f"{' + '.join(names)}, {self._beams} beams"
+    return f"{' + '.join(names)}, {_BEAMS} beams"
 
   def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
     """Translates a batch."""
@@ -92,7 +88,7 @@ class CheckpointTranslator:
     inputs = tokenizer(list(texts), return_tensors="pt", padding=True).to(model.device)
     with torch.inference_mode():
       output = model.generate(
-        **inputs, **options, num_beams=self._beams, do_sample=False, max_new_tokens=_MOST_TOKENS
+        **inputs, **options, num_beams=_BEAMS, do_sample=False, max_new_tokens=_MOST_TOKENS
       )
     return tokenizer.batch_decode(output, skip_special_tokens=True)
 

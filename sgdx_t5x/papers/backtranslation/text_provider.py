@@ -4,36 +4,33 @@ Each distinct text is translated once, and written to the cache with its batch a
 returned: a killed run loses one batch, and the same command resumes from there.
 """
 
-import contextlib
 import dataclasses
 import datetime
 import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files.reading import is_text
-from sgdx_t5x.files.writing import writing_fix
-from sgdx_t5x.variants.translations import Items, Notify, Plan, Progress, Record
+from sgdx_t5x.variants.translations import Items, Notify, Progress, Record
 
 SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"
 
 
 class Translator(Protocol):
-  """Translates texts. `TextProvider` converts errors other than SgdxError to one.
+  """Translates texts.
 
   Attributes:
     name: of the provider, "hf".
-    batch_texts, batch_characters: limits of a batch; a single text may be longer.
+    batch_texts: number of texts in a batch.
   """
 
   name: str
   batch_texts: int
-  batch_characters: int
 
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses unsupported pivots. Raises SgdxError."""
@@ -63,16 +60,7 @@ class TextProvider:
 
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses pivots that the translator does not support."""
-    with _library_errors(self._translator.name, "listing its languages"):
-      self._translator.check(pivots)
-
-  def plan(self, items: Items, pivot: str) -> Plan:
-    """Returns what is left to do. Calls and writes nothing."""
-    texts = _distinct(text for _, text in items)
-    forward, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
-    done = {"", *back}
-    known = sum(text in forward and forward[text].made in done for text in texts)
-    return Plan(len(texts), known)
+    self._translator.check(pivots)
 
   def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
     """Returns the records of all items. Raises SgdxError if the translator fails."""
@@ -87,12 +75,6 @@ class TextProvider:
       records.append(Record(element, pivot, there.made, came.made, label, came.date))
     return records
 
-  def round_trip(self, texts: Sequence[str], pivot: str, progress: Progress) -> dict[str, str]:
-    """Returns text -> what came back from the pivot. Raises SgdxError if the translator fails."""
-    forward = self._translate(_distinct(texts), SOURCE, pivot, progress)
-    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
-    return {text: back[m.made].made if m.made in back else "" for text, m in forward.items()}
-
   def _translate(
     self, texts: Sequence[str], source: str, target: str, progress: Progress
   ) -> dict[str, _Made]:
@@ -100,13 +82,20 @@ class TextProvider:
     left = [text for text in texts if text not in cache.made]
     what, done = f"{source} > {target}", len(texts) - len(left)
     progress(what, done, len(texts))
-    for batch in _batches(left, translator.batch_texts, translator.batch_characters):
-      with _library_errors(
-        translator.name, f"{what}, {done} of {len(texts)} texts done", cache.path
-      ):
+    for start in range(0, len(left), translator.batch_texts):
+      batch = left[start : start + translator.batch_texts]
+      try:
         made = translator.translate(batch, source, target)
         if len(made) != len(batch):
           raise ValueError(f"{len(made)} translations for {len(batch)} texts")
+      except Exception as e:  # of any library, and of what lies behind it
+        raise SgdxError(
+          f"{translator.name} failed ({what}, {done} of {len(texts)} texts done): "
+          f"{type(e).__name__}: {first_line(e)}",
+          expected="a translation of each text",
+          available=f"texts translated so far are kept in {cache.path}",
+          fix="solve the problem and run the same command again: it resumes where it stopped",
+        ) from e
       cache.add({text: _Made(m.strip(), _today()) for text, m in zip(batch, made, strict=True)})
       done += len(batch)
       progress(what, done, len(texts))
@@ -127,8 +116,7 @@ class _Cache:
     digest = hashlib.sha256(header.encode(errors="surrogatepass")).hexdigest()[:12]
     self.path = folder / f"{name}-{digest}.jsonl"
     self.made: dict[str, _Made] = {}
-    with _file_errors(self.path):
-      data = self.path.read_bytes() if self.path.exists() else b""
+    data = self.path.read_bytes() if self.path.exists() else b""
     whole, newline, cut = data.rpartition(b"\n")
     self._start = [] if newline else [header]  # lines to write ahead of the next batch
     self._keep = len(whole + newline) if cut else None  # bytes to cut the file back to
@@ -138,15 +126,14 @@ class _Cache:
       self._read(line, number)
 
   def add(self, made: Mapping[str, _Made]) -> None:
-    """Appends a batch in one go. Raises SgdxError if it cannot be written."""
+    """Appends a batch in one go."""
     rows = ({"text": text, **dataclasses.asdict(m)} for text, m in made.items())
     lines = self._start + [json.dumps(row, ensure_ascii=False) for row in rows]
-    with _file_errors(self.path):
-      self.path.parent.mkdir(parents=True, exist_ok=True)
-      if self._keep is not None:
-        os.truncate(self.path, self._keep)
-      with self.path.open("ab") as file:
-        file.write("".join(f"{line}\n" for line in lines).encode())
+    self.path.parent.mkdir(parents=True, exist_ok=True)
+    if self._keep is not None:
+      os.truncate(self.path, self._keep)
+    with self.path.open("ab") as file:
+      file.write("".join(f"{line}\n" for line in lines).encode())
     self._start, self._keep = [], None
     self.made.update(made)
 
@@ -170,51 +157,5 @@ def _distinct(texts: Iterable[str]) -> list[str]:
   return [text for text in dict.fromkeys(texts) if text.strip()]
 
 
-def _characters(texts: Iterable[str]) -> int:
-  return sum(len(text) for text in texts)
-
-
-def _batches(texts: Sequence[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
-  batch: list[str] = []
-  for text in texts:
-    if batch and (len(batch) == most_texts or _characters(batch) + len(text) > most_characters):
-      yield batch
-      batch = []
-    batch.append(text)
-  if batch:
-    yield batch
-
-
 def _today() -> str:
   return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
-@contextlib.contextmanager
-def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> Iterator[None]:
-  """Converts an error of a translator's library to SgdxError; `--debug` shows its traceback."""
-  try:
-    yield
-  except SgdxError:
-    raise
-  except Exception as e:  # of any library, and of what lies behind it
-    raise SgdxError(
-      f"{name} failed ({when}): {type(e).__name__}: {first_line(e)}",
-      expected="a translation of each text" if cache else "the list of its languages",
-      available=f"texts translated so far are kept in {cache}" if cache else "",
-      fix="solve the problem and run the same command again: it resumes where it stopped",
-    ) from e
-
-
-@contextlib.contextmanager
-def _file_errors(path: pathlib.Path) -> Iterator[None]:
-  try:
-    yield
-  except OSError as e:
-    raise SgdxError(
-      f"{path}: {e.strerror or e}",
-      expected="a readable and writable translation cache",
-      fix=writing_fix(
-        e, "use another folder: --out, or for `sgdx checkdst perturb` the current one"
-      )
-      + "; then run the command again",
-    ) from None

@@ -164,7 +164,7 @@ def name_source(split: Split, slots: Slots) -> NameSource:
 
 def invented(kind: str, split: Split) -> Draw:
   """Returns a function that draws invented names of a kind of slots; see `name_source`."""
-  pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "names")
+  pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"})
 
   def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
     name = pool.draw(rng, split.name != "train")

@@ -13,7 +13,7 @@ from sgdx_t5x.papers.checkdst.texts import same_text
 from sgdx_t5x.papers.simulator.acts import Act, FrameOutline
 from sgdx_t5x.papers.simulator.scenarios import Link
 from sgdx_t5x.papers.simulator.surface import Surface
-from sgdx_t5x.papers.simulator.templates import Words, read_words
+from sgdx_t5x.papers.simulator.templates import Templates, Words, read_words
 
 _TRIES = 5  # attempts to differ from the original: "Yes." needs a synonym
 
@@ -22,7 +22,7 @@ def provider(split: Split) -> Callable[..., NewWords | str]:
   """Returns the provider, with words made from the schema's names."""
   schema = split.schema
   services = {service.name: service for service in schema}
-  words = read_words({}, schema, services, "default words", [])
+  words = read_words(Templates(), schema, services, "no templates")
   return functools.partial(_worded, services, words)
 
 

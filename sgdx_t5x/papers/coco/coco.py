@@ -7,6 +7,7 @@ what differs from their code, and why.
 
 import collections
 import dataclasses
+import pathlib
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,10 +15,10 @@ from typing import Any
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.provenance import ACCEPTED, INFORMED, trace
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
+from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.values import known_forms
-from sgdx_t5x.papers.coco import coco_classifier
-from sgdx_t5x.papers.coco.coco_combinations import Combinations
-from sgdx_t5x.papers.coco.coco_filters import KnownValues, rejected
+from sgdx_t5x.papers.coco.coco_combinations import FREQ, Combinations, count_combinations
+from sgdx_t5x.papers.coco.coco_filters import KnownValues, known_values, rejected
 from sgdx_t5x.papers.coco.coco_goals import Rules
 from sgdx_t5x.papers.coco.coco_turns import (
   Goal,
@@ -28,8 +29,21 @@ from sgdx_t5x.papers.coco.coco_turns import (
   outlined_turn,
   worded_turn,
 )
-from sgdx_t5x.papers.coco.coco_values import ValueSource
-from sgdx_t5x.papers.coco.coco_words import ORIGINAL_GOAL, Generator, substituted
+from sgdx_t5x.papers.coco.coco_values import OUT, ValueSource, value_source
+from sgdx_t5x.papers.coco.coco_words import (
+  ORIGINAL_GOAL,
+  TEMPLATES,
+  Generator,
+  Quality,
+  accepts,
+  check_answers,
+  generator,
+  quality_of,
+  read_answers,
+  read_candidates,
+  substituted,
+)
+from sgdx_t5x.papers.coco.turn_examples import asked, asked_slots
 
 SUBSTITUTION = "vs"  # the source of what `plus` adds
 
@@ -50,7 +64,6 @@ class Coco:
     known: values by service, see `coco_filters`.
     plus: whether values are substituted if no utterance is found (CoCo+).
     answers: of a classifier, candidate id -> slots; None without a classifier.
-    strict: whether its answer must have all of the goal's slots.
   """
 
   options: Mapping[str, Any]
@@ -64,7 +77,6 @@ class Coco:
   known: Mapping[str, KnownValues]
   plus: bool = False
   answers: Mapping[str, frozenset[str]] | None = None
-  strict: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,11 +113,6 @@ def eligible_turns(data: Mapping[str, Any]) -> Iterator[UserTurn]:
         carried.setdefault(number, {}).setdefault(frame.service, []).append(slot)
   for number, goal in told.items():
     yield UserTurn(exchange, number, goal, forms, carried.get(number, {}))
-
-
-def has_acts(data: Mapping[str, Any]) -> bool:
-  """Whether any user turn of a dialogue has acts."""
-  return any(f.get("actions") for turn in data["turns"][::2] for f in turn["frames"])
 
 
 def counterfactuals(
@@ -166,7 +173,7 @@ def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | 
       answer = coco.answers.get(key)
       if answer is None:
         reason = "unclassified"
-      elif not coco_classifier.accepts(answer, goal, coco.strict):
+      elif not accepts(answer, goal):
         reason = "classifier"
     if not reason and isinstance(new, NewWords):
       return new
@@ -219,3 +226,101 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Made | str:
     {**name, "source": source, **goal.to_json(), **new.note, **said},
     {**name, "source": source, **turn.goal.to_json(), **said},
   )
+
+
+def open_coco(
+  split: Split,
+  seed: int,
+  *,
+  slots: str = FREQ,
+  values: str = OUT,
+  generator_name: str = TEMPLATES,
+  candidates: str | None = None,
+  plus: bool = False,
+  classifier: str | None = None,
+) -> tuple[Coco, Quality | None]:
+  """Returns how counterfactuals of a split are made, and the classifier's quality, if there is one.
+
+  Args:
+    split: what is perturbed.
+    seed: determines the result, together with the options.
+    slots: key of `SHARES`: which slots may be combined.
+    values: see `coco_values.value_source`.
+    generator_name: see `coco_words.generator`.
+    candidates: file of answers, for generator "file".
+    plus: whether values are substituted if no words are found.
+    classifier: file of its answers, or None.
+
+  Raises:
+    SgdxError: invalid files, or answers to other goals than those of this run.
+  """
+  texts, inputs = read_candidates(candidates) if candidates else ({}, {})
+  answers, heard = read_answers(classifier) if classifier else (None, {})
+  combinations, rules = count_combinations(split), Rules()
+  source = value_source(values, split, combinations.earlier)
+  options: dict[str, Any] = {"slots": slots, "values": source.label, "generator": generator_name}
+  options |= {**dataclasses.asdict(rules), "plus": plus}
+  for name, path in (("candidates", candidates), ("classifier", classifier)):
+    options |= {name: pathlib.Path(path).name} if path else {}
+  coco = Coco(
+    options,
+    seed,
+    slots,
+    rules,
+    source,
+    combinations,
+    generator(generator_name, split, texts),
+    generator_name,
+    known_values(split),
+    plus,
+    answers,
+  )
+  if candidates:
+    goals = {line["id"]: line["inputs"] for line in goal_lines(coco, split)}
+    check_answers(candidates, texts, inputs, goals, "--goals-out")
+  if classifier is None or answers is None:
+    return coco, None
+  utterances = {line["id"]: line["inputs"] for line in classifier_lines(coco, split)}
+  check_answers(classifier, answers, heard, utterances, "--classify-out")
+  turns = (turn for data in split.dialogues() for turn in eligible_turns(data))
+  return coco, quality_of(answers, turns)
+
+
+def goal_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
+  """Yields {"id", "inputs", "goal"} of all goals, each followed by its turn's original goal."""
+  for turn, goal in _goals(coco, split):
+    if turn.carried:  # the acts do not say what its words refer to
+      continue
+    for suffix, each in (("", goal), (ORIGINAL_GOAL, turn.goal)):
+      key = turn.id + suffix
+      outlined = outlined_turn(turn, each, split.schema)
+      told = {slot: value.said for slot, value in each.told.items()}
+      yield {"id": key, "inputs": asked(turn.heard, outlined["frames"], key), "goal": told}
+
+
+def _goals(coco: Coco, split: Split) -> Iterator[tuple[UserTurn, Goal]]:
+  for data in split.dialogues():
+    with annotation_of(data):
+      found = [(turn, goal_of(coco, turn)) for turn in eligible_turns(data)]
+    yield from ((turn, goal) for turn, goal in found if not isinstance(goal, str))
+
+
+def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
+  """Yields {"id", "inputs"} for a classifier: real turns, then candidates.
+
+  Real turns are all that inform something; candidates, those that pass the other filters.
+  """
+  for data in split.dialogues():
+    with annotation_of(data):
+      turns = list(eligible_turns(data))
+    for turn in turns:
+      yield {"id": turn.id, "inputs": _slots_asked(turn, turn.data["utterance"], split)}
+  for turn, goal in _goals(coco, split):
+    for goal_id, each in ((turn.id, goal), (turn.id + ORIGINAL_GOAL, turn.goal)):
+      for key, new, failed in tried(coco, turn, each, goal_id):
+        if not failed and not isinstance(new, str):
+          yield {"id": key, "inputs": _slots_asked(turn, new.text, split)}
+
+
+def _slots_asked(turn: UserTurn, utterance: str, split: Split) -> str:
+  return asked_slots(turn.heard, utterance, split.schema[turn.goal.service])

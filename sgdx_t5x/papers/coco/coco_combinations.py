@@ -1,18 +1,15 @@
-"""Which slots users inform in one turn, counted in a corpus: combinations.json."""
+"""Which slots users inform in one turn, counted in a corpus and written to combinations.json."""
 
 import collections
 import dataclasses
 import itertools
 import json
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, decode_dialogues
 from sgdx_t5x.corpus.schema import Schema, Service
-from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.simulator.variation import is_moment
 
@@ -40,15 +37,6 @@ class Combinations:
     share = self.shares.get(service, {}).get(slot, {}).get(other)
     low, high = SHARES[which]
     return share is not None and low <= share < high
-
-  def num_allowed(self, which: str) -> int:
-    """Number of ordered pairs of slots that are allowed."""
-    return sum(
-      self.allowed(which, service, slot, other)
-      for service, slots in self.shares.items()
-      for slot, others in slots.items()
-      for other in others
-    )
 
   def text(self) -> str:
     """Returns the text of combinations.json."""
@@ -134,55 +122,3 @@ def _shares(service: Service, told: Mapping[tuple[str, str], int]) -> dict[str, 
       share = told.get((slot, other), 0) / turns if turns else 0.0
       found.setdefault(slot, {})[other] = round(share, 4)
   return found
-
-
-def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
-  """Reads combinations.json, as written or with edited shares.
-
-  Raises:
-    SgdxError: no such file, a malformed one, or services and slots that the schema does not have.
-  """
-  text = read_input(path, "combinations.json written by `sgdx coco perturb`")
-  expected = f"combinations.json of `sgdx coco perturb`, format {FORMAT}, shares 0 to 1"
-  fix = "perturb without --combinations: the output includes a file to edit"
-  data = decode_json(text, str(path), expected, fix)
-  try:
-    if data["format"] != FORMAT:
-      raise TypeError(f"format {data['format']!r}")
-    shares = {
-      service: {a: {b: float(p) for b, p in bs.items()} for a, bs in slots.items()}
-      for service, slots in data["services"].items()
-    }
-    pairs = {service: [(a, b) for a, b in p] for service, p in data.get("earlier", {}).items()}
-  except (KeyError, TypeError, ValueError, AttributeError) as e:
-    raise SgdxError(f"{path}: {malformed(e)}", expected=expected, fix=fix) from None
-  for service, slots in shares.items():
-    if service not in schema:
-      raise SgdxError(
-        f"{path}: service {service!r}",
-        expected="services of the split's schema",
-        available=nearest(service, schema.names),
-        fix="correct the file, or pass the one for the same corpus and split",
-      )
-    known = schema[service].slot_index
-    for slot in {*slots, *(b for bs in slots.values() for b in bs)}:
-      if slot not in known:
-        raise SgdxError(
-          f"{path}: slot {slot!r} of service {service}",
-          expected="slots of the service",
-          available=nearest(slot, known),
-          fix="correct the file, or pass the one for the same corpus and split",
-        )
-  return Combinations(shares, {service: tuple(p) for service, p in pairs.items()})
-
-
-def check_allows(found: Combinations, which: str, origin: str) -> None:
-  """Refuses combinations that allow nothing to be added."""
-  if not found.num_allowed(which):
-    low, high = SHARES[which]
-    raise SgdxError(
-      f"{origin}: no pair of slots for --slots {which}",
-      expected=f"pairs with a share of {low} or more" + (f", below {high}" if high <= 1 else ""),
-      available=", ".join(f"{name} {found.num_allowed(name)} pairs" for name in SHARES),
-      fix="choose another --slots, edit the shares, or pass --p-add 0 to add nothing",
-    )

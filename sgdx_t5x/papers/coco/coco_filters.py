@@ -14,7 +14,6 @@ from sgdx_t5x.papers.coco.coco_turns import Goal
 from sgdx_t5x.papers.coco.coco_values import Value
 from sgdx_t5x.variants.wording import INTENT, name_words
 
-REASONS = ("empty", "missing", "old", "extra", "same")
 _SHORTEST = 4  # characters; shorter values ("Us", "Up", "2") are ordinary words, too
 _BOOLEAN = frozenset({"true", "false"})
 
@@ -72,7 +71,7 @@ def rejected(
   known: KnownValues,
   before: str,
 ) -> str:
-  """Returns why words do not fit a goal, one of REASONS; "" if they do.
+  """Returns why words do not fit a goal: empty, missing, old, extra or same; "" if they do.
 
   Args:
     new: the words, and the spans of values in them.

@@ -11,8 +11,8 @@ from sgdx_t5x.papers.checkdst.texts import is_said
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 from sgdx_t5x.papers.coco.coco_combinations import Combinations
 from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
-from sgdx_t5x.papers.coco.coco_prompts import turn_id
 from sgdx_t5x.papers.coco.coco_values import Value, ValueSource
+from sgdx_t5x.papers.coco.turn_examples import turn_id
 
 INFORM = "INFORM"
 

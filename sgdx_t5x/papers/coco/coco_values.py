@@ -1,22 +1,20 @@
-"""Values of counterfactual goals: others of the split, invented ones, or a custom list."""
+"""Values of counterfactual goals: others of the split, or invented ones."""
 
 import dataclasses
-import pathlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.entities import free_slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
-from sgdx_t5x.papers.coco.lists import read_lists
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_moment
 
-IN, OUT, OUT_TEST, OUT_TRAIN = "in", "out", "out-test", "out-train"
+IN, OUT = "in", "out"
+OUT_TEST, OUT_TRAIN = "out-test", "out-train"  # in the manifest: which pool was used
 _FEWEST = 5  # values that a slot must have; else those of all slots of its kind are used
 _TRIES = 50
 
@@ -101,29 +99,19 @@ def value_source(
 
   Args:
     values: "in", those of the same slot in the split that train's states lack (all of the split, if
-      fewer than five); "out-test" or "out-train", invented ones, from two disjoint pools; "out",
-      the split's pool of these; or a JSON file {kind: [value, ...]}.
+      fewer than five); or "out", invented ones, from a pool for train or one for the other splits,
+      which are disjoint.
     split: what is perturbed.
     earlier: pairs of slots whose days and times keep their order.
-
-  Raises:
-    SgdxError: no such file, a kind without values, or values of train.
   """
   slots, kinds = free_slots(split.schema), kinds_of_slots(split.schema)
   places = [(service, slot) for service, names in slots.items() for slot in sorted(names)]
-  label, fallbacks = values, []
   if values == IN:
     draws, fallbacks = _of_split(split, places, kinds)
-  elif values in (OUT, OUT_TEST, OUT_TRAIN):
-    if values == OUT:
-      label = OUT_TRAIN if split.name == "train" else OUT_TEST
-    held_out = label == OUT_TEST
-    draws = {place: _invented(kinds[place], held_out) for place in places}
-  else:
-    path = pathlib.Path(values)
-    lists, label = _read_values(path, {kinds[place] for place in places}, split), path.name
-    draws = {place: listed([(x, forms(x)[1:]) for x in lists[kinds[place]]]) for place in places}
-  return ValueSource(label, split.schema, draws, earlier, tuple(fallbacks))
+    return ValueSource(IN, split.schema, draws, earlier, tuple(fallbacks))
+  held_out = split.name != "train"
+  draws = {place: _invented(kinds[place], held_out) for place in places}
+  return ValueSource(OUT_TEST if held_out else OUT_TRAIN, split.schema, draws, earlier)
 
 
 def _invented(kind: str, held_out: bool) -> Draw:
@@ -157,18 +145,3 @@ def _of_split(
     chosen = next((x for x in (unseen, found, by_kind[kinds[place]]) if len(x) >= _FEWEST), found)
     draws[place] = listed(chosen) if chosen else _invented(kinds[place], split.name != "train")
   return draws, fallbacks
-
-
-def _read_values(path: pathlib.Path, kinds: set[str], split: Split) -> dict[str, list[str]]:
-  instead = f"{IN}, {OUT}, {OUT_TEST}, {OUT_TRAIN}"
-  data = read_lists(path, kinds, "values", instead, "the split's free slots")
-  train = TrainValues(split.corpus)
-  if split.name != "train" and train.known:
-    given = sorted({value for kind in kinds for value in data[kind]})
-    if seen := [value for value in given if value in train]:
-      raise SgdxError(
-        f"{path}: {len(seen)} of {len(given)} values occur in train states: {', '.join(seen[:6])}",
-        expected=f"values for {split.name} that do not occur in train",
-        fix=f"remove them, or use --values {IN}",
-      )
-  return data

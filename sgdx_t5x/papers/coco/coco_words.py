@@ -1,11 +1,14 @@
-"""Where the words of a counterfactual come from: generators, a model, substitution."""
+"""Where the words of a counterfactual come from: generators, a model, substitution.
+
+Also what a classifier says of them: which slots an utterance informs.
+"""
 
 import dataclasses
 import itertools
 import pathlib
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
@@ -19,7 +22,6 @@ from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
 from sgdx_t5x.papers.simulator.surface import find_values
 
 TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
-GENERATORS = (TEMPLATES, EXCHANGE, FILE)
 _TRIES = 5  # draws of templates and of donors; the first that passes is used
 ORIGINAL_GOAL = "+ori"  # suffix of the id of a turn with its original goal
 # (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
@@ -30,7 +32,7 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
   """Returns the function that generates words for a goal.
 
   Args:
-    name: one of GENERATORS.
+    name: "templates", "exchange" or "file".
     split: what is perturbed; "exchange" reads the turns whose words may be reused.
     candidates: for "file": goal id -> utterances, best first.
   """
@@ -78,24 +80,14 @@ def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, 
       yield service, slot, *place
 
 
-@dataclasses.dataclass(frozen=True)
-class Candidates:
-  """What a model answered.
-
-  Attributes:
-    texts: goal id -> utterances, best first.
-    inputs: id -> the model's input, where the file has it.
-  """
-
-  texts: Mapping[str, Sequence[str]]
-  inputs: Mapping[str, str]
-
-
-def read_candidates(path: str | pathlib.Path) -> Candidates:
+def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dict[str, str]]:
   """Reads {"id", "candidates": [...]} lines; "inputs" of the goals may be kept in them.
 
   Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: an answer, or all decodes
   (`return_all_decodes`), which T5X lists best last.
+
+  Returns:
+    Goal id -> utterances, best first; and id -> the model's input, where the file has it.
 
   Raises:
     SgdxError: no such file, a malformed line, or a duplicate id.
@@ -115,7 +107,7 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
     texts[line["id"]] = found
     if isinstance(line.get("inputs"), str):
       inputs[line["id"]] = line["inputs"]
-  return Candidates(texts, inputs)
+  return texts, inputs
 
 
 def predictions(line: Mapping[str, Any]) -> list[Any]:
@@ -136,34 +128,29 @@ def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[st
     yield where, line
 
 
-def check_ids(
-  path: str, found: Mapping[str, Any], goals: Mapping[str, str], option: str = "--goals-out"
+def check_answers(
+  path: str,
+  answers: Iterable[str],
+  inputs: Mapping[str, str],
+  lines: Mapping[str, str],
+  option: str,
 ) -> None:
-  """Refuses answers whose ids are not goals of this run.
+  """Refuses answers to other lines than those of this run: another corpus, seed or option.
 
   Args:
     path: of the answers, for messages.
-    found: id -> anything.
-    goals: id -> input.
-    option: that wrote what is answered.
+    answers: their ids.
+    inputs: id -> what was answered, where the file has it.
+    lines: id -> input, of this run.
+    option: that writes them.
   """
-  if unknown := [key for key in found if key not in goals]:
-    raise SgdxError(
-      f"{path}: {len(unknown)} of {len(found)} ids are not goals of this run: {unknown[0]}",
-      expected=f"answers to the lines of {option}, for the same corpus, split and options",
-      available=nearest(unknown[0], goals),
-      fix=f"write the lines with {option}, and have a model answer those",
-    )
-
-
-def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str]) -> None:
-  """Refuses answers whose inputs are not those of the goals: another corpus, seed or option."""
-  for key, text in inputs.items():
-    if goals[key] != text:
+  for key in answers:
+    if key not in lines or inputs.get(key, lines[key]) != lines[key]:
       raise SgdxError(
-        f"{path}: id {key} answers {text[:160]!r}",
-        expected=f"{goals[key][:160]!r}, the input for this corpus, seed and options",
-        fix="answer the lines of --goals-out (for a classifier, those of --classify-out)",
+        f"{path}: id {key}" + (f" answers {inputs[key][:160]!r}" if key in inputs else ""),
+        expected=repr(lines[key][:160]) if key in lines else f"ids of the lines of {option}",
+        available=nearest(key, lines),
+        fix=f"have a model answer the lines of {option} for this corpus, split, seed and options",
       )
 
 
@@ -205,3 +192,64 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
     shift = sum(len(t) - (y - x) for x, y, t in edits if y <= a)
     placed.append((service, slot, *places.get((a, b), (a + shift, b + shift))))
   return Goal(goal.frame, goal.service, told, changed), NewWords(edited(text, edits), placed)
+
+
+NONE = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+  """How good a classifier is on real turns.
+
+  Attributes:
+    precision: share of the slots found that were informed.
+    recall: share of the slots informed that were found.
+    turns: number of real turns that it answered.
+  """
+
+  precision: float
+  recall: float
+  turns: int
+
+
+def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+  """Reads {"id", "slots": [...]} lines: of real turns ("1_00000.t04") and candidates ("...#0").
+
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: "city, date" or "none";
+  the best, if there are several decodes.
+
+  Returns:
+    id -> slots; and id -> the classifier's input, where the file has it.
+
+  Raises:
+    SgdxError: no such file, or a malformed line.
+  """
+  expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
+  found, inputs = {}, {}
+  for where, line in read_lines(pathlib.Path(path), expected):
+    slots = line.get("slots")
+    if slots is None and isinstance(answer := next(iter(predictions(line)), None), str):
+      slots = [slot.strip() for slot in answer.split(",")]
+    if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
+      raise SgdxError(f"{where}: no slots", expected=expected, fix="correct the file")
+    found[line["id"]] = frozenset(slots) - {NONE}
+    if isinstance(line.get("inputs"), str):
+      inputs[line["id"]] = line["inputs"]
+  return found, inputs
+
+
+def quality_of(answers: Mapping[str, frozenset[str]], turns: Iterable[UserTurn]) -> Quality:
+  """Returns the quality of the answers for real turns; 0 where nothing is found or informed."""
+  right = found = told = number = 0
+  for turn in turns:
+    if turn.id in answers:
+      right += len(answers[turn.id] & turn.goal.told.keys())
+      found += len(answers[turn.id])
+      told += len(turn.goal.told)
+      number += 1
+  return Quality(right / max(found, 1), right / max(told, 1), number)
+
+
+def accepts(answer: frozenset[str], goal: Goal) -> bool:
+  """Whether an answer has no slots other than the goal's."""
+  return answer <= goal.told.keys()

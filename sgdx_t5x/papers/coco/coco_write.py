@@ -2,19 +2,16 @@
 
 import collections
 import contextlib
-import csv
 import dataclasses
 import pathlib
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
-from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.manifest import (
   CONTROL_KIND,
   COUNTERFACTUAL_KIND,
@@ -30,7 +27,6 @@ from sgdx_t5x.papers.checkdst.write import (
   write_file,
 )
 from sgdx_t5x.papers.coco.coco import Coco, Made, counterfactuals
-from sgdx_t5x.papers.coco.coco_turns import cut_dialogue
 from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
@@ -63,8 +59,7 @@ def write_coco(
   split: Split,
   out: str | pathlib.Path,
   on_dialogue: Callable[[int], None] = lambda done: None,
-  sheet: int = 0,
-) -> tuple[Manifest, list[Made]]:
+) -> Manifest:
   """Writes the counterfactuals of a split to a folder, and their control to `control_folder`.
 
   Each is a dialogue that ends with the turn that is scored, named after the turn: "1_00000.t04".
@@ -74,55 +69,36 @@ def write_coco(
     split: of the original.
     out: a folder that is new or empty, like the control's.
     on_dialogue: called with the number of dialogues done.
-    sheet: the number of turns that `write_sheet` will need.
 
   Returns:
-    The manifest of the counterfactuals, and those of them that have a control.
+    The manifest of the counterfactuals.
 
   Raises:
     SgdxError: a folder is not empty or cannot be written, or no turn has a counterfactual.
-      Likewise if one of them would break the `Contract`. Nothing is left on disk then.
-    UsageError: there are fewer turns than `sheet`; likewise.
+      Nothing is left on disk then.
   """
   corpus, counts, files = split.corpus, collections.Counter(), {}
-  kept: list[Made] = []
   with contextlib.ExitStack() as stack:
     kinds = {COUNTERFACTUAL_KIND: out, CONTROL_KIND: control_folder(out)}
     sets = [_opened(stack, kind, folder) for kind, folder in kinds.items()]
-    contract = Contract(split.schema, is_cut=True)
     for name, raw, dialogues in split.files():
       made: list[Made] = []
       for data in dialogues:
         with annotation_of(data):
-          new = [*counterfactuals(coco, data, counts)]
-          for each in new:
-            _check_contract(contract, each, f"{corpus.origin}: {name}")
-        made += new
+          made += counterfactuals(coco, data, counts)
         counts["read"] += 1
         on_dialogue(counts["read"])
       both = [each for each in made if each.control]
       sets[0].add(name, [each.dialogue for each in made], [each.line for each in made])
       sets[1].add(name, [x.control for x in both if x.control], [x.control_line for x in both])
-      kept += both
       files[name] = checksum(raw)
     check_has_dialogues(corpus, split.name, counts["read"])
     _check_any(counts, corpus, split.name)
-    _check_sheet(sheet, kept)
     complete = corpus.is_complete(split.name, counts["read"])
     manifests = [_finished(each, coco, split, counts, files, complete) for each in sets]
     text = coco.combinations.text().encode()
     write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
-  return manifests[0], kept
-
-
-def _check_contract(contract: Contract, made: Made, where: str) -> None:
-  """Raises SgdxError if a counterfactual or its control breaks the contract."""
-  for data in (made.dialogue, made.control):
-    if data:
-      name = made.turn.exchange.data["dialogue_id"]
-      contract.check(
-        data, lambda: cut_dialogue(made.turn, made.turn.data), f"{where}, dialogue {name}"
-      )
+  return manifests[0]
 
 
 def _opened(stack: contextlib.ExitStack, kind: str, out: str | pathlib.Path) -> _Set:
@@ -197,60 +173,3 @@ def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> i
       file.write(json_line(line))
       number += 1
   return number
-
-
-def _check_sheet(number: int, made: Sequence[Made]) -> None:
-  if number > len(made):
-    raise UsageError(
-      f"--sheet {number}",
-      expected=f"1 to {len(made)}: turns with both a counterfactual and a control",
-      fix="request fewer",
-    )
-
-
-def key_of(sheet: str) -> str:
-  """Returns the path of an annotation sheet's key."""
-  return f"{sheet}.key"
-
-
-def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
-  """Writes a blind annotation sheet (CSV), and its key beside it.
-
-  Each of the randomly drawn turns has three rows: the original, the control and the
-  counterfactual; all rows are shuffled. Annotators mark whether a person could have said it, and
-  whether it conveys the goal: 1 or 0 each.
-
-  Args:
-    path: the sheet.
-    made: counterfactuals with a control.
-    number: of turns, at most those.
-    seed: of the draw.
-
-  Returns:
-    Path of the key.
-  """
-  rng, rows = random.Random(f"{seed}/sheet"), []
-  for each in rng.sample(made, number):
-    turn = each.turn
-    told = {slot: value.said for slot, value in turn.goal.told.items()}
-    edit = each.line
-    new = {slot: said for slot, said in told.items() if slot not in edit["dropped"]}
-    new |= {slot: pair[1] for slot, pair in edit["changed"].items()} | edit["added"]
-    control = each.control or {}
-    rows += [
-      ("original", turn.id, turn.heard, turn.data["utterance"], told),
-      ("control", turn.id, turn.heard, control["turns"][-1]["utterance"], told),
-      ("counterfactual", turn.id, turn.heard, each.dialogue["turns"][-1]["utterance"], new),
-    ]
-  rng.shuffle(rows)
-  key = key_of(path)
-  sheet = [("row", "system", "user", "goal", "human_like", "correct")]
-  sheet += [
-    (str(i), heard, said, "; ".join(f"{slot} = {value}" for slot, value in goal.items()), "", "")
-    for i, (_, _, heard, said, goal) in enumerate(rows, start=1)
-  ]
-  names = [(str(i), what, name) for i, (what, name, *_) in enumerate(rows, start=1)]
-  for place, table in ((path, sheet), (key, [("row", "what", "turn"), *names])):
-    with atomic_write(place, "--sheet-out") as file:
-      csv.writer(file, lineterminator="\n").writerows(table)
-  return key

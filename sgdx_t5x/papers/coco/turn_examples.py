@@ -1,22 +1,66 @@
 """Examples of single user turns: for CoCo's generator (acts -> utterance) and its classifier.
 
-The records of frames lack the users' acts, so these examples are made directly from a corpus.
+The records of frames lack the users' acts, so these examples are made directly from a corpus. The
+inputs of both models are the same in training and inference.
 """
 
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_lines
-from sgdx_t5x.papers.coco.coco_prompts import asked, asked_slots, told_slots, turn_id
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 
 CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables
 Example = dict[str, str]  # id, inputs, targets
+Examples = Callable[[Corpus, str], Iterator[Example]]
+
+
+def turn_id(dialogue_id: str, turn: int) -> str:
+  """Names a turn: "1_00000.t04"."""
+  return f"{dialogue_id}.t{turn:02d}"
+
+
+def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
+  """Returns a generator's input: "[SYSTEM] ... [ACTS] inform city = Elmport ; ...".
+
+  Args:
+    heard: the system utterance before.
+    frames: of the user's turn, with its acts.
+    key: seed for shuffling the acts, as CoCo shuffles the slots of its prompts.
+  """
+  acts = []
+  for frame in frames:
+    for action in frame["actions"]:
+      values = ", ".join(action.get("values") or ())
+      slot = "" if action["act"] in NAMED_ACTS else action.get("slot", "")
+      parts = [action["act"].lower(), slot, "=" if slot and values else "", values]
+      acts.append(" ".join(part for part in parts if part))
+  random.Random(key).shuffle(acts)
+  return f"[SYSTEM] {heard} [ACTS] {' ; '.join(acts)}"
+
+
+def asked_slots(heard: str, utterance: str, service: Service) -> str:
+  """Returns a classifier's input: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
+  slots = ", ".join(_tracked(service))
+  return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
+
+
+def told_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
+  """Returns the slots that a user frame informs (INFORM), in the order of `asked_slots`."""
+  told = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
+  return [slot for slot in _tracked(service) if slot in told]
+
+
+def _tracked(service: Service) -> list[str]:
+  return [service.slots[i].name for i in service.tracked_slots]
 
 
 def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, str, list[Mapping[str, Any]]]]:
@@ -83,6 +127,3 @@ def _named(variable: str, what: str, example: str) -> str:
       fix=f"export {variable}={example}",
     )
   return path
-
-
-Examples = Callable[[Corpus, str], Iterator[Example]]

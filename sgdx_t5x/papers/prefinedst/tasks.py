@@ -11,9 +11,8 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.coco import tasks as _  # noqa: F401, registers two of the tasks
 from sgdx_t5x.papers.coco import turn_examples
-from sgdx_t5x.papers.coco.text_tasks import SPLITS, TurnSource, Vocabulary, register_texts
+from sgdx_t5x.papers.coco.tasks import SPLITS, TurnSource, Vocabulary, register_texts
 from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
 from sgdx_t5x.records.frame_examples import flat_columns, records_of
 from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of

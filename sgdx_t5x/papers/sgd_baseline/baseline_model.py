@@ -170,8 +170,7 @@ class BaselineModel(EncoderModel):
     input_vocabulary: of the inputs.
     output_vocabulary: `seqio.PassThroughVocabulary`, of targets and answers.
     optimizer_def: the optimizer.
-    longest_span: maximum tokens in a span, within one utterance; None allows any pair of tokens, as
-      in the released code, which yields no value if it is not a span of one utterance.
+    longest_span: maximum tokens in a span, which is within one utterance.
 
   Raises:
     SgdxError: the vocabulary does not fit the encoder.
@@ -185,7 +184,7 @@ class BaselineModel(EncoderModel):
     input_vocabulary: seqio.Vocabulary,
     output_vocabulary: seqio.Vocabulary,
     optimizer_def: Any,
-    longest_span: int | None = 14,
+    longest_span: int = 14,
   ):
     weights = dict.fromkeys(_LOSSES, 1 / len(_LOSSES))
     super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def, weights)
@@ -216,10 +215,8 @@ class BaselineModel(EncoderModel):
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
     """Returns the answers as int32 vectors, `[B, 2 + 6 S]`."""
-    longest, segments = self._longest_span, batch["encoder_segments"]
-    utterances = segments if longest is not None else jnp.ones_like(segments)
     first, last, of_span = heads.best_spans(
-      scores["starts"], scores["ends"], utterances, longest or segments.shape[1]
+      scores["starts"], scores["ends"], batch["encoder_segments"], self._longest_span
     )
     tracked = _tracked(batch)
     status = jnp.where(tracked, jnp.argmax(scores["statuses"], axis=-1), _NONE)

@@ -11,21 +11,14 @@ from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 
 _EPILOG = """\
 examples:
-  All schemas of the archive, in all variants that tasks use:
-    sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
-      --out schemas.npz
+  sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip --out schemas.npz
+  sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
+    --variant original mine=my_schemas --out mine.npz
 
-  Two variants, one of them your own:
-    sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
-      --variant original mine=my_schemas --out mine.npz
-
-The baseline reads a vector for each intent, slot and value: the last hidden
-state at [CLS] of a frozen encoder. SGDX_SCHEMA_EMBEDDINGS=FILE.npz passes them
-to tasks and gin files. Use the encoder that training starts from.
-
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
-corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json; by
-default all of the corpus, all that ship, and the three corruptions that tasks use.
+A vector for each intent, slot and value: the last hidden state at [CLS] of the
+encoder that training starts from. SGDX_SCHEMA_EMBEDDINGS=FILE.npz passes them to
+tasks and gin files. NAME=DIR is a variant of your own, DIR/SPLIT/schema.json; by
+default, all of the corpus, all that ship, and the corruptions that tasks use.
 """
 
 
@@ -81,8 +74,7 @@ def _write(args: argparse.Namespace, update: Update) -> tuple[int, int]:
   from sgdx_t5x.cli.options import parse_variants
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.papers.sgd_baseline import schema_table
-  from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
-  from sgdx_t5x.papers.sgd_baseline.baseline_features import table_texts
+  from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineStyle, table_texts
   from sgdx_t5x.spandst import states
   from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 

@@ -20,14 +20,12 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.writing import atomic_write
-from sgdx_t5x.weights.hf_folder import ONE_FILE
 
 if TYPE_CHECKING:
   from sgdx_t5x.spandst.encoder import BertConfig
   from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 
 Pair = tuple[str, str]
-_SAME = 1e-2  # maximum difference between vectors of one encoder on two machines
 _BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 _MAKE = "sgdx schema-embeddings --encoder FOLDER --corpus CORPUS --out FILE.npz"
 
@@ -40,15 +38,11 @@ class SchemaTable:
     texts: two per element, pairs are unique.
     vectors: float32 `[len(texts), width]`; None stands for those of a random encoder.
     origin: name of the table in errors.
-    is_random: whether the vectors are from a random encoder.
-    num_first: number of elements before any were appended; None stands for all.
   """
 
   texts: tuple[Pair, ...]
   vectors: np.ndarray | None = None
   origin: str = "the table of schema embeddings"
-  is_random: bool = False
-  num_first: int | None = None
 
   @functools.cached_property
   def _rows(self) -> dict[Pair, int]:
@@ -64,8 +58,7 @@ class SchemaTable:
         expected="one for each intent, slot and value in every variant requested; the table has "
         f"{len(self.texts):,}",
         available=close,
-        fix=f"make the table for this corpus and these variants: {_MAKE}, and "
-        "--descriptions-only for a task with BaselineStyle(names=False)",
+        fix=f"make the table for this corpus and these variants: {_MAKE} --variant NAME=DIR ...",
       )
     return found
 
@@ -145,12 +138,10 @@ def embedded(
     config: of the encoder.
 
   Raises:
-    SgdxError: the vectors' width differs from the encoder's, or the vocabulary is beside the
-      weights of an encoder that gives other vectors.
+    SgdxError: the vectors' width differs from the encoder's.
   """
   if table.vectors is None:
-    found = random_vectors(table.texts, table.texts, vocabulary, config)
-    return dataclasses.replace(table, vectors=found, is_random=True)
+    return dataclasses.replace(table, vectors=random_vectors(table.texts, vocabulary, config))
   if table.vectors.shape[1] != config.emb_dim:
     raise SgdxError(
       f"{table.origin}: vectors of width {table.vectors.shape[1]}",
@@ -158,68 +149,16 @@ def embedded(
       "the pretrained encoder that training starts from",
       fix=f"make them with that encoder: {_MAKE}",
     )
-  if os.path.isfile(os.path.join(os.path.dirname(vocabulary.path), ONE_FILE)):
-    _more_vectors(table, (), vocabulary)
   return table
 
 
-def extended(
-  table: SchemaTable, texts: Sequence[Pair], vocabulary: WordPieceVocabulary, config: BertConfig
-) -> SchemaTable:
-  """Returns a table with any new elements appended.
-
-  Args:
-    table: from `embedded`.
-    texts: two per element; known ones are skipped.
-    vocabulary: of the encoder, beside its weights if the table is not random.
-    config: of the encoder.
-
-  Raises:
-    SgdxError: the vocabulary is not beside the encoder that made the table.
-  """
-  known = set(table.texts)
-  new = [pair for pair in dict.fromkeys(texts) if pair not in known]
-  if not new:
-    return table
-  num_first = table.num_first or len(table.texts)
-  if table.is_random:  # a vector must not depend on which elements were appended before
-    found = random_vectors(new, table.texts[:num_first], vocabulary, config)
-  else:
-    found = _more_vectors(table, new, vocabulary)
-  vectors = np.concatenate([np.asarray(table.vectors), found])
-  texts = (*table.texts, *new)
-  return dataclasses.replace(table, texts=texts, vectors=vectors, num_first=num_first)
-
-
-def _more_vectors(
-  table: SchemaTable, new: Sequence[Pair], vocabulary: WordPieceVocabulary
-) -> np.ndarray:
-  """Returns vectors from the encoder beside a vocabulary. Raises SgdxError if it made others."""
-  from sgdx_t5x.spandst import states
-
-  folder = os.path.dirname(vocabulary.path)
-  config, params = states.load(folder)
-  again, *found = embed([table.texts[0], *new], vocabulary, config, params)
-  known = np.asarray(table.vectors)[0]
-  if again.shape != known.shape or np.abs(again - known).max() > _SAME:
-    raise SgdxError(
-      f"{folder}: not the encoder of {table.origin}",
-      expected="the encoder that made the table, which the model was trained with",
-      fix=f"set SGDX_ENCODER to its folder, or make the table again: {_MAKE}",
-    )
-  return np.array(found)
-
-
-def random_vectors(
-  texts: Sequence[Pair], reference: Sequence[Pair], vocabulary: Any, config: BertConfig
-) -> np.ndarray:
+def random_vectors(texts: Sequence[Pair], vocabulary: Any, config: BertConfig) -> np.ndarray:
   """Returns vectors from an encoder with random weights, deterministic for given sizes.
 
   Its [CLS] hardly depends on the text, so each dimension is scaled to mean 0 and variance 1.
 
   Args:
     texts: two per element.
-    reference: texts over which means and variances are computed.
     vocabulary: of the encoder.
     config: of the encoder.
 
@@ -227,12 +166,9 @@ def random_vectors(
     Float32 `[len(texts), width]`.
   """
   config = dataclasses.replace(config, dtype="float32", dropout_rate=0.0)
-  both = list(dict.fromkeys((*reference, *texts)))
-  found = embed(both, vocabulary, config, _random_params(config)).astype(np.float64)
-  known = found[: len(set(reference))]
-  found = (found - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-9)
-  place = {pair: i for i, pair in enumerate(both)}
-  return found[[place[pair] for pair in texts]].astype(np.float32)
+  found = embed(texts, vocabulary, config, _random_params(config)).astype(np.float64)
+  found = (found - found.mean(axis=0)) / np.maximum(found.std(axis=0), 1e-9)
+  return found.astype(np.float32)
 
 
 def _random_params(config: BertConfig) -> Any:

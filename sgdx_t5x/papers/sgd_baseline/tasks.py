@@ -7,7 +7,6 @@ Importing this module registers them.
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import seqio
 import tensorflow as tf
@@ -15,11 +14,12 @@ import tensorflow as tf
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle, right_answers
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   FEATURES,
   LENGTHS,
   BaselineReader,
+  BaselineStyle,
+  right_answers,
   table_texts,
   targets,
 )
@@ -32,7 +32,6 @@ from sgdx_t5x.tasks.spandst import turn_accuracies
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-NAME = "baseline"
 TABLE = "SGDX_SCHEMA_EMBEDDINGS"  # environment variable
 
 
@@ -113,40 +112,6 @@ def baseline_examples(
   return frame_examples(batches, original, FEATURES, make)
 
 
-def register_baseline(
-  name: str,
-  *,
-  data: str,
-  variants: Sequence[str],
-  vocabulary: Callable[[], seqio.Vocabulary],
-  table: Callable[[], SchemaTable] = schema_embeddings,
-  style: BaselineStyle | None = None,
-  folders: Mapping[str, Any] | None = None,
-) -> seqio.Task:
-  """Registers a task of the baseline.
-
-  Args:
-    name, data, variants, vocabulary, folders: see `registration.register`.
-    table: returns the table of schema embeddings; gin must give the model the same one.
-    style: of the input.
-  """
-  return register_encoder_task(
-    name,
-    tracker="the SGD baseline",
-    format=NAME,
-    data=data,
-    variants=variants,
-    vocabulary=vocabulary,
-    features=FEATURES,
-    examples=baseline_examples,
-    metric=turn_accuracies,
-    folders=folders,
-    needs=("spans",),
-    style=style or BaselineStyle(),
-    table=table,
-  )
-
-
 def register_baseline_family(
   prefix: str,
   *,
@@ -154,9 +119,26 @@ def register_baseline_family(
   vocabulary: Callable[[], seqio.Vocabulary],
   table: Callable[[], SchemaTable] = schema_embeddings,
 ) -> None:
-  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
-  task = functools.partial(register_baseline, vocabulary=vocabulary, table=table)
-  register_mixtures(f"{prefix}{NAME}", data, task)
+  """Registers the tasks and mixtures of one data set, named like those of prompt formats.
+
+  Args:
+    prefix: of their names, "" or "sample_".
+    data, vocabulary: see `registration.register_encoder_task`.
+    table: returns the table of schema embeddings; gin must give the model the same one.
+  """
+  task = functools.partial(
+    register_encoder_task,
+    tracker="the SGD baseline",
+    format="baseline",
+    vocabulary=vocabulary,
+    features=FEATURES,
+    examples=baseline_examples,
+    metric=turn_accuracies,
+    needs=("spans",),
+    style=BaselineStyle(),
+    table=table,
+  )
+  register_mixtures(f"{prefix}baseline", data, task)
 
 
 register_baseline_family("", data="full", vocabulary=encoder_vocabulary_later)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from sgdx_t5x.corpus.dialogue import Dialogue
-from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader, element_texts
-from sgdx_t5x.papers.sgd_baseline.schema_table import extended
+from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader
 from sgdx_t5x.records.turns import Known, user_turns
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Prediction, Question
@@ -61,14 +60,7 @@ class BaselineTracker:
     yield from walked(dialogues, shown, predict)
 
   def _make_reader(self, shown: Shown) -> BaselineReader:
-    """Returns the reader of a schema, adding its elements to the model's table."""
     model = self._model.model
-    table, config = model.module.table, model.module.config
-    texts = list(element_texts(shown.schema, self._style))
-    longer = extended(table, texts, model.input_vocabulary, config)
-    if longer is not table:
-      model.module = model.module.clone(table=longer)
-      self._model.retrace()
     return BaselineReader(
-      shown.schema, model.input_vocabulary, longer.row, self._style, self._model.lengths
+      shown.schema, model.input_vocabulary, model.module.table.row, self._style, self._model.lengths
     )

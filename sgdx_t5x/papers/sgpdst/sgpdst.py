@@ -32,23 +32,8 @@ Values = Mapping[int, tuple[str, ...]]  # position of a slot -> its values
 Pair = tuple[int, Place]  # a slot of the frame's service, and the slot whose value it may take
 
 
-@dataclasses.dataclass(frozen=True)
-class Rules:
-  """Thresholds above which an answer counts.
-
-  Attributes:
-    span: sum of the probabilities of first and last token.
-    option: probability of the option.
-    requested: probability that the user requests the slot.
-    copy: probability that the user accepts the system's value.
-    cross: probability that the value is that of the other slot.
-  """
-
-  span: float = 1.0
-  option: float = 0.8
-  requested: float = 0.9
-  copy: float = 0.85
-  cross: float = 0.9
+# Thresholds above which answers count. A span's score is the sum of two probabilities.
+MIN_SPAN, MIN_OPTION, MIN_REQUESTED, MIN_COPY, MIN_CROSS = 1.0, 0.8, 0.9, 0.85, 0.9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,9 +84,7 @@ def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
   return {place: values for place, values in found.items() if place[0] != known.service}
 
 
-def right_answers(
-  service: Service, known: Known, gold: Gold, states: States, released: bool = False
-) -> Answers:
+def right_answers(service: Service, known: Known, gold: Gold, states: States) -> Answers:
   """Returns the gold answers for a frame, with scores of 1 (spans: 2).
 
   A slot is new in a frame if it was not in the service's state, or shares no value with it. A new
@@ -113,8 +96,6 @@ def right_answers(
     known: the frame.
     gold: its labels.
     states: gold states of all services before the turn.
-    released: leave "dontcare" for free-text slots unlabelled, as the released code does, whose
-      ceiling is known.
   """
   before = own_values(known, states)
   mine, others = offers(known.acts), history(known, states)
@@ -127,7 +108,7 @@ def right_answers(
     one, offered = service.slots[slot], mine.get((known.service, slot), ())
     if slot in tagged and not one.is_categorical:
       spans[slot] = tagged[slot], 2.0
-    elif values[0] == DONTCARE and (one.is_categorical or not released):
+    elif values[0] == DONTCARE:
       options[slot] = ANY, 1.0
     elif _meet(values, offered) and not (one.is_categorical and slot in before):
       copies[slot] = 1.0  # filled slots are never copied to: options may still overwrite them
@@ -184,7 +165,6 @@ def new_values(
   known: Known,
   states: States,
   answers: Answers,
-  rules: Rules,
   gold: States | None = None,
 ) -> dict[int, tuple[str, ...]]:
   """Returns the service's values after a frame.
@@ -197,41 +177,40 @@ def new_values(
     known: the frame.
     states: before the turn, of all services.
     answers: of the sub-models.
-    rules: thresholds above which they count.
     gold: gold states before the turn, which then determine which slots are empty and what other
       services' slots hold (an oracle; the released pipeline reads gold for its inputs alone); None
       uses predictions.
   """
   values = dict(own_values(known, states))
-  for slot, text in _texts(service, known, answers, rules).items():
+  for slot, text in _texts(service, known, answers).items():
     values[slot] = (text,)
   for slot, (option, score) in answers.options.items():
     possible = (DONTCARE, *service.slots[slot].possible_values)
-    asked = answers.requested.get(slot, 0.0) > rules.requested
-    if score > rules.option and not asked and NULL < option <= len(possible):
+    asked = answers.requested.get(slot, 0.0) > MIN_REQUESTED
+    if score > MIN_OPTION and not asked and NULL < option <= len(possible):
       values[slot] = (possible[option - 1],)
   held, best = history(known, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
-    if place in held and score > max(rules.cross, best.get(slot, (0.0,))[0]):
+    if place in held and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
   filled = values if gold is None else own_values(known, gold)
   taken = {slot: held[place] for slot, (_, place) in best.items() if slot not in filled}
   mine = offers(known.acts)
   for slot, score in answers.copies.items():
     place = known.service, slot
-    if score > rules.copy and slot not in filled and place in mine:
+    if score > MIN_COPY and slot not in filled and place in mine:
       taken.setdefault(slot, mine[place])
   values |= taken
   return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
 
 
-def _texts(service: Service, known: Known, answers: Answers, rules: Rules) -> dict[int, str]:
+def _texts(service: Service, known: Known, answers: Answers) -> dict[int, str]:
   """Returns the texts of spans that count; of slots with the same text, the best-scoring one."""
   found: dict[int, tuple[str, float]] = {}
   for slot, (span, score) in answers.spans.items():
     utterance = known.user if span.by_user else known.system
     text = utterance[span.start : span.end].strip()
-    if text and score > rules.span and not service.slots[slot].is_categorical:
+    if text and score > MIN_SPAN and not service.slots[slot].is_categorical:
       found[slot] = text, score
   best: dict[str, float] = {}
   for text, score in found.values():
@@ -249,35 +228,33 @@ def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """What fraction of a sub-model's examples an epoch uses.
+  """Which examples of a sub-model without anything to answer an epoch uses.
 
   Attributes:
-    positives: fraction of positive examples (with something to answer).
-    negatives: fraction of negative ones.
+    negatives: fraction of them.
     words: minimum number of words that a slot's name shares with that of a changed slot of the
-      frame for its negative example to be always kept; None keeps no extra ones.
+      frame for its example to be always kept; None keeps no extra ones.
   """
 
-  positives: float = 1.0
   negatives: float = 1.0
   words: int | None = None
 
 
 # The released code's log says .02 for combine; the code itself keeps .3 of the positives instead.
+# "mild" is for small networks from random weights, which need to see more negatives.
 SAMPLING = {
   "meant": {
     "intent": Sampling(),
-    "combine": Sampling(negatives=0.02, words=3),
-    "copy": Sampling(negatives=0.1, words=3),
-    "cross": Sampling(negatives=0.01, words=2),
-  }
-}
-# For small networks from random weights, which need to see more negatives.
-SAMPLING["mild"] = {
-  **SAMPLING["meant"],
-  "combine": Sampling(negatives=0.2, words=3),
-  "copy": Sampling(negatives=0.5, words=3),
-  "cross": Sampling(negatives=0.5, words=2),
+    "combine": Sampling(0.02, words=3),
+    "copy": Sampling(0.1, words=3),
+    "cross": Sampling(0.01, words=2),
+  },
+  "mild": {
+    "intent": Sampling(),
+    "combine": Sampling(0.2, words=3),
+    "copy": Sampling(0.5, words=3),
+    "cross": Sampling(0.5, words=2),
+  },
 }
 
 
@@ -290,10 +267,8 @@ def share_kept(sampling: Sampling, positive: bool, name: str, changed: Iterable[
     name: of the slot, words joined by "_".
     changed: names of the frame's slots with something to answer.
   """
-  if positive:
-    return sampling.positives
   words = set(name.split("_"))
   alike = sampling.words is not None and any(
     len(words & set(other.split("_"))) >= sampling.words for other in changed
   )
-  return 1.0 if alike else sampling.negatives
+  return 1.0 if positive or alike else sampling.negatives

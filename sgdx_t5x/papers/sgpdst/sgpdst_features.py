@@ -229,11 +229,7 @@ class SgpReader:
       raise SgdxError(
         f"service {service.name}: {what} with {len(options)} options",
         expected=f"at most {a.MAX_OPTIONS}, including 'null' and 'do not care'",
-        fix="remove some intents"
-        if slot is None
-        else "make the slot non-categorical, or remove some of its options"
-        if service.slots[slot].is_categorical
-        else "remove some of its possible values, which are only examples",
+        fix="remove some intents, or some of the slot's possible values",
       )
     return text, options
 

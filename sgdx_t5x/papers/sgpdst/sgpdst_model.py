@@ -6,14 +6,11 @@ Inputs and answers are described in README.md. Shape letters: B batch, L length,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import seqio
 from flax import linen as nn
 
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.spandst import heads
 from sgdx_t5x.spandst.encoder import UNDIVIDED, Bert, BertConfig, Dense, Table
@@ -128,27 +125,10 @@ class SgpModel(EncoderModel):
     optimizer_def: the optimizer.
 
   Raises:
-    SgdxError: the vocabulary has more pieces than the encoder has rows for, or `module.part` is
-      unknown.
+    SgdxError: the vocabulary has more pieces than the encoder has rows for.
   """
 
   FEATURE_CONVERTER_CLS = SgpFeatureConverter
-
-  def __init__(
-    self,
-    module: SgpTracker,
-    input_vocabulary: seqio.Vocabulary,
-    output_vocabulary: seqio.Vocabulary,
-    optimizer_def: Any,
-  ):
-    if module.part not in _CONTEXTS:
-      raise SgdxError(
-        f"sgpdst_model.SgpTracker.part = {module.part!r}",
-        expected="a sub-model of SGP-DST",
-        available=", ".join(_CONTEXTS),
-        fix="include one of gin/papers/sgpdst/{intent,combine,copy,cross}.gin",
-      )
-    super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     """Returns log likelihoods of the gold answers, each `[B]`."""

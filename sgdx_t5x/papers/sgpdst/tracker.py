@@ -1,63 +1,175 @@
-"""Tracks turn by turn with SGP-DST, which has a checkpoint for each of its four sub-models."""
+"""Tracks turn by turn with SGP-DST, which has a checkpoint for each of its four sub-models.
+
+Questions that depend on earlier answers are asked after them: the intent given the previous intent,
+copy and cross given the previous state and this turn's intent. So no gold history is needed, and
+none is read unless it is given: the released pipeline reads it.
+"""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.sgpdst.sgpdst import NONE, PARTS
-from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader
-from sgdx_t5x.papers.sgpdst.sgpdst_tracking import sgpdst_tracker
-from sgdx_t5x.records.turns import Known, gold_history
+from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
+from sgdx_t5x.papers.sgpdst import sgpdst_features as features
+from sgdx_t5x.papers.sgpdst.sgpdst import (
+  MIN_REQUESTED,
+  PARTS,
+  Answers,
+  intent_before,
+  new_values,
+  own_values,
+)
+from sgdx_t5x.papers.sgpdst.sgpdst_features import Example, SgpReader
+from sgdx_t5x.records.turns import NONE, Gold, Known, States, gold_history
+from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
+
+# Maps a sub-model and features of examples, without targets, to one answer per example.
+Ask = Callable[[str, Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
+
+
+# Frame id -> labels, and gold states before the turn.
+History = Mapping[str, tuple[Gold, States]]
+
+
+def sgpdst_tracker(
+  original: Schema,
+  readers: Mapping[str, SgpReader],
+  ask: Ask,
+  gold: History | None = None,
+) -> Predict:
+  """Returns the tracker for `walk`.
+
+  Args:
+    original: the split's original schema.
+    readers: one per sub-model, for the split in the variant shown to the models.
+    ask: the models.
+    gold: states before the turn and the turn's intent, which copy and cross then use instead of
+      predictions, as in the released pipeline (an oracle).
+  """
+
+  def predict(questions: Sequence[Question]) -> list[Prediction]:
+    intents = _intents(original, readers["intent"], ask, questions)
+    asked = [
+      _Asked(original, readers, q, intent, None if gold is None else gold[q.known.frame_id])
+      for q, intent in zip(questions, intents, strict=True)
+    ]
+    for part in ("combine", "copy", "cross"):
+      examples = [example for one in asked for example in one.examples[part].values()]
+      vectors = iter(ask(part, [example.features for example in examples]))
+      for one in asked:
+        one.vectors[part] = {key: next(vectors) for key in one.examples[part]}
+    return [one.prediction() for one in asked]
+
+  return predict
+
+
+def _intents(
+  original: Schema,
+  reader: SgpReader,
+  ask: Ask,
+  questions: Sequence[Question],
+) -> list[int]:
+  examples = []
+  for known, states in ((q.known, q.states) for q in questions):
+    before = intent_before(known, states)
+    examples.append(reader.intent(known, before, features.has_jumped(known, states)))
+  vectors = ask("intent", [example.features for example in examples])
+  found = []
+  for question, vector in zip(questions, vectors, strict=True):
+    option = a.read_intent(vector).option
+    number = len(original.services[question.known.service].intents)
+    found.append(option if option < number else NONE)
+  return found
+
+
+class _Asked:
+  """The questions about a frame once its intent is known, and their answers."""
+
+  def __init__(
+    self,
+    original: Schema,
+    readers: Mapping[str, SgpReader],
+    question: Question,
+    intent: int,
+    gold: tuple[Gold, States] | None,
+  ):
+    known, states = question.known, question.states
+    self._question, self._intent, self._gold = question, intent, gold and gold[1]
+    if gold is not None:
+      intent, states = gold[0].intent, gold[1]
+    self._service = original.services[known.service]
+    held = own_values(known, states)
+    tracked = set(self._service.tracked_slots)
+    slots = range(len(self._service.slots))
+    combine = {slot: readers["combine"].combine(known, slot) for slot in slots}
+    copy = {
+      slot: readers["copy"].copy(known, slot, slot in held, intent)
+      for slot in features.copied_slots(known)
+      if slot in tracked and slot not in held
+    }
+    # Rules only fill empty slots, so FILLED is never set here.
+    empty = features.open_slots(self._service, known, held)
+    cross = {
+      pair: readers["cross"].cross(known, pair, False, intent)
+      for pair in features.crossed_pairs(known, states, empty)
+    }
+    self.examples: dict[str, Mapping[Any, Example]] = {
+      "combine": combine, "copy": copy, "cross": cross
+    }  # fmt: skip
+    self.vectors: dict[str, dict] = {}
+
+  def prediction(self) -> Prediction:
+    """Returns the prediction that the answers give."""
+    spans, options, requested = {}, {}, {}
+    for slot, vector in self.vectors["combine"].items():
+      found = a.read_slot(vector)
+      span = features.read_span(self.examples["combine"][slot], found, slot)
+      if span is not None:
+        spans[slot] = span, found.span
+      options[slot] = found.option, found.probability
+      requested[slot] = found.requested
+    answers = Answers(
+      spans,
+      options,
+      requested,
+      {slot: a.read_copy(vector) for slot, vector in self.vectors["copy"].items()},
+      {pair: a.read_copy(vector) for pair, vector in self.vectors["cross"].items()},
+    )
+    known, states = self._question.known, self._question.states
+    values = new_values(self._service, known, states, answers, self._gold)
+    asked = tuple(slot for slot, found in requested.items() if found > MIN_REQUESTED)
+    return Prediction(self._intent, asked, values)
+
 
 _FORMAT = "sgpdst_"
 
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpTracker":
-  """Returns the tracker of four checkpoints.
-
-  Raises:
-    SgdxError: a sub-model is missing or given twice.
-  """
-  found: dict[str, Checkpoint] = {}
-  for one in checkpoints:
-    part = _part(one)
-    if part in found:
-      raise SgdxError(
-        f"two checkpoints for SGP-DST's {part}: {found[part].path} and {one.path}",
-        expected="one checkpoint for each of " + ", ".join(PARTS),
-        fix="pass only one of them",
-      )
-    found[part] = one
-  missing = [part for part in PARTS if part not in found]
-  if missing:
+  """Returns the tracker of four checkpoints. Raises SgdxError unless they are of its four parts."""
+  found = [_part(checkpoint) for checkpoint in checkpoints]
+  if sorted(found) != sorted(PARTS):
+    pairs = zip(found, checkpoints, strict=True)
     raise SgdxError(
-      f"SGP-DST without {' and '.join(missing)}",
-      expected=f"a checkpoint for each of its sub-models: {', '.join(PARTS)}",
-      available="; ".join(f"{part}: {one.path}" for part, one in found.items()),
-      fix="; ".join(
-        f"python -m t5x.train --gin_file=gin/papers/sgpdst/{part}.gin ..." for part in missing
-      )
-      + ", then pass all four folders",
+      "SGP-DST from " + ", ".join(f"{one.path} ({part})" for part, one in pairs),
+      expected=f"one checkpoint for each of its sub-models: {', '.join(PARTS)}",
+      fix="pass the folders of all four, trained with gin/papers/sgpdst/intent.gin, combine.gin, "
+      "copy.gin and cross.gin, and no others",
     )
-  return SgpTracker({part: LoadedModel(found[part], lengths) for part in PARTS})
+  models = dict(zip(found, checkpoints, strict=True))
+  return SgpTracker({part: LoadedModel(models[part], lengths) for part in PARTS})
 
 
 def _part(checkpoint: Checkpoint) -> str:
+  """Returns the sub-model that a checkpoint is of; the name of its task if it is of none."""
   task = tasks.REGISTERED.get(checkpoint.task)
-  part = task.format.removeprefix(_FORMAT) if task else ""
-  if part not in PARTS:
-    raise SgdxError(
-      f"{checkpoint.path}: trained on {checkpoint.task}",
-      expected="a sub-model of SGP-DST, like the first checkpoint",
-      available=", ".join(PARTS),
-      fix="pass the folders of SGP-DST's four checkpoints and no others",
-    )
-  return part
+  return task.format.removeprefix(_FORMAT) if task else checkpoint.task
 
 
 class SgpTracker:

@@ -1,7 +1,6 @@
 """`sgdx simulate`: simulates dialogues in SGD's format for any schema."""
 
 import argparse
-import os
 import pathlib
 import shlex
 from typing import Any
@@ -23,8 +22,8 @@ examples:
       --num-dialogues 1000 --seed 1 --out mine
     sgdx data verify --corpus mine
 
-docs/papers/simulator.md describes the files. All of them are checked before the first
-dialogue. The same seed gives the same dialogues with any number of processes.
+docs/papers/simulator.md describes the files. The same seed gives the same
+dialogues.
 """
 _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
@@ -32,61 +31,35 @@ _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "simulate", __doc__, _EPILOG)
-  add_input(
-    parser,
-    "--init",
-    metavar="SCHEMA",
-    help="write tables, scenarios and templates for this schema",
-  )
+  text = "write tables, scenarios and templates for this schema"
+  add_input(parser, "--init", metavar="SCHEMA", help=text)
   add_input(parser, "--schema", metavar="FILE", help="schema in SGD's format")
-  add_input(
-    parser,
-    "--tables",
-    metavar="DIR",
-    help="folder with a table SERVICE.csv per service",
-  )
-  add_input(
-    parser,
-    "--scenarios",
-    metavar="FILE",
-    help="user goals and how they are linked across services",
-  )
-  add_input(
-    parser,
-    "--templates",
-    metavar="FILE",
-    help="phrases for acts (default: made from the schema)",
-  )
-  add_input(
-    parser,
-    "--transitions",
-    metavar="FILE",
-    help="weights of dialogue acts (default: as in SGD)",
-  )
-  parser.add_argument(
-    "--paraphrase",
-    metavar="NAME",
-    help="package.module:function that paraphrases utterances",
-  )
+  add_input(parser, "--tables", metavar="DIR", help="folder with a table SERVICE.csv per service")
+  text = "user goals and how they are linked across services"
+  add_input(parser, "--scenarios", metavar="FILE", help=text)
+  text = "phrases of the services (default: made from the schema)"
+  add_input(parser, "--templates", metavar="FILE", help=text)
   parser.add_argument("--num-dialogues", type=int, metavar="N", help="number of dialogues")
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
-  add_output(
-    parser,
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="folder of the corpus, or for the files of --init",
-    folder=True,
-  )
+  text = "folder of the corpus, or for the files of --init"
+  add_output(parser, "--out", required=True, metavar="DIR", help=text, folder=True)
   parser.add_argument("--split", choices=SPLITS, help="split to write (default: train)")
-  parser.add_argument(
-    "--processes", type=int, metavar="K", help="number of processes (default: one per core)"
-  )
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
   """Writes files to start from, or dialogues. Returns 0. Raises SgdxError for anything wrong."""
+  others = (*_NEEDED, "templates", "split")
+  given = [f"--{name.replace('_', '-')}" for name in others if getattr(args, name) is not None]
+  missing = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is None]
+  if (args.init and given) or (not args.init and missing):
+    raise UsageError(
+      f"--init together with {', '.join(given)}" if args.init else f"no {', '.join(missing)}",
+      expected="--init SCHEMA, or --schema, --tables, --scenarios and --num-dialogues",
+      fix="write the files with --init first, then simulate dialogues in a second command",
+    )
+  if not args.out:
+    raise UsageError("--out is empty", expected="a folder", fix="pass --out DIR")
   return _init(args) if args.init else _simulate(args)
 
 
@@ -95,14 +68,6 @@ def _init(args: argparse.Namespace) -> int:
   from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.papers.simulator import starting_point
 
-  others = (*_NEEDED, "templates", "transitions", "paraphrase", "split", "processes")
-  given = [f"--{n.replace('_', '-')}" for n in others if getattr(args, n) is not None]
-  if given:
-    raise UsageError(
-      f"--init together with {', '.join(given)}",
-      expected="--init SCHEMA --out DIR, and optionally --seed S",
-      fix="write the files with --init first, then simulate dialogues in a second command",
-    )
   schema = load_schema(read_input(args.init, "a schema in SGD's format"), args.init)
   names = starting_point.write_starting_point(schema, args.out, args.seed)
   out = pathlib.Path(args.out)
@@ -119,17 +84,15 @@ def _init(args: argparse.Namespace) -> int:
 
 def _simulate(args: argparse.Namespace) -> int:
   from sgdx_t5x.papers.simulator.load import load_simulation
-  from sgdx_t5x.papers.simulator.write import load_paraphrase, write_split
+  from sgdx_t5x.papers.simulator.write import write_split
 
-  _check_usage(args)
+  check_least(args, "num-dialogues", 1, "pass a larger number")
   paths = {
     name: pathlib.Path(value)
-    for name in ("schema", "tables", "scenarios", "templates", "transitions")
+    for name in ("schema", "tables", "scenarios", "templates")
     if (value := getattr(args, name)) is not None
   }
   simulation = load_simulation(**paths)
-  if args.paraphrase:
-    load_paraphrase(args.paraphrase)
   folder = pathlib.Path(args.out) / (args.split or "train")
   with progress("dialogues") as update:
     totals = write_split(
@@ -137,25 +100,9 @@ def _simulate(args: argparse.Namespace) -> int:
       folder,
       num_dialogues=args.num_dialogues,
       seed=str(args.seed),
-      processes=args.processes or len(os.sched_getaffinity(0)),
-      paraphrase=args.paraphrase,
       on_progress=lambda done: update("simulating", done, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"written: {folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
   print(f"next: sgdx data verify --corpus {shlex.quote(args.out)}")
   return 0
-
-
-def _check_usage(args: argparse.Namespace) -> None:
-  missing = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is None]
-  if missing:
-    raise UsageError(
-      f"no {', '.join(missing)}",
-      expected="--schema, --tables, --scenarios and --num-dialogues",
-      fix="add these options; `sgdx simulate --init SCHEMA.json --out DIR` writes the files",
-    )
-  if not args.out:
-    raise UsageError("--out is empty", expected="a folder", fix="pass --out DIR")
-  for name in ("num-dialogues", "processes"):
-    check_least(args, name, 1, "pass a larger number")

@@ -1,4 +1,4 @@
-"""Seeded dialogues: the n-th dialogue for a seed is the same in every process.
+"""Seeded dialogues: the n-th dialogue for a seed is always the same.
 
 After the SGD paper (section 3.2), the acts of two agents who take turns come first: the user has a
 scenario and a goal, the system has the services, and neither sees the other's. What both know from
@@ -15,7 +15,7 @@ from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.simulator.acts import Act, CommonGround, TurnOutline
 from sgdx_t5x.papers.simulator.backend import Backend, ServiceTable
 from sgdx_t5x.papers.simulator.scenarios import Scenario
-from sgdx_t5x.papers.simulator.surface import Paraphrase, Surface
+from sgdx_t5x.papers.simulator.surface import Surface
 from sgdx_t5x.papers.simulator.system import System
 from sgdx_t5x.papers.simulator.templates import Words
 from sgdx_t5x.papers.simulator.transitions import Transitions, Weighted
@@ -24,7 +24,7 @@ from sgdx_t5x.papers.simulator.user import ENOUGH, User
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-  """Everything that dialogues are made from; validated, and can be sent to other processes.
+  """Everything that dialogues are made from; validated.
 
   Attributes:
     schema: the services.
@@ -42,7 +42,7 @@ class Simulation:
 
   @functools.cached_property
   def backends(self) -> Mapping[str, Backend]:
-    """The services with their databases, created per process."""
+    """The services with their tables."""
     return {name: Backend(self.schema[name], table) for name, table in self.tables.items()}
 
   @functools.cached_property
@@ -51,31 +51,20 @@ class Simulation:
     return Weighted({i: scenario.weight for i, scenario in enumerate(self.scenarios)})
 
 
-def simulate(
-  simulation: Simulation,
-  *,
-  numbers: range,
-  seed: str,
-  paraphrase: Paraphrase | None = None,
-) -> Iterator[Dialogue]:
+def simulate(simulation: Simulation, *, numbers: range, seed: str) -> Iterator[Dialogue]:
   """Yields dialogues.
 
   Args:
     simulation: what they are made from.
     numbers: indices of the dialogues; each dialogue is independent of the others.
     seed: any text; determines a dialogue together with its number.
-    paraphrase: called as (utterance, values in it) for every utterance; returns another
-      utterance with the same values, or None.
-
-  Raises:
-    SgdxError: a paraphrase lacks one of the values.
   """
   services = {name: simulation.schema[name] for name in simulation.tables}
   for n in numbers:
     rng = random.Random(f"{seed}/{n}")
     scenario = simulation.scenarios[simulation.draw.draw(rng)]
     turns = outline(scenario, simulation.backends, simulation.transitions, rng)
-    surface = Surface(services, simulation.words, rng, paraphrase)
+    surface = Surface(services, simulation.words, rng)
     worded = tuple(surface.turn(turn) for turn in turns)
     met = {frame.service: None for turn in worded for frame in turn.frames}
     yield Dialogue(f"{n // 1000 + 1}_{n:05d}", tuple(met), worded)

@@ -5,14 +5,37 @@ over one or several services (section 3.2).
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent, Schema, Service
-from sgdx_t5x.errors import nearest
-from sgdx_t5x.files.reading import json_type
+from sgdx_t5x.errors import SgdxError, nearest
 
 MAX_INTENTS = 5
+
+
+class LinkEntry(msgspec.Struct, forbid_unknown_fields=True):
+  """A link in scenarios.json, between "SERVICE.SLOT" and "SERVICE.SLOT"."""
+
+  source: str = msgspec.field(name="from")
+  target: str = msgspec.field(name="to")
+  say: list[Annotated[str, msgspec.Meta(min_length=1)]] = []
+
+
+class ScenarioEntry(msgspec.Struct, forbid_unknown_fields=True):
+  """A scenario in scenarios.json: "SERVICE.INTENT", ..., and its weight."""
+
+  intents: Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_INTENTS)]
+  weight: Annotated[float, msgspec.Meta(gt=0, lt=1e9)] = 1
+
+
+class ScenarioFile(msgspec.Struct, forbid_unknown_fields=True):
+  """The content of scenarios.json."""
+
+  scenarios: Annotated[list[ScenarioEntry], msgspec.Meta(min_length=1)]
+  links: list[LinkEntry] = []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,35 +70,17 @@ class Scenario:
     return tuple(dict.fromkeys(step.service.name for step in self.steps))
 
 
-def parse_scenarios(
-  data: Any, schema: Schema, origin: str, problems: list[str]
-) -> tuple[Scenario, ...]:
-  """Parses decoded scenarios. Errors are appended to `problems`."""
-  before = len(problems)
-  if not isinstance(data, dict) or not isinstance(data.get("scenarios"), list):
-    problems.append(f'{origin}: not of the form {{"links": [...], "scenarios": [...]}}')
-    return ()
-  unknown = set(data) - {"links", "scenarios"}
-  problems.extend(f"{origin}: unknown key {key!r}" for key in sorted(unknown))
-  if not data["scenarios"]:
-    problems.append(f"{origin}: no scenarios")
-  links, written = [], data.get("links", [])
-  if not isinstance(written, list):
-    problems.append(f"{origin}: links is {json_type(written)}, not a list")
-    written = []
-  for number, link in enumerate(written, start=1):
-    where = f"{origin}: link {number}"
-    found = list(_link_problems(link, schema))
-    problems.extend(f"{where}: {text}" for text in found)
-    if not found:
-      source, target = (_split(link[end], schema) for end in ("from", "to"))
-      links.append(Link(source, target, tuple(link.get("say", ()))))
-  for number, scenario in enumerate(data["scenarios"], start=1):
-    found = _scenario_problems(scenario, schema)
-    problems.extend(f"{origin}: scenario {number}: {text}" for text in found)
-  if len(problems) > before:
-    return ()
-  return tuple(_scenario(scenario, schema, links) for scenario in data["scenarios"])
+def parse_scenarios(file: ScenarioFile, schema: Schema, origin: str) -> tuple[Scenario, ...]:
+  """Returns the scenarios of a file. Raises SgdxError for names that the schema does not have."""
+  links = [
+    Link(
+      _place(link.source, schema, "slot", origin),
+      _place(link.target, schema, "slot", origin),
+      tuple(link.say),
+    )
+    for link in file.links
+  ]
+  return tuple(_scenario(entry, schema, links, origin) for entry in file.scenarios)
 
 
 def follow_up(service: Service, intent: Intent) -> Intent | None:
@@ -95,27 +100,27 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
   return service.intents[max(scores, key=scores.__getitem__)]
 
 
-def intent_problems(service: Service, intent: Intent) -> Iterator[str]:
-  """Yields why an intent cannot be used in a dialogue."""
-  if not intent.is_transactional:
-    if not intent.result_slots:
-      yield "a search without result_slots returns nothing"
-    return
-  if not intent.required_slots and not set(intent.optional_slots.values()) - {DONTCARE}:
-    yield "a transaction needs a required slot, or a default other than dontcare, to confirm"
-  for name, default in intent.optional_slots.items():  # which are confirmed as values
-    slot = service.slots[service.slot_index[name]]
-    if not default.strip():
-      yield f"the default of {name} is empty; use dontcare if there is none"
-    elif slot.is_categorical and default not in (*slot.possible_values, DONTCARE):
-      close = nearest(default, slot.possible_values)
-      yield f"the default {default!r} of {name} is not one of its possible_values; {close}"
+def check_intent(service: Service, intent: Intent, origin: str) -> None:
+  """Raises SgdxError if an intent cannot be used in a dialogue."""
+  found = ""
+  if not intent.is_transactional and not intent.result_slots:
+    found = "a search without result_slots returns nothing"
+  elif intent.is_transactional and not (
+    intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}
+  ):
+    found = "a transaction needs a required slot, or a default other than dontcare, to confirm"
+  if found:
+    raise SgdxError(
+      f"{origin}: {service.name}.{intent.name}: {found}",
+      expected="intents that take or return slots",
+      fix="complete the schema; docs/papers/simulator.md has a small example",
+    )
 
 
-def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) -> Scenario:
+def _scenario(entry: ScenarioEntry, schema: Schema, links: Sequence[Link], origin: str) -> Scenario:
   steps: list[Step] = []
-  for name in data["intents"]:
-    service_name, intent_name = _split(name, schema)
+  for name in entry.intents:
+    service_name, intent_name = _place(name, schema, "intent", origin)
     service = schema[service_name]
     intent = service.intents[service.intent_index[intent_name]]
     last = steps[-1] if steps else None
@@ -133,59 +138,29 @@ def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) ->
       if link.target[0] == service_name and link.target[1] in taken and link.source[0] in earlier
     )
     steps.append(Step(service, intent, of_selected, own))
-  return Scenario(tuple(steps), data.get("weight", 1))
+  return Scenario(tuple(steps), entry.weight)
 
 
-def _split(name: str, schema: Schema) -> tuple[str, str]:
-  """Splits "SERVICE.NAME", at the first dot after which SERVICE is known: "Boats.v1.FindBoat"."""
+def _place(name: str, schema: Schema, what: str, origin: str) -> tuple[str, str]:
+  """Splits "SERVICE.NAME", at the first dot after which SERVICE is known: "Boats.v1.FindBoat".
+
+  Args:
+    name: of an intent or a slot, with its service.
+    schema: that must have both.
+    what: "intent" or "slot".
+    origin: file name, for errors.
+  """
   parts = name.split(".")
   ends = [n for n in range(1, len(parts)) if ".".join(parts[:n]) in schema] or [1]
-  return ".".join(parts[: ends[0]]), ".".join(parts[ends[0] :])
-
-
-def _scenario_problems(data: Any, schema: Schema) -> Iterator[str]:
-  if not isinstance(data, dict) or not isinstance(data.get("intents"), list):
-    yield 'not of the form {"intents": ["SERVICE.INTENT", ...], "weight": 1}'
-    return
-  for key in sorted(set(data) - {"intents", "weight"}):
-    yield f"unknown key {key!r}"
-  weight = data.get("weight", 1)
-  if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < 1e9:
-    yield f"weight {weight!r} is not a positive number"
-  if not 1 <= len(data["intents"]) <= MAX_INTENTS:
-    yield f"{len(data['intents'])} intents, not 1 to {MAX_INTENTS}"
-  for name in data["intents"]:
-    yield from _name_problems(name, schema, "intent", lambda service: service.intent_index)
-
-
-def _link_problems(data: Any, schema: Schema) -> Iterator[str]:
-  if not isinstance(data, dict) or not {"from", "to"} <= set(data) <= {"from", "to", "say"}:
-    yield 'not of the form {"from": "SERVICE.SLOT", "to": "SERVICE.SLOT", "say": ["there"]}'
-    return
-  for key in ("from", "to"):
-    problems = list(_name_problems(data[key], schema, "slot", lambda service: service.slot_index))
-    yield from problems
-    if not problems and not _is_used(schema, *_split(data[key], schema), returned=key == "from"):
-      uses = "takes or returns" if key == "from" else "takes"
-      yield f"{data[key]!r}: no intent {uses} it"
-  say = data.get("say", [])
-  if not isinstance(say, list) or not all(isinstance(s, str) and s for s in say):
-    yield f"say {say!r} is not a list of strings"
-
-
-def _is_used(schema: Schema, service: str, slot: str, *, returned: bool) -> bool:
-  """Whether an intent takes a slot, or, if `returned`, takes or returns it."""
-  return any(
-    slot in (*i.required_slots, *i.optional_slots, *(i.result_slots if returned else ()))
-    for i in schema[service].intents
-  )
-
-
-def _name_problems(
-  name: Any, schema: Schema, what: str, known: Callable[[Service], Mapping[str, int]]
-) -> Iterator[str]:
-  service, found = _split(name, schema) if isinstance(name, str) else ("", "")
-  if service not in schema:
-    yield f"{name!r}: unknown service; {nearest(service, schema.names)}"
-  elif found not in known(schema[service]):
-    yield f"{name!r}: unknown {what} {found!r}; {nearest(found, known(schema[service]))}"
+  service, found = ".".join(parts[: ends[0]]), ".".join(parts[ends[0] :])
+  known: Mapping[str, int] = {}
+  if service in schema:
+    known = schema[service].slot_index if what == "slot" else schema[service].intent_index
+  if found not in known:
+    raise SgdxError(
+      f"{origin}: {name!r}: unknown {what if known else 'service'}",
+      expected=f'"SERVICE.{what.upper()}" of the schema',
+      available=nearest(found, known) if known else nearest(service, schema.names),
+      fix="correct the file",
+    )
+  return service, found

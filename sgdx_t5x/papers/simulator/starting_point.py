@@ -15,7 +15,7 @@ import math
 import pathlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema, Service, Slot
@@ -28,7 +28,7 @@ from sgdx_t5x.papers.simulator.default_words import (
   default_slot_words,
   slot_kind,
 )
-from sgdx_t5x.papers.simulator.scenarios import follow_up, intent_problems
+from sgdx_t5x.papers.simulator.scenarios import check_intent, follow_up
 from sgdx_t5x.papers.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200
@@ -40,40 +40,20 @@ _PLACES = frozenset({"city", "station", "address"})
 _FILE_NAME = re.compile(r"[^\s\x00-\x1f/\\:*?\"<>|.][^\x00-\x1f/\\:*?\"<>|]*")
 
 
-def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
-  """Makes the files that `sgdx simulate` reads.
-
-  Args:
-    schema: the services.
-    seed: random seed of the values.
-
-  Returns:
-    File name, relative to a folder, -> text: `tables/SERVICE.csv`, `scenarios.json` and
-    `templates.json`.
-
-  Raises:
-    SgdxError: no services, or services that cannot be simulated; lists all problems.
-  """
-  _check(schema)
-  files = {}
-  for service in schema:
-    files[f"tables/{service.name}.csv"] = _csv_text(make_table(service, seed))
-  files["scenarios.json"] = _scenarios_text(schema)
-  templates = {"services": {service.name: _templates(service) for service in schema}}
-  files["templates.json"] = json.dumps(templates, indent=2, ensure_ascii=False) + "\n"
-  return files
-
-
 def write_starting_point(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str]:
-  """Writes the files of `starting_point` into a folder atomically. Returns their names.
+  """Writes the files that `sgdx simulate` reads, atomically.
 
   Args:
     schema: the services.
     folder: a new or empty folder.
-    seed: see `starting_point`.
+    seed: random seed of the values.
+
+  Returns:
+    Names of the files: `tables/SERVICE.csv`, `scenarios.json` and `templates.json`.
 
   Raises:
-    SgdxError: see `starting_point`; the folder is not empty, or cannot be written.
+    SgdxError: no services, or one that cannot be simulated; the folder is not empty, or cannot be
+      written.
   """
   texts = starting_point(schema, seed)
   folder = check_folder(folder, expected="a folder that is new or empty: edited files are kept")
@@ -82,6 +62,16 @@ def write_starting_point(schema: Schema, folder: str | pathlib.Path, seed: int =
       (temporary / name).parent.mkdir(parents=True, exist_ok=True)
       (temporary / name).write_text(text, encoding="utf-8", newline="")
   return list(texts)
+
+
+def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
+  """Returns the name of each file -> its text. Args: see `write_starting_point`."""
+  _check(schema)
+  files = {f"tables/{service.name}.csv": _csv_text(make_table(service, seed)) for service in schema}
+  files["scenarios.json"] = _scenarios_text(schema)
+  templates = {"services": {service.name: _templates(service) for service in schema}}
+  files["templates.json"] = json.dumps(templates, indent=2, ensure_ascii=False) + "\n"
+  return files
 
 
 def make_table(service: Service, seed: int = 0) -> ServiceTable:
@@ -260,7 +250,7 @@ class _TableMaker:
 
 @functools.cache
 def _pool(kind: str) -> ValuePool:
-  return parse_pool({"kind": kind}, "starting point")
+  return parse_pool({"kind": kind})
 
 
 # --- texts ---------------------------------------------------------------------------------
@@ -299,33 +289,27 @@ def _templates(service: Service) -> dict[str, dict[str, Any]]:
 
 
 def _check(schema: Schema) -> None:
-  problems = [problem for service in schema for problem in _problems(service)]
+  """Raises SgdxError if a table cannot be made for each service."""
   if not len(schema):
-    problems.append("no services")
-  if problems:
-    raise SgdxError(
-      "\n".join(f"{schema.origin}: {problem}" for problem in problems),
-      expected="services whose intents take or return slots, and whose names can be file names",
-      available=f"{len(schema)} services",
-      fix="complete or correct the schema; docs/papers/simulator.md has a small example",
-    )
+    raise _unusable(schema, "no services")
+  for service in schema:
+    for intent in service.intents:
+      check_intent(service, intent, schema.origin)
+    if not table_slots(service):
+      raise _unusable(schema, f"service {service.name!r}: no intent takes or returns a slot")
+    if not _FILE_NAME.fullmatch(service.name):
+      raise _unusable(schema, f"service {service.name!r}: not a valid file name for its table")
+    for slot in service.slots:
+      if slot.name != slot.name.strip().removesuffix(OPEN).strip():
+        raise _unusable(schema, f"{service.name}.{slot.name}: not the name of a column")
+      if slot.is_categorical and not set(slot.possible_values) - {DONTCARE}:
+        raise _unusable(schema, f"{service.name}.{slot.name}: categorical, without possible_values")
 
 
-def _problems(service: Service) -> Iterator[str]:
-  if not service.intents:
-    yield f"service {service.name!r} has no intents"
-  elif not table_slots(service):
-    yield f"service {service.name!r}: no intent takes or returns a slot"
-  if not _FILE_NAME.fullmatch(service.name):
-    yield f"service {service.name!r}: not a valid file name, which its table needs"
-  for intent in service.intents:
-    for text in intent_problems(service, intent):
-      yield f"{service.name}.{intent.name}: {text}"
-  for slot in service.slots:
-    if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
-      yield f"{service.name}: slot name {slot.name!r} cannot be a column name"
-    if slot.is_categorical and not set(slot.possible_values) - {DONTCARE}:
-      yield f"{service.name}.{slot.name} is categorical but has no possible_values"
-    for value in slot.possible_values:
-      if not isinstance(value, str) or not value or value != value.strip():
-        yield f"{service.name}.{slot.name}: a table cannot hold the value {value!r}"
+def _unusable(schema: Schema, found: str) -> SgdxError:
+  return SgdxError(
+    f"{schema.origin}: {found}",
+    expected="services whose intents take or return slots, and whose names can be file names",
+    available=f"{len(schema)} services",
+    fix="complete or correct the schema; docs/papers/simulator.md has a small example",
+  )

@@ -1,27 +1,22 @@
 """Surface realization: turns outlines into utterances, with exact spans of the values.
 
 Each act has several phrasings, and the acts of a turn are combined into one utterance
-(SGD paper, section 3.3; there people paraphrased the result, for which `Paraphrase` is the hook).
+(SGD paper, section 3.3; there people paraphrased the result).
 """
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER, Frame, State, Turn
 from sgdx_t5x.corpus.schema import DONTCARE, Service
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.simulator.acts import Act, FrameOutline, TurnOutline
 from sgdx_t5x.papers.simulator.templates import Fragment, Words
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_name
 
-# (text, values in it) -> another text with the same values, or None to keep the text.
-Paraphrase = Callable[[str, tuple[str, ...]], str | None]
-
 _OF_SLOTS = ("INFORM", "OFFER", "CONFIRM")  # acts whose value belongs to a slot of the schema
 _P_GO_ON = 0.75  # an open sentence is continued with the next value
-_P_OWN_PHRASE = 0.6  # a service's own phrase is used where one fits
 _P_SAME_FORM = 0.6  # the system uses the user's form of a value
 _ON_RELATIVE_DAY = re.compile(r"\b[Oo]n $")  # "on tomorrow"
 
@@ -65,16 +60,15 @@ class Surface:
     services: Mapping[str, Service],
     words: Mapping[str, Words],
     rng: random.Random,
-    paraphrase: Paraphrase | None = None,
   ):
-    """Args: services and their words by name; the random generator; the paraphrase hook."""
-    self._services, self._words, self._rng, self._paraphrase = services, words, rng, paraphrase
+    """Args: services and their words by name; the random generator."""
+    self._services, self._words, self._rng = services, words, rng
     self._form: dict[tuple[str, ...], str] = {}  # `_key` -> the speaker's form
     self._said: dict[tuple[str, str, str], set[str]] = {}  # (service, slot, value) -> its forms
     self._asked: list[str] = []  # slots that the previous turn requested
 
   def turn(self, outline: TurnOutline) -> Turn:
-    """Returns the turn in DSTC8 format. Raises SgdxError if a paraphrase loses a value."""
+    """Returns the turn in DSTC8 format."""
     self._speaker = outline.speaker
     text = _Text()
     say = self._user if outline.speaker == USER else self._system
@@ -84,10 +78,8 @@ class Surface:
       say(frame, text)
     acts = outline.frames[-1].acts
     self._asked = [act.slot for act in acts if act.act == "REQUEST"]
-    utterance, spans = text.finished(), text.spans
-    if self._paraphrase is not None:
-      utterance, spans = _paraphrased(self._paraphrase, utterance, spans)
-    return Turn(outline.speaker, utterance, tuple(self._frame(f, spans) for f in outline.frames))
+    frames = tuple(self._frame(frame, text.spans) for frame in outline.frames)
+    return Turn(outline.speaker, text.finished(), frames)
 
   def user_text(
     self, frames: Sequence[FrameOutline], said: Mapping[str, str], asked: Sequence[str]
@@ -245,13 +237,9 @@ class Surface:
           values = {a.slot: a.values[0] for a in acts if a.act == act.act}
           self._listed(text, act.act, values, acts[0].act in ("OFFER", "INFORM_COUNT"))
       elif act.act == "INFORM":
-        own = self._phrase("INFORM", {act.slot})
-        if own is None:
-          words = self._own.slots[act.slot]
-          ways = words.answer_boolean[act.values[0]] if words.is_boolean else words.answer
-          self._put_sentence(text, self._rng.choice(ways), act.slot, act.values[0])
-        else:
-          self._own_phrase(text, own, {act.slot: act.values[0]})
+        words = self._own.slots[act.slot]
+        ways = words.answer_boolean[act.values[0]] if words.is_boolean else words.answer
+        self._put_sentence(text, self._rng.choice(ways), act.slot, act.values[0])
       else:
         text.sentence(self._plain(act))
 
@@ -272,11 +260,10 @@ class Surface:
       if act.values[0] == "1":
         return self._rng.choice(self._acts["INFORM_COUNT_ONE"])
       return self._rng.choice(self._acts["INFORM_COUNT"]).replace("{count}", act.values[0])
-    own = self._phrase(act.act, set())
-    return own[0][0] if own else self._rng.choice(self._acts[act.act])
+    return self._rng.choice(self._acts[act.act])
 
   def _listed(self, text: _Text, act: str, values: Mapping[str, str], is_new: bool) -> None:
-    """Adds an offer or a confirmation: one of the service's own phrases, or a list.
+    """Adds an offer or a confirmation.
 
     Args:
       text: the utterance being built.
@@ -284,13 +271,6 @@ class Surface:
       values: slot -> value.
       is_new: whether it is a search result, which is offered by name.
     """
-    own = self._phrase(act, set(values))
-    if own is not None:
-      self._own_phrase(text, own, values)
-      said = {slot for _, slot in own}
-      for slot in [s for s in values if s not in said]:
-        self._put_sentence(text, self._rng.choice(self._own.slots[slot].answer), slot, values[slot])
-      return
     before, _, after = self._other(text, self._acts[act]).partition("{slots}")
     text.sentence(before)
     first, value = next(iter(values.items()))
@@ -305,69 +285,9 @@ class Surface:
       self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
     text.text += after
 
-  def _phrase(self, act: str, slots: set[str]) -> tuple[tuple[str, str], ...] | None:
-    """Draws one of the service's own phrases whose slots are all available, or None.
 
-    The caller adds what the phrase leaves out, except for INFORM, whose phrases have one slot.
-    """
-    own = self._own.phrases.get(act)
-    if not own or self._rng.random() >= _P_OWN_PHRASE:
-      return None
-    named = [(phrase, {slot for _, slot in phrase if slot}) for phrase in own]
-    fitting = [x for x, found in named if found == slots or (found < slots and act != "INFORM")]
-    return self._rng.choice(fitting) if fitting else None
-
-  def _own_phrase(self, text: _Text, phrase: Sequence[tuple[str, str]], values: Mapping) -> None:
-    text.sentence("")
-    for i, (before, slot) in enumerate(phrase):
-      text.text += before if i else before[:1].upper() + before[1:]
-      if slot:
-        self._put(text, ("", ""), slot, values[slot])
-
-
-def _paraphrased(
-  paraphrase: Paraphrase, text: str, spans: Sequence[tuple[str, str, int, int]]
-) -> tuple[str, list[tuple[str, str, int, int]]]:
-  """Calls the hook and locates the values in the new text, each at a separate place."""
-  values = tuple(text[start:end] for _, _, start, end in spans)
-  try:
-    other = paraphrase(text, values)
-  except Exception as e:
-    raise SgdxError(
-      f"the paraphrase function failed on {text!r}: {type(e).__name__}: {e}",
-      expected="a function of (text, values) that returns another text, or None",
-      fix="correct the function; --debug shows the traceback",
-    ) from e
-  if other is None or other == text:
-    return text, list(spans)
-  if not isinstance(other, str) or not other.strip():
-    raise SgdxError(
-      f"the paraphrase of {text!r} is {other!r}",
-      expected="a non-empty string, or None",
-      fix="let the paraphrase function return None to keep the text",
-    )
-  places = find_values(values, other, text, [span[2:] for span in spans])
-  if None in places:
-    raise SgdxError(
-      f"the paraphrase {other!r} does not contain the value {values[places.index(None)]!r}",
-      expected=f"a text that contains every value of {text!r} verbatim",
-      available=", ".join(repr(v) for v in values),
-      fix="let the paraphrase function keep the values, or return None to keep the text",
-    )
-  return other, [(*span[:2], *place) for span, place in zip(spans, places, strict=True)]
-
-
-def find_values(
-  values: Sequence[str], text: str, before: str = "", spans: Sequence[tuple[int, int]] = ()
-) -> list[tuple[int, int] | None]:
+def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:
   """Finds each value in a text, as whole words, without overlaps.
-
-  Args:
-    values: what to find.
-    text: where.
-    before: an earlier form of the text. A value that occurs as often in both keeps its place among
-      its places, and one that was part of a word there ("2p") may be part of one.
-    spans: (start, end) of each value in `before`.
 
   Returns:
     (start, end) of each value, or None if it has no place of its own.
@@ -376,18 +296,10 @@ def find_values(
   taken: list[tuple[int, int]] = []
   # Long values first: "New York Pizza" must not lose its place to "New York".
   for i in sorted(range(len(values)), key=lambda i: (-len(values[i]), i)):
-    pattern = rf"(?<!\w){re.escape(values[i])}(?!\w)"
-    if before and spans[i] not in _spans_of(pattern, before):
-      pattern = re.escape(values[i])
-    places, earlier = _spans_of(pattern, text), _spans_of(pattern, before)
-    free = [(a, b) for a, b in places if not any(a < end and start < b for start, end in taken)]
-    if before and len(places) == len(earlier) and spans[i] in earlier:
-      free.sort(key=lambda place: place != places[earlier.index(spans[i])])
-    if free:
-      taken.append(free[0])
-      placed[i] = free[0]
+    for match in re.finditer(rf"(?<!\w){re.escape(values[i])}(?!\w)", text):
+      start, end = match.span()
+      if not any(start < other_end and other_start < end for other_start, other_end in taken):
+        taken.append((start, end))
+        placed[i] = (start, end)
+        break
   return placed
-
-
-def _spans_of(pattern: str, text: str) -> list[tuple[int, int]]:
-  return [match.span() for match in re.finditer(pattern, text)]

@@ -18,7 +18,6 @@ from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
 from sgdx_t5x.variants.shipped import shipped_schema, shipped_table
 from sgdx_t5x.variants.translations import (
   REPAIR_RULES,
-  Plan,
   Record,
   TranslationTable,
   apply_records,
@@ -139,7 +138,7 @@ def test_repairs_by_hand(element, text, made, rule):
   assert rule is None or rule in REPAIR_RULES
 
 
-def test_files_are_written_once_and_replaced_when_asked(tmp_path):
+def test_files_are_written_once_and_not_replaced(tmp_path):
   table = TranslationTable([record(e, f"{t} 文" if e == NAME else t) for e, t in ITEMS], "table")
   result = back_translate(SCHEMA, table, "zh")
   assert (result.unchanged, len(result.repairs)) == (len(ITEMS) - 1, 1)
@@ -164,11 +163,9 @@ def test_files_are_written_once_and_replaced_when_asked(tmp_path):
     "date": "2026-11-21",
   }
   other = back_translate(SCHEMA, TranslationTable([record(e, t) for e, t in ITEMS], "table"), "zh")
-  with pytest.raises(SgdxError, match="pass --overwrite"):
+  with pytest.raises(SgdxError, match="already exists and is not empty"):
     write_back_translation(other, folder)
   assert len(list(folder.iterdir())) == 3
-  assert write_back_translation(other, folder, overwrite=True) == ["schema.json", "texts.jsonl"]
-  assert not (folder / "repairs.jsonl").exists()
 
 
 # --- table ---------------------------------------------------------------------------------
@@ -223,7 +220,7 @@ def test_a_wrong_table_is_refused(tmp_path, rows, part):
 def test_a_table_that_lacks_something_is_refused(tmp_path):
   table = TranslationTable([record(e, t) for e, t in ITEMS if e != NAME], "the table")
   with pytest.raises(SgdxError, match="no zh record for Banks_1/slot/account_type/name; 1 of 8"):
-    table.plan(ITEMS, "zh")
+    table.back_translate(ITEMS, "zh")
   with pytest.raises(SgdxError, match=r"no records for pivot 'ko'(.|\n)*available: zh"):
     table.check(["zh", "ko"])
   others = [(Element("Homes_2", "slot", "area", "name"), "area"), *ITEMS]
@@ -272,11 +269,6 @@ def test_each_text_goes_there_and_back_once(tmp_path):
     ("en", "zh", 3), ("en", "zh", 3), ("en", "zh", 1),
     ("zh", "en", 3), ("zh", "en", 3), ("zh", "en", 1),
   ]  # fmt: skip
-  translator.batch_characters = 12
-  provider.back_translate(ITEMS, "ja", lambda *_: None)
-  batches = [batch for _, target, batch in translator.sent if target == "ja"]
-  assert all(len(batch) == 1 or sum(map(len, batch)) <= 12 for batch in batches)
-  assert [len(batch) for batch in batches] == [1, 1, 1, 1, 2, 1]  # 5 | 16 | 12 | 13 | 3 + 8 | 10
 
 
 @pytest.mark.parametrize("calls", range(6))
@@ -289,8 +281,6 @@ def test_a_failure_loses_nothing_and_the_rest_follows(tmp_path, calls):
   there, back = [0, 3, 6, 7, 7, 7][calls], [0, 0, 0, 0, 3, 6][calls]
   assert f"{back if calls >= 3 else there} of 7 texts done" in error.value.found
   translator, provider = shout(tmp_path)
-  plan = provider.plan(ITEMS, "zh")
-  assert (plan.texts, plan.known) == (7, back)
   assert provider.back_translate(ITEMS, "zh", lambda *_: None) == expected
   assert (translator.count("en"), translator.count("zh")) == (7 - there, 7 - back)
 
@@ -311,9 +301,6 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
       "dropped the last line, which was cut short"
     ]
     assert there.read_bytes() == whole
-  there.write_bytes(whole[:-1])
-  assert shout(tmp_path)[1].plan(ITEMS, "zh").known == 6
-  assert there.read_bytes() == whole[:-1]  # a plan writes nothing
   lines = whole.split(b"\n")
   found = r"line 3: not a translation record(.|\n)*delete the line"
   for line in (
@@ -325,21 +312,7 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
   ):
     there.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]))
     with pytest.raises(SgdxError, match=found):
-      shout(tmp_path)[1].plan(ITEMS, "zh")
-
-
-def test_a_plan_counts_texts_that_came_back(tmp_path):
-  """An empty text needs no translation."""
-  items = [(NAME, "a"), (DESCRIPTION, "bb"), (Element("Banks_1", "slot", "sum", "name"), " ")]
-  _, provider = shout(tmp_path)
-  assert provider.plan(items, "zh") == Plan(2, 0)
-  assert list(tmp_path.iterdir()) == []
-  with pytest.raises(SgdxError):
-    shout(tmp_path, 1)[1].back_translate(items[:1], "zh", lambda *_: None)
-  assert provider.plan(items, "zh") == Plan(2, 0)
-  [_, _, nothing] = provider.back_translate(items, "zh", lambda *_: None)
-  assert (nothing.pivot_text, nothing.text) == ("", "")
-  assert provider.plan(items, "zh") == Plan(2, 2)
+      shout(tmp_path)[1].back_translate(ITEMS, "zh", lambda *_: None)
 
 
 def test_texts_keep_the_date_they_came_back(tmp_path, monkeypatch):
@@ -355,7 +328,8 @@ def test_other_settings_have_a_cache_of_their_own(tmp_path):
   shout(tmp_path)[1].back_translate(ITEMS, "zh", lambda *_: None)
   translator, provider = shout(tmp_path)
   translator.settings = lambda source, target: {"seed": 2}
-  assert provider.plan(ITEMS, "zh").known == 0
+  provider.back_translate(ITEMS, "zh", lambda *_: None)
+  assert translator.count("en") == 7
 
 
 def test_a_translator_that_loses_a_text_is_refused(tmp_path):

@@ -175,12 +175,11 @@ def test_settings_are_what_decides_a_text(tmp_path):
     (tmp_path / name).mkdir()
     (tmp_path / name / "config.json").write_text("{}")
 
-  def settings(codes=None, **options):
-    translator = CheckpointTranslator(tmp_path / "to", tmp_path / "back", codes, **options)
+  def settings(codes=None):
+    translator = CheckpointTranslator(tmp_path / "to", tmp_path / "back", codes)
     return translator.settings("en", "zh")
 
-  assert settings() == settings(batch_size=2)
-  different = [settings(), settings(beams=1), settings({"en": "en", "zh": "zho_Hant"})]
+  different = [settings(), settings({"en": "en", "zh": "zho_Hant"})]
   (tmp_path / "to" / "config.json").write_text("{ }")
   different.append(settings())
   assert len({json.dumps(d) for d in different}) == len(different)

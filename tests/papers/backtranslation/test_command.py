@@ -1,4 +1,4 @@
-"""`sgdx backtranslate`: files, resuming after failures and kills, dry runs, mistakes."""
+"""`sgdx backtranslate`: files, resuming after failures and kills, mistakes."""
 
 import json
 import os
@@ -79,12 +79,7 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
     assert written == wordings[pivot].to_json()
   shown = capsys.readouterr()
   assert "ko: 204 texts, 18 returned unchanged\n    repairs: none\n" in shown.err
-  line = f'register_variant("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
-  assert line in shown.err
-  assert (
-    'register_mixture("sample_t5dst_sgd_and_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"'
-    in (shown.err)
-  )
+  assert f'register_variant("out_ja", "{out}/ja", ...)' in shown.err
   assert shown.out == ""
 
 
@@ -115,19 +110,6 @@ def test_the_shipped_table_says_whose_texts_it_has(real_archive, tmp_path, capsy
   assert f'register_variant("out_zh", "{out}/zh"' in err
 
 
-def test_a_folder_that_holds_the_table_is_not_replaced(corpus, shouting, tmp_path, capsys):
-  out = tmp_path / "out"
-  assert backtranslate(corpus, out) == 0
-  texts = out / "ja/train/texts.jsonl"
-  again = ("--table", str(texts), "--pivots", "ja", "--overwrite")
-  assert backtranslate(corpus, out, *again, provider="table") == 0  # there is nothing to write
-  texts.write_text(texts.read_text() + "\n")
-  before = texts.read_bytes()
-  assert backtranslate(corpus, out, *again, provider="table") == 2
-  assert f"contains {texts}, which this command reads" in capsys.readouterr().err
-  assert texts.read_bytes() == before
-
-
 def test_a_corpus_takes_the_result_and_the_table_its_own(corpus, shouting, tmp_path, capsys):
   """18 elements, 16 distinct texts; both intents are `Do`, `do it`."""
   out = corpus / "back_translations"
@@ -142,8 +124,7 @@ def test_a_corpus_takes_the_result_and_the_table_its_own(corpus, shouting, tmp_p
   assert banks.intents[0].required_slots == ("kind_ja_en",)
   shown = capsys.readouterr().err
   assert "zh: 18 texts, 0 returned unchanged" in shown
-  line = f'register_variant("back_translations_zh", "{out}/zh", vocabulary=vocabulary)'
-  assert line in shown
+  assert f'register_variant("back_translations_zh", "{out}/zh", ...)' in shown
   tables = [str(out / pivot / "train" / "texts.jsonl") for pivot in PIVOTS]
   again = tmp_path / "again"
   assert backtranslate(corpus, again, "--table", *tables, provider="table") == 0
@@ -173,7 +154,6 @@ def test_repairs_are_shown_and_written(corpus, tmp_path, capsys):
 
 def test_the_same_command_goes_on_after_a_failure(corpus, shouting, tmp_path, capsys):
   """16 texts are 6 batches of 3 each way; the third pivot fails in its second batch."""
-  checked = []
   assert backtranslate(corpus, tmp_path / "whole") == 0
   shouting.sent.clear()
   shouting.calls = 6 * 2 * 2 + 1
@@ -184,12 +164,10 @@ def test_the_same_command_goes_on_after_a_failure(corpus, shouting, tmp_path, ca
   assert set(files(tmp_path / "out")) < set(files(tmp_path / "whole"))
   shouting.calls = None
   shouting.sent.clear()
-  shouting.check = checked.append
   for _ in range(2):  # the second run needs no translations
     assert backtranslate(corpus, tmp_path / "out") == 0
     assert (shouting.count("en"), shouting.count("ko")) == (16 - 3, 16)
     assert files(tmp_path / "out") == files(tmp_path / "whole")
-  assert checked == [["zh", "ja", "ko"]]
 
 
 def test_an_interrupted_command_says_how_to_resume(corpus, shouting, tmp_path, capsys, monkeypatch):
@@ -234,25 +212,6 @@ def test_a_kill_loses_one_batch(corpus, shouting, tmp_path):
   assert (shouting.count("en"), shouting.count("zh")) == (16 - 12, 16)
 
 
-def test_a_dry_run_writes_nothing(corpus, tmp_path, capsys):
-  """Not even the library is imported."""
-  out = tmp_path / "out"
-  assert backtranslate(corpus, out, "--pivots", "zh", "ko", "--dry-run") == 0
-  shown = capsys.readouterr()
-  assert "ko: 16 distinct texts, 0 of them already translated\n" in shown.out
-  assert shown.err == ""
-  assert "transformers" not in sys.modules
-  assert not out.exists()
-
-
-def test_a_dry_run_counts_what_is_left(corpus, shouting, tmp_path, capsys):
-  assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh") == 0
-  assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh", "ja", "--dry-run") == 0
-  shown = capsys.readouterr().out
-  assert "zh: 16 distinct texts, 16 of them already translated\n" in shown
-  assert "ja: 16 distinct texts, 0 of them" in shown
-
-
 def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys):
   out = tmp_path / "out"
   assert backtranslate(corpus, out, "--pivots", "zh") == 0
@@ -261,8 +220,6 @@ def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys)
   assert backtranslate(corpus, out, "--pivots", "zh") == 1
   assert "already exists and is not empty" in capsys.readouterr().err
   assert "kind_by_hand" in path.read_text()
-  assert backtranslate(corpus, out, "--pivots", "zh", "--overwrite") == 0
-  assert "kind_by_hand" not in path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -271,15 +228,12 @@ def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys)
     (["--provider", "table"], 1, "no zh record for 1 services (Shops_1)"),
     (["--provider", "table", "--pivots", "fr"], 1, "no records for pivot 'fr'"),
     (["--provider", "table", "--table", "nowhere"], 1, "nowhere: No such file"),
-    (["--provider", "table", "--beams", "2"], 2, "--beams with --provider table"),
-    (["--provider", "table", "--model", "x"], 2, "--model with --provider table"),
+    (["--provider", "table", "--model", "x"], 2, "another provider with --provider table"),
     (["--provider", "hf", "--pivots", "../x"], 2, "--pivots ../x"),
     (["--provider", "hf", "--pivots", "en"], 2, "--pivots en"),
     (["--provider", "hf", "--model", ".", "--split", "dev"], 1, "no split 'dev'"),
     (["--provider", "hf"], 2, "--provider hf without --model"),
     (["--provider", "hf", "--model", "."], 1, "the package transformers is not installed"),
-    (["--provider", "hf", "--model", ".", "--beams", "0"], 2, "--beams 0"),
-    (["--provider", "hf", "--model", ".", "--batch-size", "0"], 2, "--batch-size 0"),
     (["--provider", "hf", "--model", ".", "--source", "en"], 2, "--target missing"),
     (
       ["--provider", "hf", "--model", ".", "--source", "en", "--target", "zh"],

@@ -34,7 +34,6 @@ def test_translation_tables(folder, trams):
     path.write_bytes(data)
     table = open_table([str(path)])
     table.check(["zh"])
-    table.plan(list(wording(trams).items()), "zh")
     back_translate(trams, table, "zh")
 
   run("translation_tables", Document([header, *rows], lines=True), read, folder)
@@ -43,7 +42,7 @@ def test_translation_tables(folder, trams):
 class _Echo:
   """A translator that returns texts unchanged."""
 
-  name, batch_texts, batch_characters = "echo", 9, 900
+  name, batch_texts = "echo", 9
 
   def check(self, pivots):
     pass
@@ -69,7 +68,6 @@ def test_translation_caches(folder, trams):
   def read(data):
     for name, content in whole.items():
       name.write_bytes(data if name == path else content)
-    provider.plan(items, "zh")
     provider.back_translate(items, "zh", lambda *_: None)
 
   run("translation_caches", make, read, folder)

@@ -15,7 +15,7 @@ from sgdx_t5x.corpus.variants import untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.coco import register, turn_examples
-from sgdx_t5x.papers.coco.text_tasks import TurnSource
+from sgdx_t5x.papers.coco.tasks import TurnSource
 from sgdx_t5x.records.builder import config_name, frame_records
 
 LENGTHS = {"inputs": 400, "targets": 100}

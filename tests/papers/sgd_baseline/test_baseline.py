@@ -5,7 +5,7 @@ from baseline_ceiling import ceiling
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Intent, Service, Slot
-from sgdx_t5x.papers.sgd_baseline.baseline import (
+from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   NOTHING_OFFERED,
   UNFOUND,
   right_answers,

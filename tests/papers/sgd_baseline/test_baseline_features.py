@@ -6,9 +6,10 @@ from places import ROOT
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.sgd_baseline.baseline import UNFOUND, BaselineStyle
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
+  UNFOUND,
   BaselineReader,
+  BaselineStyle,
   element_texts,
   table_texts,
   targets,

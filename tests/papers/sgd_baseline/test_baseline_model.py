@@ -60,22 +60,13 @@ def batch_of(frames, more=0):
   return found
 
 
-def test_a_longer_table_is_of_the_same_network():
-  """`sgdx track` appends elements to the table, and knows the network by its repr."""
-  longer = SchemaTable((*TABLE.texts, ("more", "")), np.zeros((10, 16), np.float32), "other.npz")
-  shown = [repr(baseline_model.BaselineTracker(CONFIG, table)) for table in (TABLE, longer)]
-  assert shown[0] == shown[1]
-  assert "emb_dim=16" in shown[0]
-
-
 @functools.cache
-def model(longest_span=14):
+def model():
   return baseline_model.BaselineModel(
     module=baseline_model.BaselineTracker(CONFIG, TABLE),
     input_vocabulary=seqio.PassThroughVocabulary(size=64),
     output_vocabulary=seqio.PassThroughVocabulary(size=64),
     optimizer_def=None,
-    longest_span=longest_span,
   )
 
 
@@ -209,19 +200,6 @@ def test_answers_are_the_best_choices():
         assert FRAMES[i]["segments"][slot.first] == FRAMES[i]["segments"][slot.last]
         probability *= np.exp(found["starts"][i, j, slot.first] + found["ends"][i, j, slot.last])
       assert slot.probability == pytest.approx(probability, abs=2e-6)
-
-
-@pytest.mark.long
-def test_the_released_code_takes_the_best_pair_of_any_tokens():
-  found = scores()
-  answer = functools.partial(model(None).answers, batch=batch_of(FRAMES))
-  active = {**found, "statuses": np.log(np.full_like(found["statuses"], 0.1))}
-  active["statuses"][..., 2] = np.log(0.8)
-  for row, vector in enumerate(np.asarray(answer(active))[:2]):
-    slot = a.read_answer(vector).slots[0]
-    pairs = found["starts"][row, 0][:, None] + found["ends"][row, 0][None]
-    pairs[np.tril_indices(len(pairs), -1)] = -np.inf
-    assert (slot.first, slot.last) == np.unravel_index(pairs.argmax(), pairs.shape)
 
 
 def test_token_types_are_berts():

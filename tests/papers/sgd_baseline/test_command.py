@@ -10,8 +10,7 @@ from tiny_corpus import write_corpus
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.sgd_baseline import schema_table
-from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
-from sgdx_t5x.papers.sgd_baseline.baseline_features import element_texts
+from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineStyle, element_texts
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] like said v1 v2 v3 v4 v5 original amount kind to area intent _"
 

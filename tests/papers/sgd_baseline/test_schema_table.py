@@ -1,7 +1,6 @@
 """Schema embedding tables: how vectors are computed, files, and what does not fit."""
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
@@ -92,34 +91,3 @@ def test_vectors_of_a_random_encoder_tell_texts_apart(encoder):
   found = table.vectors
   np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-5)
   np.testing.assert_allclose(found.std(axis=0), 1, atol=1e-4)
-  # Vectors of further texts are standardized with the statistics of the table's texts.
-  more = schema_table.extended(table, [("b", "b"), TEXTS[1]], vocabulary, config)
-  assert more.texts == (*TEXTS, ("b", "b"))
-  np.testing.assert_array_equal(more.vectors[:3], found)
-  assert np.abs(more.vectors[3] - found).max() > 0.1
-  # They do not depend on which others came before.
-  alone = schema_table.extended(table, [("c d", "c")], vocabulary, config)
-  both = schema_table.extended(more, [("c d", "c")], vocabulary, config)
-  np.testing.assert_array_equal(both.vectors[-1], alone.vectors[-1])
-  again = schema_table.random_vectors([TEXTS[1]], TEXTS, vocabulary, config)
-  np.testing.assert_allclose(again[0], found[1], atol=1e-5)
-
-
-def test_a_table_is_extended_by_the_encoder_that_made_it(encoder, tmp_path):
-  folder = tmp_path / "bert"
-  shutil.copytree(BERT, folder)
-  shutil.copy(encoder[0].path, folder)
-  vocabulary = WordPieceVocabulary(folder, lower_case=True)
-  whole = schema_table.embed(TEXTS, *encoder)
-  table = schema_table.SchemaTable(TEXTS[:2], whole[:2])
-  more = schema_table.extended(table, TEXTS, vocabulary, encoder[1])
-  assert more.texts == TEXTS
-  np.testing.assert_allclose(more.vectors, whole, atol=1e-5)
-  other = schema_table.SchemaTable(TEXTS[:2], whole[:2] + 1)
-  with pytest.raises(SgdxError, match="not the encoder of"):
-    schema_table.extended(other, TEXTS, vocabulary, encoder[1])
-  # Also if nothing is to be appended, where the weights are.
-  assert schema_table.embedded(table, vocabulary, encoder[1]) is table
-  assert schema_table.embedded(other, *encoder[:2]) is other
-  with pytest.raises(SgdxError, match="not the encoder of"):
-    schema_table.embedded(other, vocabulary, encoder[1])

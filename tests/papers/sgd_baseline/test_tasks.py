@@ -13,10 +13,10 @@ from tiny_corpus import write_corpus
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgd_baseline import baseline_model, schema_table, tasks
-from sgdx_t5x.papers.sgd_baseline.baseline import BaselineStyle
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   FEATURES,
   LENGTHS,
+  BaselineStyle,
   intent_texts,
   slot_texts,
 )

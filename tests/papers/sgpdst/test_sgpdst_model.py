@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import seqio
 
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_model
 from sgdx_t5x.papers.sgpdst.sgpdst_model import SgpModel, SgpTracker, best_pair, visible
@@ -167,9 +166,3 @@ def test_best_pairs():
     pairs = [(float(starts[i, j] + ends[i, k]), j, k) for k in range(9) for j in range(k + 1)]
     assert (first[i], last[i]) == max(pairs)[1:]
     assert score[i] == pytest.approx(max(pairs)[0], abs=1e-6)
-
-
-def test_a_part_that_is_none():
-  with pytest.raises(SgdxError, match="notcare") as e:
-    SgpModel(SgpTracker(CONFIG, "notcare"), None, None, None)
-  assert "combine" in e.value.available

@@ -9,7 +9,7 @@ from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader, SgpStyle
-from sgdx_t5x.papers.sgpdst.sgpdst_tracking import sgpdst_tracker
+from sgdx_t5x.papers.sgpdst.tracker import sgpdst_tracker
 from sgdx_t5x.records.turns import NONE, Known
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.spandst.walk import Prediction, Question, walk

@@ -1,6 +1,5 @@
 """`sgdx simulate` from end to end: the page of the documentation, files, seeds, what is refused."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import time
 
 import pytest
 from boats import files, write_files
-from commands import sgdx, sgdx_process
+from commands import assert_four_parts, sgdx, sgdx_process
 from places import DOCS
 
 from sgdx_t5x.cli import main
@@ -21,32 +20,19 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.simulator import write
 
 PAGE = DOCS / "papers/simulator.md"
-HOOKS = """
-def politely(text, values):
-  return f"Well. {text}"
-
-def forget(text, values):
-  return "Well." if values else None
-
-def fail(text, values):
-  raise RuntimeError("no words")
-
-number = 5
-"""
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
   """A working folder with the files of `boats`."""
   write_files(tmp_path, files())
-  (tmp_path / "hooks.py").write_text(HOOKS)
   monkeypatch.chdir(tmp_path)
   return tmp_path
 
 
 def arguments(number=30, **options):
   given = {"schema": "schema.json", "tables": "tables", "scenarios": "scenarios.json",
-           "num_dialogues": number, "out": "mine", "processes": 1, **options}  # fmt: skip
+           "num_dialogues": number, "out": "mine", **options}  # fmt: skip
   pairs = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items()]
   return ["simulate", *(part for pair in pairs for part in pair)]
 
@@ -112,7 +98,7 @@ def test_commands_say_what_comes_next(followed):
   command = made.partition("next: review them, then run\n")[2].partition("written: start-test:")[0]
   words = command.replace("\\\n", " ").split()
   assert words[0] == "sgdx"
-  found = sgdx_process(*words[1:-1], "again", "--processes", 1, cwd=folder)
+  found = sgdx_process(*words[1:-1], "again", cwd=folder)
   assert found.returncode == 0, found.stderr
   following = simulated.splitlines()[-1].removeprefix("next: ").split()
   assert following[0] == "sgdx"
@@ -120,25 +106,20 @@ def test_commands_say_what_comes_next(followed):
   assert found.returncode == 0, found.stderr
 
 
-def test_the_pages_scenarios_templates_and_paraphrase(followed, blocks, monkeypatch, capsys):
+def test_the_pages_scenarios_and_templates(followed, blocks, monkeypatch, capsys):
   folder, _ = followed
   monkeypatch.chdir(folder)
   for name, text in zip(("scenarios", "templates"), blocks["json"][1:], strict=True):
     (folder / f"my_{name}.json").write_text(text)
-  (folder / "my_words.py").write_text(blocks["python"][0])
-  (folder / "my_transitions.json").write_text('{"chances": {"does_not_care": 0.3}}')
-  assert '`{"chances": {"does_not_care": 0.3}}`' in PAGE.read_text()
   given = arguments(
     200, tables="start/tables", scenarios="my_scenarios.json", templates="my_templates.json",
-    transitions="my_transitions.json", paraphrase="my_words:function", out="own",
+    out="own",
   )  # fmt: skip
   assert main(given) == 0
   assert main(["data", "verify", "--corpus", "own"]) == 0
   assert "annotation errors: none" in capsys.readouterr().out
   text = (folder / "own/train/dialogues_001.json").read_text()
-  assert "I'd like to" in text
-  assert "I want to" not in text
-  for phrase in ("I need a boat", "to that town", "All set.", "Anything else?", " a day."):
+  for phrase in ("I need a boat", "to that town", "near ", "without a cabin"):
     assert phrase in text
   dialogues = list(read_dialogues(text, "own"))
   assert {d.services for d in dialogues} == {("Boats_1",), ("Boats_1", "Trams_1")}
@@ -147,7 +128,7 @@ def test_the_pages_scenarios_templates_and_paraphrase(followed, blocks, monkeypa
 # --- files and seeds ---------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_bytes_with_any_number_of_processes(here, monkeypatch):
+def test_the_same_seed_gives_the_same_bytes(here, monkeypatch):
   monkeypatch.setattr(write, "DIALOGUES_PER_FILE", 40)
   assert main(arguments(100, seed=7)) == 0
   one = contents("mine/train")
@@ -172,16 +153,6 @@ def test_the_same_seed_gives_the_same_bytes_with_any_number_of_processes(here, m
   assert found == parts[1][:20]
 
 
-def test_processes_change_nothing(here):
-  number = write.DIALOGUES_PER_FILE + 20
-  found = sgdx_process(*arguments(number, seed=3, processes=2, out="two"), cwd=here)
-  assert found.returncode == 0, found.stderr
-  assert found.stdout.startswith(f"written: two/train: {number} dialogues, ")
-  assert main(arguments(number, seed=3, out="one")) == 0
-  assert sum(name.startswith("dialogues_") for name in contents("one/train")) == 2
-  assert contents("one/train") == contents("two/train")
-
-
 def test_splits_lie_side_by_side_and_are_not_overwritten(here, capsys):
   assert main(arguments(5)) == 0
   assert main(arguments(5, split="dev", seed=2)) == 0
@@ -204,69 +175,13 @@ def test_a_split_has_its_schema_and_how_it_was_made(here):
   assert (origin["seed"], origin["num_dialogues"]) == ("5", 1)
 
 
-# --- paraphrases -------------------------------------------------------------------------------
-
-
-def test_a_paraphrase_works_in_all_processes(here):
-  number = write.DIALOGUES_PER_FILE + 5
-  given = arguments(number, paraphrase="hooks:politely", processes=2)
-  found = sgdx_process(*given, cwd=here)
-  assert found.returncode == 0, found.stderr
-  dialogues = [
-    dialogue
-    for name, text in contents("mine/train").items()
-    if name.startswith("dialogues_")
-    for dialogue in read_dialogues(text, name)
-  ]
-  assert len(dialogues) == number
-  assert all(t.utterance.startswith("Well. ") for d in dialogues for t in d.turns)
-  assert main(["data", "verify", "--corpus", "mine"]) == 0
-
-
-@pytest.mark.parametrize(
-  ("name", "processes", "words"),
-  [
-    ("hooks:forget", 1, "does not contain the value"),
-    ("hooks:forget", 2, "does not contain the value"),
-    ("hooks:fail", 1, "RuntimeError: no words"),
-    ("hooks:fail", 2, "RuntimeError: no words"),
-    ("hooks:number", 1, "number is of type int, not a function"),
-    ("hooks:nothing", 1, "has no attribute 'nothing'"),
-    ("no_such_module:f", 2, "No module named 'no_such_module'"),
-    ("hooks", 1, "has no attribute"),
-    (":f", 1, "Empty module name"),
-    ("broken:f", 1, "name 'no_such_name' is not defined"),
-  ],
-)
-def test_a_paraphrase_that_cannot_be_used(here, name, processes, words):
-  (here / "broken.py").write_text("no_such_name\n")
-  number = write.DIALOGUES_PER_FILE + 1  # a file for each process
-  found = sgdx_process(*arguments(number, paraphrase=name, processes=processes), cwd=here)
-  assert found.returncode == 1
-  assert words in found.stderr
-  assert "fix:" in found.stderr
-  assert "Traceback" not in found.stderr
-  assert not pathlib.Path("mine").exists()
-
-
 # --- what is refused ---------------------------------------------------------------------------
 
 
-def test_all_that_is_wrong_is_printed_and_nothing_written(here, capsys):
-  broken = files(
-    **{
-      "scenarios.json": {"scenarios": [{"intents": ["Boats_1.FindBaot"]}]},
-      "tables/Boats_1.csv": "boat_name,town\n",
-      "templates.json": {"services": {"Boats_1": {"slots": {"twon": {}}}}},
-    }
-  )
-  write_files(here, broken)
-  assert main(arguments(templates="templates.json")) == 1
-  printed = capsys.readouterr()
-  assert printed.out == ""
-  for words in ("unknown intent 'FindBaot'", "no column 'price'", "no rows", "unknown slot 'twon'",
-                "expected:", "fix:", "docs/papers/simulator.md"):  # fmt: skip
-    assert words in printed.err
+def test_what_is_wrong_is_printed_and_nothing_written(here, capsys):
+  write_files(here, {"scenarios.json": {"scenarios": [{"intents": ["Boats_1.FindBaot"]}]}})
+  assert main(arguments()) == 1
+  assert_four_parts(capsys.readouterr().err, "unknown intent", "nearest: FindBoat")
   assert not pathlib.Path("mine").exists()
 
 
@@ -277,7 +192,6 @@ def test_all_that_is_wrong_is_printed_and_nothing_written(here, capsys):
     (["--init", "schema.json", "--tables", "tables", "--out", "mine"], "--init together with"),
     (["--init", "schema.json", "--templates", "t.json", "--out", "mine"], "--templates"),
     (arguments(0)[1:], "--num-dialogues 0"),
-    (arguments(processes=-1)[1:], "--processes -1"),
     (arguments(split="validation")[1:], "invalid choice"),
     (arguments(seed="one")[1:], "invalid int"),
     (["--init", "schema.json"], "--out"),
@@ -292,11 +206,9 @@ def test_wrong_usage_is_exit_code_2(here, capsys, given, words):
 @pytest.mark.parametrize(
   ("options", "words"),
   [
-    ({"tables": "nowhere"}, "nowhere: no such folder"),
-    ({"schema": "nowhere.json"}, "nowhere.json: No such file"),
-    ({"templates": "nowhere.json"}, "nowhere.json: No such file"),
-    ({"transitions": "nowhere.json"}, "nowhere.json: No such file"),
-    ({"out": "hooks.py"}, "hooks.py is a file"),
+    ({"tables": "nowhere"}, "no file at nowhere/Boats_1.csv"),
+    ({"templates": "nowhere.json"}, "no file at nowhere.json"),
+    ({"out": "tables/Boats_1.csv"}, "tables/Boats_1.csv"),
     ({"out": "schema.json/below"}, "schema.json"),
   ],
 )
@@ -306,7 +218,7 @@ def test_files_that_are_not_there(here, capsys, options, words):
   assert words in error
   assert "fix:" in error
   assert sorted(p.name for p in here.iterdir()) == [
-    "hooks.py", "scenarios.json", "schema.json", "tables", "templates.json", "transitions.json",
+    "scenarios.json", "schema.json", "tables", "templates.json",
   ]  # fmt: skip
 
 
@@ -322,67 +234,21 @@ def test_init_of_a_misspelt_schema(here, capsys):
 def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
   write_files(here, {"idle.json": [{**files()["schema.json"][0], "intents": []}]})
   assert main(["simulate", "--init", "idle.json", "--out", "start"]) == 1
-  assert "'Boats_1' has no intents" in capsys.readouterr().err
+  assert "'Boats_1': no intent takes or returns a slot" in capsys.readouterr().err
   assert not pathlib.Path("start").exists()
 
 
-@contextlib.contextmanager
-def started(here, processes, file="dialogues_002"):
-  """A run in a separate session that is writing this file."""
-  given = arguments(100_000, processes=processes, out="deep/mine")
-  with subprocess.Popen(
-    [sys.executable, "-m", "sgdx_t5x.cli", *given],
-    cwd=here,
-    stderr=subprocess.PIPE,
-    text=True,
-    start_new_session=True,
-  ) as process:
-    deadline = time.monotonic() + 30
-    while not list(here.glob(f"deep/mine/.train*/train/{file}*")):
-      assert time.monotonic() < deadline
+def test_an_interrupted_run_leaves_nothing(here):
+  given = arguments(100_000, out="deep/mine")
+  command = [sys.executable, "-m", "sgdx_t5x.cli", *given]
+  with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True) as process:
+    while not list(here.glob("deep/mine/.train*/train/dialogues_002*")):
       assert process.poll() is None
       time.sleep(0.02)
-    yield process
-
-
-@pytest.mark.parametrize(
-  ("processes", "file"),
-  [(1, "dialogues_002"), (2, "dialogues_002"), (2, "simulation.json")],  # the last: workers start
-)
-def test_an_interrupted_run_leaves_nothing(here, processes, file):
-  with started(here, processes, file) as process:
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, error = process.communicate(timeout=30)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
   assert process.returncode == 130
   assert error == "sgdx: interrupted; no partial output is left\n"
-  assert not (here / "deep").exists()
-
-
-def test_a_second_interrupt_does_not_leave_it_waiting(here):
-  with started(here, 2) as process:
-    for _ in range(2):
-      os.killpg(process.pid, signal.SIGINT)
-      time.sleep(0.1)
-    process.communicate(timeout=30)
-  assert process.returncode == 130
-  assert not (here / "deep").exists()
-
-
-def test_a_killed_run_leaves_no_processes(here):
-  with started(here, 2) as process:
-    process.kill()
-    process.communicate(timeout=20)  # returns once no process has its stderr open
-  assert not (here / "deep/mine/train").exists()
-
-
-def test_a_killed_worker_is_told_and_leaves_nothing(here):
-  with started(here, 2) as process:
-    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    os.kill(int(children.split()[-1]), signal.SIGKILL)  # the first tracks resources
-    _, error = process.communicate(timeout=30)
-  assert process.returncode == 1
-  assert "a worker process was killed while simulating dialogues" in error
-  assert "Traceback" not in error
   assert not (here / "deep").exists()
 
 

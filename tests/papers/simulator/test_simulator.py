@@ -25,11 +25,6 @@ WORDS = {
   "services": {
     "Boats_1": {
       "slots": {"town": {"say": {"New York": ["the Big Apple"]}}},
-      "acts": {
-        "OFFER": ["{boat_name} costs {price}.", "The {boat_name} is for you."],
-        "INFORM": ["It costs {price}."],
-        "CONFIRM": ["You come on {rental_date}?"],
-      },
     }
   }
 }

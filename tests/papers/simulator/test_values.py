@@ -29,7 +29,7 @@ CLOSED = {"date", "time", "count", "price", "number", "rating", "duration"}
 
 
 def drawn(kind: str, *, held_out: bool = False, number: int = 2000) -> set[str]:
-  pool, rng = parse_pool({"kind": kind}, "here"), random.Random(0)
+  pool, rng = parse_pool({"kind": kind}), random.Random(0)
   return {pool.draw(rng, held_out) for _ in range(number)}
 
 
@@ -59,7 +59,7 @@ def test_held_out_values_are_drawn_only_when_asked_for(kind):
 
 
 def test_a_pool_all_of_one_share_gives_what_it_has():
-  pool = parse_pool({"list": ["only"]}, "here")
+  pool = parse_pool({"list": ["only"]})
   assert {pool.draw(random.Random(0), held_out) for held_out in (False, True)} == {"only"}
 
 

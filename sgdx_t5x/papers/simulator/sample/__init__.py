@@ -14,15 +14,16 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from sgdx_t5x.corpus import sample
 from sgdx_t5x.corpus.dialogue import Dialogue, write_dialogues
 from sgdx_t5x.corpus.sample import DIALOGUE_FILE, DIALOGUES, SEED, VERSION
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.simulator.backend import ServiceTable, table_slots
 from sgdx_t5x.papers.simulator.generate import Simulation, simulate
-from sgdx_t5x.papers.simulator.scenarios import parse_scenarios
-from sgdx_t5x.papers.simulator.templates import read_words
+from sgdx_t5x.papers.simulator.scenarios import ScenarioFile, parse_scenarios
+from sgdx_t5x.papers.simulator.templates import Templates, read_words
 from sgdx_t5x.papers.simulator.transitions import parse_transitions
 from sgdx_t5x.papers.simulator.values import parse_pool
 
@@ -54,17 +55,10 @@ def simulation(split: str) -> Simulation:
     for link in authored["links"]
     if all(link[end].partition(".")[0] in known for end in ("from", "to"))
   ]
-  problems: list[str] = []
-  scenarios = parse_scenarios(authored, services, "sample scenarios", problems)
-  words = read_words(_templates(known), services, known, "sample templates", problems)
-  if problems:
-    raise SgdxError(
-      "; ".join(problems),
-      expected="scenarios and words that fit the sample's services",
-      fix="correct them in sample/",
-    )
+  scenarios = parse_scenarios(msgspec.convert(authored, ScenarioFile), services, "scenarios.json")
+  words = read_words(_templates(known), services, known, "the sample's services")
   tables = {name: _table(services[name], data, split) for name, data in known.items()}
-  transitions = parse_transitions(_authored("transitions.json"), "sample transitions")
+  transitions = parse_transitions(_authored("transitions.json"))
   return Simulation(services, tables, scenarios, words, transitions)
 
 
@@ -72,9 +66,9 @@ def _authored(name: str) -> Any:
   return json.loads((importlib.resources.files(__package__) / name).read_text("utf-8"))
 
 
-def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _templates(services: Mapping[str, Mapping[str, Any]]) -> Templates:
   """The authored words, in the format of a template file."""
-  return {
+  words = {
     "services": {
       name: {
         "slots": {
@@ -88,6 +82,7 @@ def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
       for name, data in services.items()
     }
   }
+  return msgspec.convert(words, Templates)
 
 
 def _table(service: Service, data: Mapping[str, Any], split: str) -> ServiceTable:
@@ -119,7 +114,7 @@ def _cities(split: str) -> list[str]:
 
 
 def _draw(spec: Mapping[str, Any], rng: random.Random, split: str, count: int) -> list[str]:
-  pool = parse_pool(spec, f"sample values {spec}")
+  pool = parse_pool(spec)
   return [pool.draw(rng, rng.random() < HELD_OUT[split]) for _ in range(count)]
 
 
