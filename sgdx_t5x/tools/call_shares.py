@@ -259,12 +259,22 @@ def problem(rates: Mapping[str, Any]) -> SgdxError | None:
     return None
   if not any(group["missed"]["value"] for group in everything):
     return None
-  answers = sum(group[NO_CALL]["of"] for group in everything)
   in_text = sum(
     round((group[IN_TEXT]["value"] or 0) * group[IN_TEXT]["of"]) for group in everything
   )
+  example = next(filter(None, (group[IN_TEXT]["example"] for group in everything)), "")
+  return no_calls(sum(group[NO_CALL]["of"] for group in everything), in_text, example)
+
+
+def no_calls(answers: int, in_text: int, example: str) -> SgdxError:
+  """Returns the error for answers of which none has a call.
+
+  Args:
+    answers: how many there are.
+    in_text: how many of them have a call in their text.
+    example: such a text.
+  """
   if in_text:
-    example = next(filter(None, (group[IN_TEXT].get("example") for group in everything)), "")
     return SgdxError(
       f"none of {answers:,} answers has a call, but the text of {in_text:,} has one",
       expected="calls in tool_calls, where a server's parser of the model's calls puts them",

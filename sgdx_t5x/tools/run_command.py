@@ -3,13 +3,14 @@
 import argparse
 import contextlib
 import json
+import math
 import os
 import pathlib
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from sgdx_t5x.cli.options import (
   add_command,
   add_schemas,
   check_least,
+  check_price,
+  parse_schemas,
   schemas_of,
 )
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
-from sgdx_t5x.errors import SgdxError, UsageError, require
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile
   from sgdx_t5x.tools.endpoints.runner import Runner
 
+_KEY = "OPENAI_API_KEY"
 _EPILOG = """\
 examples:
   From an endpoint to the table of six variants:
@@ -40,7 +44,7 @@ examples:
 
   100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
     sgdx tools run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
-      --param temperature=0 --limit 100 --out answers.jsonl
+      --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
 
 Answers are written to --out as they arrive. The same command again asks for
 those that are missing; after a kill, at most the requests that were in flight
@@ -62,6 +66,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_output(parser, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
   text = "further request parameters: temperature=0 max_completion_tokens=500"
   parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
+  text = "answers of other runs, to reuse for identical requests"
+  add_input(parser, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
   text = "to score the answers when complete, and to tell --limit which services are seen"
   add_input(parser, "--corpus", help=text, path=corpus_path)
   add_schemas(parser)
@@ -73,53 +79,101 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="only N dialogues, in all their variants, spread over services, seen and unseen",
   )
   parser.add_argument(
-    "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
+    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
+  )
+  _add_retries(parser)
+  parser.add_argument(
+    "--key-env",
+    metavar="NAME",
+    help=f"environment variable with the key (default: {_KEY}, if it is set)",
+  )
+  parser.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("INPUT", "OUTPUT"),
+    help="prices per million input and output tokens, to show the cost so far",
+  )
+  parser.add_argument(
+    "--dry-run",
+    action="store_true",
+    help="send and write nothing; count the requests that would be sent",
   )
   parser.set_defaults(run=run)
   return parser
+
+
+def _add_retries(parser: argparse.ArgumentParser) -> None:
+  group = parser.add_argument_group("retries and concurrency")
+  group.add_argument(
+    "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
+  )
+  group.add_argument(
+    "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
+  )
+  text = (
+    "retries per request, after timeouts, lost connections, HTTP 429, 500 and others (default: 7)"
+  )
+  group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
+  text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
+  group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
   """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM).
 
   Raises:
-    SgdxError: bad input, or an endpoint that fails.
+    SgdxError: bad input, an endpoint that fails, or no call in any answer.
   """
-  for name in ("limit", "concurrency"):
-    check_least(args, name, 1, "omit it to use the default")
-  parameters, out = _parameters(args.param), pathlib.Path(args.out)
-  if out.suffix != ".jsonl":
-    raise UsageError(
-      f"--out {out}",
-      expected="a file named *.jsonl, of plain text: only such answers are scored",
-      fix=f"--out {out.with_suffix('.jsonl')}",
-    )
+  parameters, key = _check(args), _key(args)
+  from sgdx_t5x.errors import require
+
   require("aiohttp", extra="run", why="sgdx tools run")
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
   from sgdx_t5x.tools.endpoints.request_file import RequestFile
 
-  url, key = chat_url(args.endpoint), _key()
+  url = chat_url(args.endpoint)
   file = RequestFile(args.requests, args.model, parameters)
+  _check_corpus(args, file)
   wanted = _wanted(args, file)
-  with lock(args.out):
+  with contextlib.nullcontext() if args.dry_run else lock(args.out):
     answers = AnswerFile(args.out, file)
-    endpoint = Endpoint(url, key, args.concurrency)
+    answers.reuse(args.reuse, {request.digest for request in wanted})
+    if args.dry_run:
+      return _dry_run(args, wanted, answers)
+    endpoint = Endpoint(url, key, args.key_env or _KEY, args.timeout, args.concurrency)
     endpoint.has_answered = bool(answers.ids)
     with contextlib.closing(answers), file:
       if code := _ask(args, endpoint, file, wanted, answers):
         return code
-  return _score(args, file)
+  code = _score(args, file)
+  if not args.corpus:
+    _check_calls(args, answers)
+  return code
 
 
 # --- options -------------------------------------------------------------------------------
 
 
-def _parameters(items: Sequence[str]) -> dict[str, Any]:
-  """Returns the parameters of --param. Raises UsageError for malformed ones."""
+def _check(args: argparse.Namespace) -> dict[str, Any]:
+  """Refuses numbers that make no sense. Returns the parameters of --param."""
+  for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+    check_least(args, name, least, "omit it to use the default")
+  if not 0 < args.timeout < math.inf:
+    raise UsageError(
+      f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
+    )
+  check_price(args)
+  if args.out.endswith(".gz"):
+    raise UsageError(
+      f"--out {args.out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
+    )
   parameters: dict[str, Any] = {}
-  for item in items:
+  for item in args.param:
     name, sign, text = item.partition("=")
     if not (name and sign) or name in (*parameters, "messages", "model", "stream", "tools"):
       raise UsageError(
@@ -138,19 +192,30 @@ def _parameters(items: Sequence[str]) -> dict[str, Any]:
         expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's range",
         fix="pass, for example, --param temperature=0",
       ) from None
+    except RecursionError:
+      raise UsageError(
+        f"--param {name}: JSON nested too deeply",
+        expected="NAME=JSON that an endpoint can read",
+        fix="pass, for example, --param temperature=0",
+      ) from None
   return parameters
 
 
-def _key() -> str:
-  """Returns the key; "" if there is none. Never shows it."""
-  from sgdx_t5x.tools.endpoints.endpoint import KEY
-
-  key = os.environ.get(KEY, "").strip()
-  if not re.fullmatch(r"[!-~]*", key):
+def _key(args: argparse.Namespace) -> str:
+  """Returns the key; "" if there is none. Never shows it, or anything that may be a key."""
+  name = args.key_env or _KEY
+  if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+    raise UsageError(
+      "--key-env is not a variable name",
+      expected="the name of the environment variable that holds the key, never the key itself",
+      fix=f"export {_KEY}=..., and omit --key-env",
+    )
+  key = os.environ.get(name, "").strip()
+  if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
     raise SgdxError(
-      f"the environment variable {KEY} does not hold a valid key",
+      f"the environment variable {name} {'does not hold a valid key' if key else 'is not set'}",
       expected="a key: printable characters without spaces",
-      fix=f"export {KEY}=...",
+      fix=f"export {name}=...",
     )
   return key
 
@@ -163,10 +228,56 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
   from sgdx_t5x.tools.endpoints.request_file import choose
 
   seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
-  return choose(file.requests, args.limit, seen)
+  return choose(file.requests, args.limit, seen, args.seed)
+
+
+def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
+  """Refuses, before anything is asked, answers that could not be scored, on --corpus if given."""
+  out = pathlib.Path(args.out)
+  if ".jsonl" not in out.name:
+    raise UsageError(
+      f"--out {out}",
+      expected="a file named *.jsonl: only such answers are scored",
+      fix=f"--out {out.with_suffix('.jsonl')}",
+    )
+  if not args.corpus:
+    return
+  from sgdx_t5x.corpus.example_id import ExampleId
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.corpus.variants import untagged
+  from sgdx_t5x.tools.requests import parse_request_id
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
+
+  corpus, first = open_corpus(args.corpus), file.requests[0].id
+  example = ExampleId.parse(parse_request_id(first, str(file.path))[0], str(file.path))
+  asked, own = untagged(example.variant)[0], corpus.perturbed(example.split)
+  if asked != own:
+    raise SgdxError(
+      f"{file.path}: requests for {' and '.join(asked) or 'an unperturbed corpus'} (id {first!r})",
+      expected="requests made from --corpus",
+      available=f"{corpus.origin} is {' and '.join(own) or 'not perturbed'}",
+      fix="pass the corpus that the requests were made from as --corpus, or leave it out",
+    )
+  schemas = VariantSchemas(corpus, parse_schemas(args))
+  for variant in sorted(file.variants):
+    schemas.get(example.split, variant)  # raises if there is none
 
 
 # --- running --------------------------------------------------------------------------------
+
+
+def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "AnswerFile") -> int:
+  from sgdx_t5x.tools.endpoints.runner import pending
+  from sgdx_t5x.tools.requests import Size
+
+  asked = pending(wanted, answers, write=False)
+  size = Size(len(asked), sum(equal[0].size for equal in asked))
+  print(f"would be sent: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
+  print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
+  if args.price:
+    cost = size.tokens[0] * args.price[0] / 1_000_000
+    print(f"cost:    about {cost:,.2f}, plus what the model writes", file=sys.stderr)
+  return 0
 
 
 def _ask(
@@ -178,7 +289,7 @@ def _ask(
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.tools.endpoints.runner import Runner, pending
+  from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner, pending
 
   names, held = {request.id for request in wanted}, len(answers.ids)
   before = len(answers.ids & names)
@@ -186,15 +297,16 @@ def _ask(
   def done() -> int:
     return max(0, before + len(answers.ids) - held)  # none if the file is gone
 
-  runner, code = Runner(endpoint, file, answers, args.concurrency), 0
+  policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
+  runner, code = Runner(endpoint, file, answers, policy), 0
   try:
-    asked = pending(wanted, answers)
+    asked = pending(wanted, answers, write=True)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking for answers",
         done(),
         len(names),
-        f"answers{_tokens(answers, ', tokens ')}",
+        ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
       )
       _until_signal(runner, asked)
     answers.check_place()
@@ -207,8 +319,8 @@ def _ask(
       print(f"         and {held - before:,} for requests outside --limit", file=sys.stderr)
     if runner.retried:
       print(f"retried: {runner.retried:,} times", file=sys.stderr)
-    if tokens := _tokens(answers, "tokens:  "):
-      print(tokens, file=sys.stderr)
+    for what, number in _spent(args, answers):
+      print(f"{what + ':':8} {number}", file=sys.stderr)
     if answers.counts.cut_off:
       print(f"cut off: {answers.counts.cut_off:,} answers, by a limit of tokens", file=sys.stderr)
   if runner.unanswered and not code:
@@ -244,10 +356,15 @@ def _until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
     raise caught[0]
 
 
-def _tokens(answers: "AnswerFile", label: str) -> str:
-  """Returns the tokens of all answers in --out, as the service counts them; "" if it does not."""
+def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[str, str]]:
+  """Yields tokens and cost of all answers in --out, as the service counts them."""
   counts = answers.counts
-  return f"{label}{counts.read:,} input, {counts.written:,} output" if counts.metered else ""
+  if not counts.metered:
+    return
+  yield "tokens", f"{counts.read:,} input, {counts.written:,} output"
+  if args.price:
+    cost = (counts.read * args.price[0] + counts.written * args.price[1]) / 1_000_000
+    yield "cost", f"{cost:,.2f}"
 
 
 def _unanswered(runner: "Runner") -> SgdxError:
@@ -277,3 +394,13 @@ def _score(args: argparse.Namespace, file: "RequestFile") -> int:
   subparsers = argparse.ArgumentParser().add_subparsers()
   given = score_command.add_parser(subparsers).parse_args(words[1:])
   return score_command.run(given)
+
+
+def _check_calls(args: argparse.Namespace, answers: "AnswerFile") -> None:
+  """Raises SgdxError if no answer has a call. Where answers are scored, that says so."""
+  from sgdx_t5x.tools.call_shares import no_calls
+
+  counts = answers.counts
+  silent = counts.silent - (counts.in_text if args.calls_from_text else 0)
+  if counts.answers and silent == counts.answers:
+    raise no_calls(counts.answers, counts.in_text, counts.example)

@@ -7,10 +7,9 @@ from collections import Counter
 
 import jsonschema
 import pytest
-from conformance_judge import judge, judge_strictly
 from places import ROOT
 
-from sgdx_t5x.tools.conformance import cases
+from sgdx_t5x.tools.conformance import cases, judge, judge_strictly
 
 FOLDER = ROOT / "sgdx_t5x/tools/conformance"
 CASES = {case["id"]: case for case in cases()}

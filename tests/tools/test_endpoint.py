@@ -1,5 +1,8 @@
 """Endpoint URLs, services' error messages, requested waiting times, and proxies."""
 
+import email.utils
+import time
+
 import pytest
 
 from sgdx_t5x.errors import UsageError
@@ -32,6 +35,13 @@ def test_what_is_no_address(text):
 )
 def test_seconds_to_wait(text, seconds):
   assert _retry_after(text) == seconds
+
+
+def test_a_date_to_wait_for():
+  in_a_minute = email.utils.formatdate(time.time() + 60, usegmt=True)
+  assert 55 < _retry_after(in_a_minute) <= 60
+  assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+  assert _retry_after("Mon, 01 Jan 2020 00:00:00 +99999999999999999999") == 0
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from assistant_server import AssistantServer, error, key_of, know_gold
 from commands import SGDX, sgdx, sgdx_process
 from places import ROOT
 
-from sgdx_t5x.tools.endpoints import endpoint, runner
-
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 KEY = "sk-test-0123456789abcdef"
 
@@ -36,7 +34,7 @@ def gold(requests):
 
 
 def command(requests, server, out, *args):
-  given = ("--endpoint", server.url, "--model", "small-1", "--out", out)
+  given = ("--endpoint", server.url, "--model", "small-1", "--out", out, "--backoff", "0.01")
   return ("tools", "run", requests, *given, *args)
 
 
@@ -60,7 +58,7 @@ def test_the_commands_of_the_page(gold, tmp_path):
       ("sgd.zip", "sample"),
       ("--limit 100", "--limit 5"),
       ("http://localhost:8000/v1", server.url),
-      ("--model NAME", "--model small-1 --param temperature=0"),
+      ("--model NAME", "--model small-1 --price 2 10 --param temperature=0"),
     ):
       commands = [x.replace(old, new) for x in commands]
     shell = {"shell": True, "capture_output": True, "text": True, "cwd": tmp_path}
@@ -73,11 +71,12 @@ def test_the_commands_of_the_page(gold, tmp_path):
   number, asked = len(read(tmp_path / "requests.jsonl")), len(server.asked)
   assert f"answers: answers.jsonl: {number} of {number}\n" in ran.stderr
   assert f"tokens:  {100 * asked:,} input, {10 * asked:,} output" in ran.stderr  # of the server
+  assert f"cost:    {(200 * asked + 100 * asked) / 1e6:,.2f}" in ran.stderr
   assert server.most == 16
   assert server.headers["Authorization"] == f"Bearer {KEY}"
 
 
-def test_a_server_that_fails_in_every_way(requests, gold, tmp_path, capsys, monkeypatch):
+def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
   """Nothing is lost, no request is repeated after its answer came, and the key stays secret."""
   faults = [
     lambda: error(429, f"slow down, {KEY}"),
@@ -92,22 +91,18 @@ def test_a_server_that_fails_in_every_way(requests, gold, tmp_path, capsys, monk
   def fault(number, body):
     return faults[number % 14 // 2]() if number % 2 and number < 84 else None
 
-  monkeypatch.setattr(endpoint, "TIMEOUT_S", 0.5)
-  monkeypatch.setattr(runner, "RETRIES", 20)
-  monkeypatch.setattr(runner, "BACKOFF_S", 0.001)
-  monkeypatch.setenv("OPENAI_API_KEY", KEY)
-  monkeypatch.setenv("no_proxy", "*")
   out = tmp_path / "a.jsonl"
   with AssistantServer(gold, fault) as server:
-    assert sgdx(*command(requests, server, out)) == 0
-  found = capsys.readouterr()
+    args = command(requests, server, out, "--timeout", "0.5", "--retries", "20")
+    found = sgdx_process(*args, env=environment(), cwd=tmp_path)
+  assert found.returncode == 0, found.stderr
   assert server.asked.total() == len(server.asked) + 42
-  assert "retried: 42 times" in found.err
+  assert "retried: 42 times" in found.stderr
   assert set(server.answered.values()) == {1}
   assert {x["custom_id"] for x in read(out)} == {x["id"] for x in read(requests)}
   for path in tmp_path.rglob("*"):
     assert KEY not in path.read_text()
-  assert KEY not in found.out + found.err
+  assert KEY not in found.stdout + found.stderr
   assert not sgdx(
     "tools",
     "score",

@@ -1,20 +1,23 @@
 """`sgdx tools run`: what an endpoint, files and options can get wrong; each named, nothing lost."""
 
 import gzip
+import http.server
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
+import tiny_corpus
 from aiohttp import web
 from assistant_server import AssistantServer, completion, error, know_gold
 from commands import SGDX, assert_four_parts, sgdx
 from locked import locked
 
-from sgdx_t5x.tools.endpoints import runner
+from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed
 
 KEY = "sk-test-0123456789abcdef"
 DEEP = "[" * 1_000 + "]" * 1_000
@@ -28,23 +31,42 @@ def ask(requests, tmp_path, monkeypatch):
   """Runs the command in this process with the key set; returns the exit code."""
   monkeypatch.setenv("OPENAI_API_KEY", KEY)
   monkeypatch.setenv("no_proxy", "*")
-  monkeypatch.setattr(runner, "BACKOFF_S", 0.01)
   out = tmp_path / "a.jsonl"
 
   def ask(url, *args, file=requests, model="small-1"):
-    given = ("--endpoint", url, "--out", out, "--concurrency", "4")
+    given = ("--endpoint", url, "--out", out, "--backoff", "0.01", "--concurrency", "4")
     return sgdx("tools", "run", file, *given, *(("--model", model) if model else ()), *args)
 
   ask.out = out
   return ask
 
 
-def test_answers_that_could_not_be_scored_are_not_asked_for(requests, tmp_path, capsys):
-  out = tmp_path / "a.json"
-  given = ("--endpoint", "http://127.0.0.1:9", "--model", "m", "--out", out)
-  assert sgdx("tools", "run", requests, *given) == 2
-  assert_four_parts(capsys.readouterr().err, "a.json", "*.jsonl")
-  assert not out.exists()
+@pytest.mark.parametrize(
+  ("out", "corpus", "words"),
+  [
+    ("a.json", "sample", ("a.json", "*.jsonl")),
+    ("a.json", None, ("a.json", "*.jsonl")),
+    ("a.jsonl", "ned", ("requests for an unperturbed corpus", "is ned")),
+    ("a.jsonl", "mine", ("no schema of variant 'mine' for split 'test'", "--schemas")),
+  ],
+)
+def test_answers_that_could_not_be_scored_are_not_asked_for(
+  requests, tmp_path, capsys, monkeypatch, out, corpus, words
+):
+  if corpus == "ned":
+    corpus = tiny_corpus.write_corpus(tmp_path / "ned")
+    tiny_corpus.mark_perturbed(corpus, monkeypatch, "ned")
+  if corpus == "mine":
+    text, corpus = requests.read_text().replace('"id": "v2/', '"id": "mine/'), "sample"
+    requests = tmp_path / "mine.jsonl"
+    requests.write_text(text)
+  with AssistantServer(know_gold([])) as server:
+    given = ("--endpoint", server.url, "--model", "m", "--out", tmp_path / out)
+    scored = ("--corpus", corpus) if corpus else ()
+    assert sgdx("tools", "run", requests, *given, *scored) in (1, 2)
+    assert not server.asked
+  assert_four_parts(capsys.readouterr().err, *words)
+  assert not (tmp_path / out).exists()
 
 
 def answered(out):
@@ -55,11 +77,12 @@ def answered(out):
   ("status", "said", "words"),
   [
     (401, f"Incorrect API key provided: {KEY}", ("status 401", "OPENAI_API_KEY is set")),
-    (403, "not yours", ("status 403: not yours", "export OPENAI_API_KEY")),
+    (403, "not yours", ("status 403: not yours", "--key-env")),
     (402, "no credits", ("status 402", "an account with sufficient credit")),
     (429, "insufficient_quota", ("status 429", "an account with sufficient credit")),
-    (404, "no model small-1", ("status 404: no model small-1", "--model")),
-    (307, "moved", ("status 307", "it redirects", "--endpoint")),
+    (404, "no model small-1", ("status 404", "small-1, small-2", "--model")),
+    (307, "moved", ("status 307", "http://127.0.0.1/v2")),
+    (400, '"auto" tool choice requires a parser', ("status 400", "support tools", "format=tools")),
   ],
 )
 def test_what_no_request_will_overcome_stops_at_once(status, said, words, rows, ask, capsys):
@@ -112,30 +135,68 @@ def test_a_key_that_a_service_repeats_is_hidden_in_every_spelling(rows, ask, mon
   assert {x["response"]["body"]["model"] for x in answered(ask.out)} == {"key [key]"}
 
 
-@pytest.mark.parametrize("password", ["secretpw", "secretpw#x", "secretpw/x"])
-def test_a_proxy_that_fails_is_said_without_its_password(password, ask, capsys, monkeypatch):
-  """Regression: aiohttp's error is the whole URL, which was printed."""
+def test_a_proxy_that_fails_is_named_without_its_password(ask, capsys, monkeypatch):
   monkeypatch.delenv("no_proxy")
   with socket.create_server(("127.0.0.1", 0)) as listening:
     port = listening.getsockname()[1]
-  monkeypatch.setenv("http_proxy", f"http://user:{password}@127.0.0.1:{port}")
-  assert ask("http://host.invalid/v1?api-key=SECRET") == 1
-  assert_four_parts(err := capsys.readouterr().err, "through the proxy of http_proxy", "http_proxy")
+  monkeypatch.setenv("http_proxy", f"http://user:secretpw@127.0.0.1:{port}")
+  assert ask("http://host.invalid/v1") == 1
+  assert_four_parts(
+    err := capsys.readouterr().err, f"the proxy 127.0.0.1:{port}: connection refused"
+  )
+  assert "secretpw" not in err
+  with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NoEntry) as proxy:
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    monkeypatch.setenv("https_proxy", f"http://user:secretpw@127.0.0.1:{proxy.server_port}")
+    assert ask("https://host.invalid/v1?api-key=SECRET", "--retries", "0") == 1
+    proxy.shutdown()
+  err = capsys.readouterr().err
+  assert "the proxy of http_proxy or https_proxy: status 407" in err
   assert "secretpw" not in err
   assert "SECRET" not in err
+
+
+@pytest.mark.parametrize("password", ["Hunter2#x", "Hunter2/x", "12#Hunter2"])
+def test_a_proxy_that_is_not_a_url_is_not_shown(ask, capsys, monkeypatch, password):
+  """Regression: aiohttp's error is the whole URL, which was printed."""
+  monkeypatch.delenv("no_proxy")
+  monkeypatch.setenv("http_proxy", f"http://user:{password}@127.0.0.1:9")
+  assert ask("http://host.invalid/v1") == 1
+  assert_four_parts(err := capsys.readouterr().err, "http_proxy is not a proxy's URL", "%23")
+  assert "Hunter2" not in err
 
 
 def test_a_server_without_tls_is_said(rows, ask, capsys):
   with AssistantServer(know_gold(rows)) as server:
     assert ask(server.url.replace("http://", "https://")) == 1
-  assert_four_parts(capsys.readouterr().err, "whose certificate this machine trusts")
+  assert_four_parts(capsys.readouterr().err, "a server that speaks TLS", "without TLS: http://")
+
+
+class _NoEntry(http.server.BaseHTTPRequestHandler):
+  """A proxy that asks for a password."""
+
+  def do_CONNECT(self):
+    self.send_error(407)
+
+  def log_message(self, *_):
+    pass
 
 
 @pytest.mark.parametrize("host", [".example", "a" * 70 + ".com"])
 def test_host_names_that_no_server_can_have(host, ask, capsys):
   assert ask(f"http://{host}/v1") == 1
-  assert_four_parts(capsys.readouterr().err, host, "check --endpoint")
+  assert_four_parts(capsys.readouterr().err, host, "label", "check --endpoint")
   assert not ask.out.exists()
+
+
+def test_more_retries_than_a_float_can_double(ask, capsys, monkeypatch):
+  async def fail(*_):
+    raise Failed("down")
+
+  monkeypatch.setattr(Endpoint, "ask", fail)
+  options = ("--limit", "1", "--retries", "1030", "--backoff", "0", "--concurrency", "1")
+  assert ask("http://127.0.0.1:9/v1", *options) == 1
+  assert_four_parts(capsys.readouterr().err, "down (1031 times)")
 
 
 @writes_less_than_it_reads
@@ -154,6 +215,18 @@ def test_an_answer_nested_too_deeply_fails_alone(rows, ask, capsys):
   assert len(answered(ask.out)) == len(rows)
 
 
+def test_a_list_of_models_nested_too_deeply_is_left_out(rows, ask, capsys, monkeypatch):
+  async def models(*_):
+    return web.Response(text="[" * 100_000)
+
+  monkeypatch.setattr(AssistantServer, "_models", models)
+  with AssistantServer(know_gold(rows), lambda *_: error(404, "no model")) as server:
+    assert ask(server.url) == 1
+  printed = capsys.readouterr().err
+  assert_four_parts(printed, "status 404: no model", "--model")
+  assert "available:" not in printed
+
+
 def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, capsys):
   """Here those of v2: half of them refused, half never answered."""
   refused = {json.dumps(x["messages"]) for x in rows if x["metadata"]["variant"] == "v2"}
@@ -167,10 +240,10 @@ def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, ca
     return error(500, "oh") if is_first else error(400, "maximum context length of tools")
 
   with AssistantServer(know_gold(rows), fault) as server:
-    assert ask(server.url, "--concurrency", "1") == 1
+    assert ask(server.url, "--retries", "2", "--concurrency", "1") == 1
     printed = capsys.readouterr().err
     half = len(rows) // 2
-    assert_four_parts(printed, f"{half} requests were not answered", "status 500: oh (8 times)")
+    assert_four_parts(printed, f"{half} requests were not answered", "status 500: oh (3 times)")
     assert f"{half - 1} x status 400: maximum context length of tools, e.g. v2/" in printed
     assert len(answered(ask.out)) == half
     server.fault = lambda *_: None
@@ -179,21 +252,25 @@ def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, ca
   assert set(server.answered.values()) == {1}
 
 
-def test_an_endpoint_that_never_answers_is_left(rows, ask, capsys, monkeypatch):
-  monkeypatch.setattr(runner, "RETRIES", 0)
+def test_an_endpoint_that_never_answers_is_left(rows, ask, capsys):
   with AssistantServer(know_gold(rows), lambda *_: error(500, "down")) as server:
-    assert ask(server.url) == 1
+    assert ask(server.url, "--retries", "0") == 1
     assert server.asked.total() < 16 + 4
-    server.fault = lambda *_: error(400, "x does not support tools")
+    server.fault = lambda *_: error(400, "temperature is not supported")
     assert ask(server.url) == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "16 consecutive requests", "status 500: down", "format=tools")
-  assert "x does not support tools" in printed
+  assert_four_parts(printed, "16 consecutive requests", "status 500: down")
+  assert "temperature is not supported" in printed
 
 
-def test_retry_after_holds_for_all(rows, ask):
+@pytest.mark.parametrize("wait", ["1", "date"])
+def test_retry_after_holds_for_all(wait, rows, ask):
+  import email.utils
+  import time
+
   def fault(number, _):
-    return error(429, "slow", **{"Retry-After": "1"}) if number == 8 else None
+    after = email.utils.formatdate(time.time() + 2, usegmt=True) if wait == "date" else wait
+    return error(429, "slow", **{"Retry-After": after}) if number == 8 else None
 
   with AssistantServer(know_gold(rows), fault) as server:
     assert ask(server.url, "--concurrency", "1") == 0
@@ -230,11 +307,14 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
       ((), part, f"not in {part}"),
     ):
       assert ask(server.url, *args, file=file) == 1
-      assert_four_parts(capsys.readouterr().err, words, "choose another --out")
+      assert_four_parts(capsys.readouterr().err, words, f"--reuse {ask.out}")
     assert ask(server.url, model="small-2") == 1
     assert_four_parts(capsys.readouterr().err, "model 'small-1', now 'small-2'")
     assert ask.out.read_bytes() == before
+    other = ("--out", tmp_path / "b.jsonl", "--reuse", ask.out)
+    assert ask(server.url, *other, file=part) == 0
     assert server.asked.total() == number
+  assert {x["custom_id"] for x in answered(tmp_path / "b.jsonl")} == {x["id"] for x in rows[:-4]}
   for text in ('{"custom_id": "x", "response": {"body": {}}}\n', '{"important": "one line"}'):
     ask.out.write_text(text)
     assert ask(server.url) == 1
@@ -269,7 +349,7 @@ def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
   assert all(found[x["id"]] == found[x["id"].replace("v3/", "v1/")] for x in again)
 
 
-def test_equal_requests_are_equal_in_every_form(rows, ask, tmp_path):
+def test_equal_requests_are_equal_in_every_form(rows, ask, tmp_path, capsys):
   """Also as lines of OpenAI's batches, and with parameters in another order."""
   batch = tmp_path / "batch.jsonl"
   sent = ("messages", "tools", "tool_choice")
@@ -282,6 +362,10 @@ def test_equal_requests_are_equal_in_every_form(rows, ask, tmp_path):
     asked = sum(server.asked.values())
     assert ask(server.url, "--param", "seed=1", "temperature=0", file=batch) == 0
     assert sum(server.asked.values()) == asked
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(ask.out.read_bytes()))
+    assert ask(server.url, "--param", "temperature=0", "seed=1", "--reuse", packed) == 1
+  assert_four_parts(capsys.readouterr().err, "a.jsonl.gz: compressed", "gunzip --keep")
 
 
 def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows, ask, capsys):
@@ -302,6 +386,14 @@ def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows,
   assert "PARTIAL" in capsys.readouterr().out
 
 
+def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
+  args = ("--dry-run", "--price", "2", "10")
+  assert ask("http://127.0.0.1:9/v1", *args) == 0
+  printed = capsys.readouterr().err
+  assert f"would be sent: {len(rows)} of {len(rows)} requests" in printed
+  assert not ask.out.exists()
+
+
 @pytest.mark.parametrize(
   ("args", "words"),
   [
@@ -310,12 +402,20 @@ def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows,
       ("--endpoint", f"http://me:{KEY}@127.0.0.1/v1"),
       "--endpoint contains a user name or password",
     ),
+    (("--key-env", KEY), "--key-env is not a variable name"),
     (("--param", "stream=true"), "--param stream=true"),
     (("--param", "a=1", "a=2"), "--param a=2"),
     (("--param", "temperature=NaN"), "--param temperature=NaN: Out of range"),
     (("--param", "a=[1e999]"), "--param a=[1e999]: Out of range"),
     (("--out", "answers.jsonl.gz"), "--out answers.jsonl.gz"),
     (("--concurrency", "0"), "--concurrency 0"),
+    (("--param", f"x={'[' * 100_000}"), "--param x: JSON nested too deeply"),
+    (("--timeout", "0"), "--timeout 0"),
+    (("--timeout", "inf"), "--timeout inf"),
+    (("--timeout", "nan"), "--timeout nan"),
+    (("--backoff", "nan"), "--backoff nan"),
+    (("--price", "-1", "2"), "--price -1.0"),
+    (("--price", "nan", "1"), "--price nan 1.0"),
   ],
 )
 def test_options_that_make_no_sense(args, words, ask, capsys):
@@ -326,12 +426,13 @@ def test_options_that_make_no_sense(args, words, ask, capsys):
 
 
 def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
-  monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} and words")
-  assert ask("http://127.0.0.1:9/v1") == 1
+  assert ask("http://127.0.0.1:9/v1", "--key-env", "NO_SUCH_KEY") == 1
+  assert_four_parts(capsys.readouterr().err, "NO_SUCH_KEY is not set")
+  monkeypatch.setenv("MY_KEY", f"{KEY} and words")
+  assert ask("http://127.0.0.1:9/v1", "--key-env", "MY_KEY") == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "OPENAI_API_KEY does not hold a valid key")
+  assert_four_parts(printed, "MY_KEY does not hold a valid key")
   assert KEY not in printed
-  monkeypatch.setenv("OPENAI_API_KEY", KEY)
   assert ask("http://127.0.0.1:9/v1", model="") == 2
   assert_four_parts(capsys.readouterr().err, "no --model", "line 1 names no model")
 
@@ -344,6 +445,11 @@ def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
     ('{"messages": []}\n', "line 1: neither custom_id nor id"),
     ('{"id": "x", "messages": []}\n', "example id 'x'"),
     ('{"id": "v1/te', "line 1: not valid JSON"),
+    pytest.param(
+      f'{{"id": "v1/test/1_00000-002-Banks_2/*", "messages": [{DEEP}]}}',
+      "line 1, with --param: JSON nested too deeply",
+      marks=writes_less_than_it_reads,
+    ),
     ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "duplicate id"),
   ],
 )

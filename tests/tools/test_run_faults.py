@@ -11,17 +11,16 @@ from aiohttp import web
 from assistant_server import AssistantServer, completion, error, know_gold
 from commands import SGDX, assert_four_parts, sgdx
 
-from sgdx_t5x.tools.endpoints import endpoint, runner
+from sgdx_t5x.tools.endpoints import endpoint
 
 
 @pytest.fixture
 def ask(requests, tmp_path, monkeypatch):
   """Runs the command in this process; returns the exit code."""
   monkeypatch.setenv("no_proxy", "*")
-  monkeypatch.setattr(runner, "BACKOFF_S", 0.01)
 
   def ask(url, *args, out=tmp_path / "a.jsonl"):
-    given = ("--endpoint", url, "--model", "small-1", "--out", out)
+    given = ("--endpoint", url, "--model", "small-1", "--out", out, "--backoff", "0.01")
     return sgdx("tools", "run", requests, *given, "--concurrency", "4", *args)
 
   ask.out = tmp_path / "a.jsonl"
@@ -66,8 +65,10 @@ def test_an_answer_that_a_service_withheld_is_not_the_models(rows, ask, capsys):
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_a_malformed_call_that_a_service_refuses_is_a_wrong_answer(status, rows, ask, capsys):
-  """Groq's form; every second request. The answer is kept, and not asked for again."""
+def test_a_malformed_call_that_a_service_refuses_is_a_wrong_answer(
+  status, rows, ask, tmp_path, capsys
+):
+  """Groq's form; every second request. The answer is kept, not asked for again, and reused."""
   body = {"error": {"code": "tool_use_failed", "failed_generation": '<function=find>{"a": '}}
   bad = {json.dumps(row["tools"]) for row in rows if row["metadata"]["variant"] == "v2"}
 
@@ -79,22 +80,43 @@ def test_a_malformed_call_that_a_service_refuses_is_a_wrong_answer(status, rows,
     assert ask(server.url, "--corpus", "sample") == 0
     printed = capsys.readouterr().out
     asked = server.asked.total()
-    assert ask(server.url) == 0
+    again = tmp_path / "b.jsonl"
+    assert ask(server.url) == ask(server.url, "--reuse", ask.out, out=again) == 0
     assert server.asked.total() == asked == len(server.asked)
   line = next(x for x in printed.splitlines() if x.startswith("answers that are not valid JSON"))
   assert line.split()[-2:] == ["0.0", "100.0"]
+  by_id = lambda row: row["custom_id"]  # noqa: E731
+  assert sorted(answered(again), key=by_id) == sorted(answered(ask.out), key=by_id)
   statuses = {x["custom_id"][:2]: x["response"]["status_code"] for x in answered(ask.out)}
   assert statuses == {"v1": 200, "v2": status}
 
 
-def test_a_prompt_that_is_too_long_is_one_refused_request(rows, ask, capsys):
+@pytest.mark.parametrize(
+  "said",
+  [
+    "Context window of 4096 tokens exceeded: 2950 of text, 1360 of tool input.",
+    "Please shorten the messages, the tools or the completion.",
+    "input too big; tool_choice and tools count as well",
+  ],
+)
+def test_a_prompt_that_is_too_long_is_one_refused_request(said, rows, ask, capsys):
   """Even if it is the first, and its message speaks of tools."""
-  said = "Context window of 4096 tokens exceeded: 2950 of text, 1360 of tool input."
   fault = lambda number, _: error(400, said) if number == 0 else None  # noqa: E731
   with AssistantServer(know_gold(rows), fault) as server:
     assert ask(server.url, "--concurrency", "1") == 1
   assert_four_parts(capsys.readouterr().err, "1 requests were not answered", said[:30])
   assert len(answered(ask.out)) == len(rows) - 1
+
+
+@pytest.mark.parametrize(
+  "said",
+  ["registry.ollama.ai/library/x does not support tools", "tools param requires --jinja flag"],
+)
+def test_a_server_without_tools_is_left_at_once(said, rows, ask, capsys):
+  with AssistantServer(know_gold(rows), lambda *_: error(400, said)) as server:
+    assert ask(server.url) == 1
+    assert server.asked.total() <= 4
+  assert_four_parts(capsys.readouterr().err, said, "support tools")
 
 
 def test_answers_cut_off_are_counted(rows, ask, capsys):
@@ -123,7 +145,8 @@ def test_an_answer_that_unpacks_to_too_much_is_not_read_to_its_end(rows, ask, ca
 # --- files ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("at", "what"), [(10, "unlink"), (40, "move"), (47, "replace")])
+@pytest.mark.parametrize("at", [10, 40, 47])
+@pytest.mark.parametrize("what", ["unlink", "move", "replace", "empty"])
 def test_answers_that_are_taken_away_end_the_run(what, at, rows, ask, capsys):
   def fault(number, _):
     if number == at:
@@ -131,14 +154,16 @@ def test_answers_that_are_taken_away_end_the_run(what, at, rows, ask, capsys):
         ask.out.unlink()
       elif what == "move":
         ask.out.rename(ask.out.with_name("moved.jsonl"))
-      else:
+      elif what == "replace":
         ask.out.rename(ask.out.with_name("moved.jsonl"))
         ask.out.write_text("{}\n" * 10_000)
+      else:
+        os.truncate(ask.out, 0)
 
   with AssistantServer(know_gold(rows), fault) as server:
     assert ask(server.url) == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "removed or moved during the run", "move it back")
+  assert_four_parts(printed, "removed, moved or changed during the run", "move it back")
   assert f": 0 of {len(rows)}" in printed
 
 
@@ -153,8 +178,8 @@ def test_answers_that_are_moved_away_and_back_are_resumed(rows, ask):
     assert len(answered(ask.out)) == len(rows)
 
 
-@pytest.mark.parametrize("end", [b'{"custom_id": "v1/te', b'{"cust'])
-def test_a_tail_that_a_kill_left_is_cut_off(end, rows, ask):
+@pytest.mark.parametrize("end", [b"\0" * 5_000, b'{"custom_id": "v1/te' + b"\0" * 900, b'{"cust'])
+def test_a_tail_that_a_crash_left_is_cut_off(end, rows, ask):
   with AssistantServer(know_gold(rows)) as server:
     assert ask(server.url) == 0
     whole = ask.out.read_bytes()
@@ -169,7 +194,8 @@ def test_a_tail_that_a_kill_left_is_cut_off(end, rows, ask):
 # --- no calls ------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_call_says_so_and_fails(rows, ask, capsys):
+@pytest.mark.parametrize("corpus", [(), ("--corpus", "sample")])
+def test_a_run_without_a_call_says_so_and_fails(corpus, rows, ask, capsys):
   """The server leaves the calls in the text, as one without a parser does."""
   gold = know_gold(rows)
 
@@ -180,22 +206,31 @@ def test_a_run_without_a_call_says_so_and_fails(rows, ask, capsys):
     return web.json_response(answer)
 
   with AssistantServer(gold, fault) as server:
-    assert ask(server.url, "--corpus", "sample") == 1
+    assert ask(server.url, *corpus) == 1
     printed = capsys.readouterr()
     of = f"none of {len(rows)} answers has a call, but the text of {len(rows)} has one"
     assert_four_parts(printed.err, of, "--calls-from-text", '```json [{"name": ')
-    assert "right_call (%)" in printed.out
+    assert ("right_call (%)" in printed.out) == bool(corpus)
     asked = server.asked.total()
-    assert ask(server.url, "--corpus", "sample", "--calls-from-text") == 0
+    assert ask(server.url, *corpus, "--calls-from-text") == 0
     assert server.asked.total() == asked
-  assert "|calls:from-text|" in capsys.readouterr().out
+  printed = capsys.readouterr()
+  assert "|calls:from-text|" in printed.out if corpus else "--calls-from-text" in printed.err
+
+
+def test_a_run_of_answers_in_words_says_so_and_fails(rows, ask, capsys):
+  with AssistantServer(
+    know_gold(rows), lambda *_: web.json_response(completion([], "m"))
+  ) as server:
+    assert ask(server.url) == 1
+  assert_four_parts(capsys.readouterr().err, f"none of {len(rows)} answers has a call, not even")
 
 
 # --- signals -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("at", [0, 30])
+@pytest.mark.parametrize("at", [0, 1, 7, 30, 47])
 def test_a_signal_leaves_no_traceback(number, at, rows, requests, tmp_path):
   out = tmp_path / "a.jsonl"
   with AssistantServer(know_gold(rows)) as server:

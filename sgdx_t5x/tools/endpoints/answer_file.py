@@ -3,18 +3,18 @@
 A line is {"custom_id", "response": {"status_code", "body"}, "error", "request": {"hash", "model"}}.
 It is passed to the operating system in one write before anything else is done with the answer: what
 a process has written survives it, and only the last line of a file can be incomplete. A crash of
-the whole machine can lose what the system had not written to the disk yet.
+the whole machine can lose what came since the last `sync`, a few seconds of answers.
 """
 
 import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_json
+from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
@@ -28,11 +28,19 @@ class Counts:
   """What is counted of answers.
 
   Attributes:
+    answers: how many there are.
+    silent: how many have no call.
+    in_text: how many of these have a call in their text.
+    example: such a text.
     cut_off: how many were ended by a limit of tokens.
     read, written: input and output tokens, as the service counts them.
     metered: how many answers reported them.
   """
 
+  answers: int = 0
+  silent: int = 0
+  in_text: int = 0
+  example: str = ""
   cut_off: int = 0
   read: int = 0
   written: int = 0
@@ -41,18 +49,35 @@ class Counts:
   def add(self, body: Mapping[str, Any]) -> None:
     """Counts an answer."""
     usage = body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    read, written = (
+      usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
+      for x in ("prompt", "completion")
+    )
     if _is_count(read) and _is_count(written):
       self.read, self.written = self.read + read, self.written + written
       self.metered += 1
-    if not has_plain_calls(body):
-      with contextlib.suppress(NoAnswer, SgdxError):  # as an earlier version wrote them
-        self.cut_off += read_answer(body, "").cut_off
+    if has_plain_calls(body):
+      self.answers += 1
+      return
+    with contextlib.suppress(NoAnswer, SgdxError):  # as an earlier version wrote them
+      answer = read_answer(body, "")
+      self.answers += 1
+      self.silent += answer.calls == []
+      self.cut_off += answer.cut_off
+      if text := answer.call_in_text:
+        self.in_text, self.example = self.in_text + 1, self.example or text
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
   return type(value) is int and value >= 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+  """Where an answer is."""
+
+  path: pathlib.Path
+  start: int
 
 
 class AnswerFile:
@@ -76,7 +101,7 @@ class AnswerFile:
     """
     self.path, self.ids, self.counts = pathlib.Path(path), set[str](), Counts()
     self._model, self._descriptor, self._size = requests.model, -1, 0
-    self._places: dict[str, int] = {}  # digest of a request -> byte offset of its answer
+    self._known: dict[str, _Place] = {}
     if self.path.exists():
       if not self.path.is_file():
         raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
@@ -84,35 +109,62 @@ class AnswerFile:
 
   def _check(self, digests: dict[str, str], requests: RequestFile) -> None:
     """Reads the file; refuses answers to other requests."""
-    for row, size in _rows(self.path):
-      name, digest = row["custom_id"], row["request"]["hash"]
-      if digests.get(name) != digest:
+    for place, row in _rows(self.path):
+      name, request = row["custom_id"], row["request"]
+      self._size = place.start + row["size"]
+      if digests.get(name) != request["hash"]:
         found = f"{self.path}: an answer to {name!r}, which is not in {requests.path}"
         if name in digests:
-          of, now = row["request"].get("model"), self._model
+          of, now = request.get("model"), self._model
           why = "different text or parameters" if of == now else f"model {of!r}, now {now!r}"
           found = f"{self.path}: an answer to a different request {name!r}: {why}"
         raise SgdxError(
           found,
           expected="a new file, or the answers of an earlier run to the same requests",
-          fix="choose another --out",
+          fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
         )
-      if digest not in self._places:
+      if request["hash"] not in self._known:
         self.counts.add(row["response"]["body"])
-        self._places[digest] = self._size
-      self._size += size
+      self._known[request["hash"]] = place
       self.ids.add(name)
 
-  def has(self, digest: str) -> bool:
-    """Whether an answer to an equal request is known."""
-    return digest in self._places
+  def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
+    """Registers answers of other files. Args: digests, of the requests that matter.
+
+    Raises:
+      SgdxError: no such file, or not a file of answers.
+    """
+    for path in map(pathlib.Path, paths):
+      if not path.is_file():
+        raise not_found(path, _EXPECTED)
+      if path.suffix == ".gz":
+        raise SgdxError(
+          f"--reuse {path}: compressed", expected="plain text", fix=f"gunzip --keep {path}"
+        )
+      for place, row in _rows(path):
+        if row["request"]["hash"] in digests:
+          self._known.setdefault(row["request"]["hash"], place)
 
   def known(self, digest: str) -> tuple[Any, int]:
     """Returns body and status of the answer to an equal request, of which there is one."""
-    with self.path.open("rb") as file:
-      file.seek(self._places[digest])
-      response = decode_json(file.readline(), str(self.path), _EXPECTED)["response"]
-    return response["body"], response.get("status_code", 200)
+    place = self._known[digest]
+    try:
+      with place.path.open("rb") as file:
+        file.seek(place.start)
+        row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
+      if row["request"]["hash"] == digest:
+        return row["response"]["body"], row["response"].get("status_code", 200)
+    except (OSError, LookupError, TypeError):
+      pass
+    raise SgdxError(
+      f"{place.path}: the file was removed, moved or changed during the run",
+      expected="the file with the answers that were in it",
+      fix="move it back if it still exists, and run the same command again",
+    )
+
+  def has(self, digest: str) -> bool:
+    """Whether an answer to an equal request is known."""
+    return digest in self._known
 
   def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
     """Writes an answer.
@@ -123,7 +175,7 @@ class AnswerFile:
       status: another than 200 if the service could not parse the model's call.
 
     Raises:
-      RecursionError: it is nested too deeply; nothing is written.
+      TooDeep: it is nested too deeply; nothing is written.
       SgdxError: it cannot be written; earlier answers are kept. Or the file is gone.
     """
     about = {"hash": requests[0].digest, "model": self._model}
@@ -131,11 +183,10 @@ class AnswerFile:
     rows = (
       {"custom_id": x.id, "response": response, "error": None, "request": about} for x in requests
     )
-    text, place = b"".join(to_json(row) + b"\n" for row in rows), self._size
-    self._write(text)
+    self._write(b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows))
     self.ids.update(request.id for request in requests)
-    if about["hash"] not in self._places:
-      self._places[about["hash"]] = place
+    before = self._known.get(about["hash"])
+    if not before or before.path != self.path:
       self.counts.add(body)
 
   def _write(self, text: bytes) -> None:
@@ -158,49 +209,64 @@ class AnswerFile:
       ) from None
 
   def check_place(self) -> None:
-    """Raises SgdxError if the open file was removed or moved: further answers would be lost."""
-    if self._descriptor < 0:
+    """Raises SgdxError if the file was removed, moved or changed since it was read or written."""
+    if not self._size:
       return
-    with contextlib.suppress(OSError):
-      if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
-        return
-    number = len(self.ids)
-    self.ids.clear()
-    raise SgdxError(
-      f"--out {self.path}: the file was removed or moved during the run",
-      expected=f"the file with its {number:,} answers, to which the next one is appended",
-      fix="move it back if it still exists, and run the same command again",
-    )
+    try:
+      there = os.stat(self.path)
+      is_same = there.st_size >= self._size
+      if self._descriptor >= 0:
+        ours = os.fstat(self._descriptor)
+        is_same = is_same and (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    except OSError:
+      is_same = False
+    if not is_same:
+      number = len(self.ids)
+      self.ids.clear()
+      raise SgdxError(
+        f"--out {self.path}: the file was removed, moved or changed during the run",
+        expected=f"the file with its {number:,} answers, to which the next one is appended",
+        fix="move it back if it still exists, and run the same command again",
+      )
 
-  def close(self) -> None:
-    """Flushes the file to the disk (fsync) and closes it."""
+  def sync(self) -> None:
+    """Flushes what was written to the disk (fsync), which may take a while."""
     if self._descriptor >= 0:
       os.fsync(self._descriptor)
+
+  def close(self) -> None:
+    """Syncs and closes the file."""
+    if self._descriptor >= 0:
+      self.sync()
       os.close(self._descriptor)
       self._descriptor = -1
 
 
-def _rows(path: pathlib.Path) -> Iterator[tuple[dict[str, Any], int]]:
-  """Yields rows and their sizes in bytes; skips a truncated last line.
+def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
+  """Yields places and rows, with their sizes in bytes as "size"; skips a truncated last line.
 
   Raises:
     SgdxError: any other line that is not of this form.
   """
+  start = 0
   with path.open("rb") as file:
     for number, line in enumerate(file, start=1):
-      if not line.endswith(b"\n") and (line.startswith(_START) or _START.startswith(line)):
+      is_whole = line.endswith(b"\n")
+      line = line.rstrip(b"\0")  # of blocks that a crash of the machine left unwritten
+      if not is_whole and (line.startswith(_START) or _START.startswith(line)):
         return
       where = f"{path}, line {number}"
-      row: Any = decode_json(line, where, _EXPECTED)
+      row: Any = decode_json(line, where, _EXPECTED) if is_whole else None
       try:
         good = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
         good = good and isinstance(row["response"]["body"], dict)
       except (KeyError, TypeError, IndexError):
         good = False
-      if not good or not line.endswith(b"\n"):
+      if not good:
         raise SgdxError(
           f"{where}: not an answer written by `sgdx tools run`",
           expected=_EXPECTED,
           fix="choose another file",
         )
-      yield row, len(line)
+      yield _Place(path, start), {**row, "size": len(line)}
+      start += len(line)

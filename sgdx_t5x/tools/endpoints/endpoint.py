@@ -1,7 +1,10 @@
 """An OpenAI-compatible endpoint for chat completions: sends a request and interprets its answer."""
 
 import contextlib
+import email.utils
 import json
+import re
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
@@ -9,19 +12,32 @@ from typing import Any, NoReturn
 
 import aiohttp
 
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, malformed_call, read_answer
 
-KEY = "OPENAI_API_KEY"  # environment variable
-TIMEOUT_S = 600.0  # for a request, from its start to the end of the answer
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
 _TEMPORARY = (408, 409, 425, 429)  # and 500 or above
 _LONGEST_WAIT_S = 3600.0  # that a service may ask for
 _LONGEST_QUOTE = 300  # characters of what a service says
 LARGEST_ANSWER = 32 * 2**20  # bytes: a thousand times that of a long answer
+SUPPORT_TOOLS = (
+  "start the server with tool calling (vLLM: --enable-auto-tool-choice), choose a model that "
+  "supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts"
+)
+# What servers say that were started without tool calling, or of models that do not support it. It
+# decides nothing but whether the first such refusal ends a run.
+_WITHOUT_TOOLS = re.compile(
+  r"\btool.*\b(requires?|not (supported|available|enabled|allowed)|unsupported)\b|"
+  r"\b(not|n't) (support|allow|have|accept)\w* .*\btool|unsupported.*\btool|requires --.*tool",
+  re.I,
+)
+_TOO_LONG = re.compile(
+  r"too (big|long|large|many)|context|length|size|limit|exceed|maximum|shorten|reduce|\btokens?\b",
+  re.I,
+)
 
 
 class Failed(Exception):
@@ -60,7 +76,7 @@ def chat_url(endpoint: str) -> str:
     raise UsageError(
       "--endpoint contains a user name or password" if secret else f"--endpoint {endpoint!r}",
       expected="http://HOST:PORT/v1 or https://HOST/v1, of an OpenAI-compatible API",
-      fix=f"put the key into {KEY}" if secret else "pass its URL",
+      fix="put the key into an environment variable, see --key-env" if secret else "pass its URL",
     )
   path = found.path.rstrip("/")
   if not path.endswith(_PATH):
@@ -76,16 +92,19 @@ class Endpoint:
     has_answered: whether it answered any request, in this run or before.
   """
 
-  def __init__(self, url: str, key: str, connections: int):
+  def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
     """Opens no connection yet.
 
     Args:
       url: as returned by `chat_url`.
       key: sent with every request; "" for none.
+      key_name: environment variable that holds the key.
+      timeout: seconds for a request, from its start to the end of the answer.
       connections: maximum number at once.
     """
-    self._url, self._key, self._connections = url, key, connections
+    self._url, self._key, self._key_name = url, key, key_name
     self._secret = key if len(key) >= _SHORTEST_SECRET else ""
+    self._timeout, self._connections = timeout, connections
     self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
 
   async def __aenter__(self) -> "Endpoint":
@@ -95,7 +114,7 @@ class Endpoint:
       headers["Authorization"] = f"Bearer {self._key}"
     self._session = aiohttp.ClientSession(
       connector=aiohttp.TCPConnector(limit=self._connections),
-      timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+      timeout=aiohttp.ClientTimeout(total=self._timeout),
       headers=headers,
     )
     return self
@@ -110,7 +129,7 @@ class Endpoint:
 
     Raises:
       Failed, Refused: no answer.
-      SgdxError: no request will get one: no server, wrong key, wrong model.
+      SgdxError: no request will get one: no server, wrong key, wrong model, no tools.
     """
     try:
       async with self._session.post(
@@ -118,74 +137,133 @@ class Endpoint:
       ) as response:
         text = await _read(response)
     except TimeoutError:
-      raise Failed(f"no answer within {TIMEOUT_S:g} s") from None
-    except (aiohttp.ClientError, OSError, UnicodeError) as e:  # the last: of a host's name
+      raise Failed(f"no answer within {self._timeout:g} s") from None
+    except UnicodeError as e:  # of a host's name, in --endpoint or in a proxy's address
+      raise SgdxError(
+        f"{self.shown}: {e}",
+        expected="host names with 1 to 63 characters between dots",
+        fix="check --endpoint, and http_proxy and https_proxy if they are set",
+      ) from None
+    except (aiohttp.ClientError, OSError) as e:
       raise self._lost(e) from None
     self._is_there = True
     text = self._without_key(text)
     found = _completion(text) if response.status == 200 else _malformed_call(text)
     if found is None:
-      self._raise_for(response.status, response.headers, text)
+      await self._raise_for(response.status, response.headers, text)
     self.has_answered = True
     return found, response.status
 
   def _lost(self, error: Exception) -> Exception:
-    """Returns the error for a connection that failed: fatal if there has never been one."""
-    # The texts of aiohttp's errors have URLs, with any secrets in them.
-    why = type(error).__name__
-    if isinstance(error, aiohttp.ClientConnectorError):
-      why = error.os_error.strerror or str(error.os_error)
-      if isinstance(error.os_error, ConnectionRefusedError):
-        why = "connection refused"  # for which aiohttp lists the addresses it tried
-    elif isinstance(error, aiohttp.ClientResponseError):
-      why = f"status {error.status}"
-    if self._proxy:
-      why += ", through the proxy of http_proxy or https_proxy"
-    if self._is_there or not isinstance(
-      error, aiohttp.ClientConnectorError | aiohttp.InvalidURL | UnicodeError
-    ):
+    """Returns the error for a connection that failed."""
+    why = self._said(str(error) or type(error).__name__)
+    if isinstance(error, aiohttp.ClientResponseError):  # its text has the URL, with any secrets
+      why = self._said(f"status {error.status}: {error.message}")
+    by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError)
+    if isinstance(error, aiohttp.ClientConnectorError) and self._proxy:
+      proxy = urllib.parse.urlsplit(self._proxy)
+      by_proxy = by_proxy or (error.host, error.port) == (proxy.hostname, proxy.port)
+    if by_proxy:
+      why = f"the proxy of http_proxy or https_proxy: {why}"
+    if not isinstance(error, aiohttp.ClientConnectorError):
       return Failed(f"connection lost: {why}")
+    if isinstance(error.os_error, ConnectionRefusedError):
+      why = "connection refused"  # for which aiohttp lists the addresses it tried
+    if self._is_there:
+      return Failed(f"connection lost: {why}")
+    if isinstance(error, aiohttp.ClientSSLError):
+      return SgdxError(
+        f"{self.shown}: {why}",
+        expected="a server that speaks TLS, with a certificate that this machine trusts",
+        fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
+      )
+    if by_proxy:
+      return SgdxError(
+        f"{self.shown}: the proxy {error.host}:{error.port}: {why}",
+        expected="a proxy listening at the address in http_proxy or https_proxy",
+        fix="correct the variable, or add the endpoint's host to no_proxy",
+      )
     return SgdxError(
       f"{self.shown}: {why}",
-      expected="a server listening at this address; with https, one whose certificate this machine "
-      "trusts (SSL_CERT_FILE)",
-      fix="start the server, or check --endpoint, and http_proxy and https_proxy if they are set",
+      expected="a server listening at this address",
+      fix="start the server, or check --endpoint",
     )
 
-  def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
+  async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
-    said = f"status {status}: {' '.join(_message(text).split())[:_LONGEST_QUOTE]}"
+    said = f"status {status}: {self._said(_message(text))}"
     unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
     if (status in _TEMPORARY or status >= 500) and not unpaid:
       raise Failed(said, _retry_after(headers.get("Retry-After", "")))
     where = f"{self.shown}: {said}"
-    if status in (401, 403) or unpaid:
+    if status in (401, 403):
       raise SgdxError(
         where,
-        expected="a valid API key of an account with sufficient credit",
-        available=f"the environment variable {KEY} is {'set' if self._key else 'not set'}",
-        fix=f"export {KEY}=..., or check the account's billing",
+        expected=f"a valid API key in the environment variable {self._key_name}",
+        available=f"{self._key_name} is {'set' if self._key else 'not set'}",
+        fix=f"export {self._key_name}=..., or name another variable with --key-env",
       )
-    if status < 400 or status in (404, 405):
+    if unpaid:
+      raise SgdxError(
+        where, expected="an account with sufficient credit", fix="check the account's billing"
+      )
+    if status == 404:
       raise SgdxError(
         where,
-        expected="the address of an OpenAI-compatible API, which answers POST requests, and a "
-        "model that it has",
-        available="it redirects" if status < 400 else "",
-        fix="pass another --endpoint or --model",
+        expected="a model of the endpoint, and the address of an OpenAI-compatible API",
+        available=await self._models(),
+        fix="pass another --model or --endpoint",
+      )
+    if status < 400 or status == 405:
+      to = headers.get("Location", "")
+      raise SgdxError(
+        where + (f"; redirects to {self._said(to)}" if to else ""),
+        expected="the address of an OpenAI-compatible API, which answers POST requests",
+        fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
+      )
+    if not self.has_answered and _WITHOUT_TOOLS.search(said) and not _TOO_LONG.search(said):
+      raise SgdxError(
+        where,
+        expected="a model and a server that support tools and tool_choice",
+        fix=SUPPORT_TOOLS,
       )
     raise Refused(said)
+
+  async def _models(self) -> str:
+    """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
+    url = self._url.replace(_PATH, "/models", 1)
+    try:
+      async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
+        data = json.loads(await _read(response))["data"]
+      return self._said(f"models: {nearest('', [str(model['id']) for model in data])}")
+    except (
+      aiohttp.ClientError,
+      OSError,
+      ValueError,
+      LookupError,
+      TypeError,
+      RecursionError,
+      Refused,
+    ):
+      return ""
 
   def _without_key(self, text: bytes) -> bytes:
     """Returns a service's answer without the key that it may repeat, however JSON escapes it."""
     if not self._secret:
       return text
     if b"\\" in text:
-      with contextlib.suppress(SgdxError, RecursionError):
-        text = to_json(decode_json(text, "answer", "JSON"))
+      with contextlib.suppress(SgdxError):
+        text = to_json(decode_json(text, "answer", "JSON"), "an answer")
     for form in (self._secret, json.dumps(self._secret)[1:-1]):
       text = text.replace(form.encode(), b"[key]")
     return text
+
+  def _said(self, text: str) -> str:
+    """Returns a message, shortened and without the key, or the rest of the URL, in it."""
+    text = " ".join(text.split()).replace(self._url, self.shown)
+    if query := urllib.parse.urlsplit(self._url).query:
+      text = text.replace(query, "[query]")
+    return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -240,18 +318,40 @@ def _message(text: bytes) -> str:
 
 
 def _retry_after(text: str) -> float:
-  """Returns the seconds of a header Retry-After; 0 if it has a date, which is rare."""
+  """Returns the seconds of a header Retry-After, which has seconds or a date (RFC 9110, 10.2.3)."""
   try:
     seconds = float(text)
   except ValueError:
-    return 0.0
+    try:
+      seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+      return 0.0
   return min(seconds, _LONGEST_WAIT_S) if seconds > 0 else 0.0
 
 
 def _proxy(url: str) -> str | None:
-  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy)."""
+  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy).
+
+  Raises:
+    SgdxError: it is not a URL; it is not shown, since it may have a password.
+  """
   found = urllib.parse.urlsplit(url)
   if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
     return None
   proxy = urllib.request.getproxies().get(found.scheme)
-  return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+  if not proxy:
+    return None
+  proxy = proxy if "://" in proxy else f"http://{proxy}"
+  try:
+    parts = urllib.parse.urlsplit(proxy)
+    whole = parts.hostname and parts.port != 0 and parts.path in ("", "/")
+    whole = whole and not (parts.query or parts.fragment)
+  except ValueError:
+    whole = False
+  if not whole:
+    raise SgdxError(
+      f"the environment variable {found.scheme}_proxy is not a proxy's URL",
+      expected="http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
+      fix="percent-encode # / ? @ and : in the password (# is %23)",
+    )
+  return proxy

@@ -34,6 +34,7 @@ class Request:
     id: unique in its file.
     digest: hash of the body as it is sent. Requests with the same digest are sent once.
     place: byte offset of its line in the file.
+    size: characters of its body.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
   """
@@ -41,8 +42,13 @@ class Request:
   id: str
   digest: str
   place: int
+  size: int
   dialogue_id: str
   service: str
+
+
+class TooDeep(SgdxError):
+  """JSON with so many levels that Python can read but not write it."""
 
 
 class RequestFile:
@@ -52,6 +58,7 @@ class RequestFile:
     requests: in the order of the file.
     model: name of the model.
     split: of the first request.
+    variants: of all requests.
   """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
@@ -70,7 +77,7 @@ class RequestFile:
     self._parameters = dict(sorted(parameters.items()))
     if not self.path.is_file():
       raise not_found(self.path, "requests of `sgdx tools requests`")
-    self.split = ""
+    self.split, self.variants = "", set[str]()
     with opened(self.path, _EXPECTED) as file:
       self.requests = list(self._read(file))
     if not self.requests:
@@ -109,9 +116,10 @@ class RequestFile:
       raise _malformed(where, "neither custom_id nor id")
     example = ExampleId.parse(parse_request_id(name, where)[0], where)
     self.split = self.split or example.split
+    self.variants.add(example.variant)
     body = self._body(row, where)
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return Request(name, digest, place, example.dialogue_id, example.service)
+    return Request(name, digest, place, len(body.decode()), example.dialogue_id, example.service)
 
   def _body(self, row: Mapping[str, Any], where: str) -> bytes:
     sent = row.get("body") if "custom_id" in row else {k: row[k] for k in _SENT if k in row}
@@ -131,19 +139,31 @@ class RequestFile:
     # In an order that neither the form of the file nor that of --param changes: it is hashed.
     first = {key: sent[key] for key in _SENT if key in sent}
     body = {**first, **sent, "model": self.model, **self._parameters}
-    return to_json(body)
+    return to_json(body, f"{where}, with --param")
 
 
-def to_json(data: Any) -> bytes:
-  """Returns data as a line of JSON without the newline; it may contain lone surrogates."""
-  try:
+def to_json(data: Any, where: str) -> bytes:
+  """Returns data as a line of JSON without the newline; it may contain lone surrogates.
+
+  Args:
+    data: decoded JSON.
+    where: what it is, for errors.
+
+  Raises:
+    TooDeep: it has too many levels.
+  """
+  with contextlib.suppress(TypeError):
     return orjson.dumps(data)
-  except TypeError:
+  try:
     return json.dumps(data).encode()
+  except RecursionError:
+    raise TooDeep(
+      f"{where}: JSON nested too deeply", expected="fewer levels", fix="remove some of the levels"
+    ) from None
 
 
 def choose(
-  requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None
+  requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None, seed: int
 ) -> list[Request]:
   """Returns the requests of a sample of dialogues, in all of their variants.
 
@@ -152,11 +172,12 @@ def choose(
     num_dialogues: how many; a larger number adds dialogues to those of a smaller one.
     seen: the seen services; they and the unseen ones get equally many frames, as far as there
       are any. None if unknown: each service gets equally many.
+    seed: seed of the order in which a service's dialogues are taken.
   """
   frames: dict[str, collections.Counter[str]] = {}
   for request in requests:
     frames.setdefault(request.dialogue_id, collections.Counter())[request.service] += 1
-  chosen = choose_dialogues(frames, num_dialogues, group=lambda x: seen is None or x in seen)
+  chosen = choose_dialogues(frames, num_dialogues, seed, group=lambda x: seen is None or x in seen)
   return [request for request in requests if request.dialogue_id in chosen]
 
 

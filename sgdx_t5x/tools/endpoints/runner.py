@@ -3,37 +3,57 @@
 import asyncio
 import collections
 import contextlib
+import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-from sgdx_t5x.tools.endpoints.endpoint import Endpoint, Failed, Refused
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile
+from sgdx_t5x.tools.endpoints.endpoint import SUPPORT_TOOLS, Endpoint, Failed, Refused
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, TooDeep
 
-RETRIES = 7  # of a request, after the first attempt
-BACKOFF_S = 0.5  # before the first retry, doubled each time up to a minute
 _LONGEST_BACKOFF_S = 60.0
+_MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
+_SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
 
-def pending(requests: Sequence[Request], answers: AnswerFile) -> list[list[Request]]:
-  """Returns the requests to send, grouped: those with the same body are sent once.
+@dataclasses.dataclass(frozen=True)
+class RetryPolicy:
+  """How requests are sent and retried.
 
-  Requests that lack an answer get that to an equal request, if there is one.
+  Attributes:
+    concurrency: maximum number of requests in flight.
+    retries: retries of a request, after the first attempt.
+    backoff: seconds before the first retry, doubled each time up to a minute; a random part of
+      up to half is subtracted, so that requests are not retried all at once.
+  """
+
+  concurrency: int
+  retries: int
+  backoff: float
+
+
+def pending(
+  requests: Sequence[Request], answers: AnswerFile, *, write: bool
+) -> list[list[Request]]:
+  """Returns the requests to send, grouped: those with the same body are sent once.
 
   Args:
     requests: all that are wanted.
     answers: the answers so far; answered requests are left out.
+    write: whether to write known answers to equal requests, for requests that lack one.
   """
   waiting: dict[str, list[Request]] = {}
   for request in requests:
     if request.id not in answers.ids:
       waiting.setdefault(request.digest, []).append(request)
   for digest in [digest for digest in waiting if answers.has(digest)]:
-    answers.add(waiting.pop(digest), *answers.known(digest))
+    equal = waiting.pop(digest)
+    if write:
+      answers.add(equal, *answers.known(digest))
   return list(waiting.values())
 
 
@@ -46,17 +66,12 @@ class Runner:
     on_progress: called at most ten times a second while answers come in.
   """
 
-  def __init__(self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, concurrency: int):
-    """Takes what a run needs.
-
-    Args:
-      endpoint: to ask.
-      file: of the requests.
-      answers: to which new ones are added.
-      concurrency: maximum number of requests in flight.
-    """
+  def __init__(
+    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, policy: RetryPolicy
+  ):
+    """Args: endpoint to ask; file of the requests; answers, to which new ones are added; policy."""
     self._endpoint, self._file, self._answers = endpoint, file, answers
-    self._concurrency = concurrency
+    self._policy = policy
     self.retried = 0
     self.on_progress: Callable[[], None] = lambda: None
     self.unanswered: dict[str, list[str]] = collections.defaultdict(list)
@@ -77,9 +92,15 @@ class Runner:
     """
     waiting = iter(asked)
     async with self._endpoint:
-      number = min(self._concurrency, len(asked))
-      self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
-      ends = await asyncio.gather(*self._workers, return_exceptions=True)
+      syncing = asyncio.create_task(self._sync())
+      try:
+        number = min(self._policy.concurrency, len(asked))
+        self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
+        ends = await asyncio.gather(*self._workers, return_exceptions=True)
+      finally:
+        syncing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+          await syncing
     for end in ends:
       if isinstance(end, Exception):  # a fault of ours; the others are cancelled workers
         raise end
@@ -105,7 +126,7 @@ class Runner:
   async def _ask(self, equal: list[Request]) -> None:
     """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
     body, why = self._file.body(equal[0]), ""
-    for tries in range(RETRIES + 1):
+    for tries in range(self._policy.retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
       if self._stopped.is_set():
@@ -118,36 +139,43 @@ class Runner:
       except Failed as e:
         why = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
-        if tries < RETRIES:  # a random part is subtracted, so that not all are retried at once
-          longest = min(_LONGEST_BACKOFF_S, BACKOFF_S * 2**tries)
+        if tries < self._policy.retries:
+          doubled = self._policy.backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
+          longest = min(_LONGEST_BACKOFF_S, doubled)
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
         try:
           self._answers.add(equal, *answer)
-        except RecursionError:  # JSON that Python can read but not write
+        except TooDeep:
           return self._give_up(equal, "the answer is nested too deeply", hopeless=True)
         self._failed_in_a_row = 0
         if (now := time.monotonic()) - self._called > _SECONDS_BETWEEN_CALLS:
           self._called = now
           self.on_progress()
         return None
-    return self._give_up(equal, f"{why} ({RETRIES + 1} times)", hopeless=True)
+    return self._give_up(equal, f"{why} ({self._policy.retries + 1} times)", hopeless=True)
 
   def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
     """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""
     self.unanswered[why] += [request.id for request in equal]
     self._failed_in_a_row += hopeless
     if self._failed_in_a_row >= _HOPELESS:
+      fix = "check the endpoint, or increase --timeout or --retries, or reduce --concurrency"
+      if "tool" in why.lower():
+        fix += f"; if it is about tools: {SUPPORT_TOOLS}"
       raise SgdxError(
         f"{self._endpoint.shown}: {self._failed_in_a_row} consecutive requests without an answer; "
         f"the last: {why}",
-        expected="an endpoint that answers, and supports tools and tool_choice",
-        fix="check the endpoint, or reduce --concurrency; if it is about tools, start the server "
-        "with tool calling (vLLM: --enable-auto-tool-choice), choose a model that supports it, or "
-        "use `sgdx prompts --prompt-style format=tools` for text prompts",
+        expected="an endpoint that answers",
+        fix=fix,
       )
 
   async def _sleep(self, seconds: float) -> None:
     """Waits, at most until the run is stopped."""
     with contextlib.suppress(TimeoutError):
       await asyncio.wait_for(self._stopped.wait(), seconds)
+
+  async def _sync(self) -> None:
+    while True:
+      await asyncio.sleep(_SECONDS_BETWEEN_SYNCS)
+      await asyncio.to_thread(self._answers.sync)

@@ -36,6 +36,8 @@ from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
 from sgdx_t5x.scoring.predictions.rows import numbered_lines, row_id
+from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.tools.call_shares import NO_CALL, RATES
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.format import calls_format
 from sgdx_t5x.tools.requests import parse_request_id
@@ -46,10 +48,8 @@ _MESSAGES = {
   "user": ChatMessageUser,
   "assistant": ChatMessageAssistant,
 }
-_SCORES = (
-  "jga_orig", "jga_v1", "jga_v2", "jga_v3", "jga_v4", "jga_v5", "jga_v1_5", "ss_jga", "retained",
-  "worst", "agreement",
-)  # fmt: skip
+_SUMMARY = ("jga_orig", "jga_v1_5", "ss_jga")
+_VARIANTS = ("jga_v1", "jga_v2", "jga_v3", "jga_v4", "jga_v5", "retained", "worst", "agreement")
 _EXPECTED = "a request of `sgdx tools requests`"
 
 
@@ -223,5 +223,25 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
     allow_missing=True,
     bootstrap_samples=0,
   )
-  scores = scoring.score_report(scored)["sgdx"]["all"]
-  return {f"{name}_all": scores[name] for name in _SCORES if scores.get(name) is not None}
+  rates = _rates(scored.further.get("calls", {}).values())
+  return {**_states(scoring.score_report(scored)["sgdx"]), **rates}
+
+
+def _states(rows: Mapping[str, Any]) -> dict[str, float]:
+  """Returns the available JGA of a report; for seen and unseen services only the summary."""
+  return {
+    f"{key}_{group}": rows[group][key]
+    for group in GROUPS
+    for key in (*_SUMMARY, *(_VARIANTS if group == "all" else ()))
+    if rows[group].get(key) is not None
+  }
+
+
+def _rates(found: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+  """Returns the rates of `calls.call_rates` over all variants together."""
+  found = [groups["all"] for groups in found]
+  numbers = {}
+  for name in (*RATES, NO_CALL):
+    if of := sum(rates[name]["of"] for rates in found):
+      numbers[name] = sum((rates[name]["value"] or 0) * rates[name]["of"] for rates in found) / of
+  return numbers

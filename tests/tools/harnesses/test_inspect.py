@@ -85,10 +85,12 @@ def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, 
   frames = len(rows) / len(VARIANTS)
   assert [found[f"jga_{v}_all"] for v in ("orig", "v2", "v4", "v5")] == [1.0] * 4
   assert found["jga_v1_all"] == pytest.approx(1 - 1 / frames)
+  assert found["invalid_json"] == pytest.approx(1 / len(rows))
+  assert found["missed"] == pytest.approx(1 / len(VARIANTS))
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--bootstrap-samples", "0")
   assert sgdx("tools", "score", "--allow-missing", *given, "--json", out) == 0
   scores = json.loads(out.read_text())["sgdx"]
-  for name in ("jga_orig_all", "jga_v3_all", "ss_jga_all", "retained_all", "jga_v1_5_all"):
+  for name in ("jga_orig_all", "jga_v3_all", "ss_jga_all", "retained_all", "jga_v1_5_seen"):
     metric, _, group = name.rpartition("_")
     assert found[name] == scores[group][metric]
   assert found["jga_v3_all"] < 0.5
