@@ -40,9 +40,11 @@ def test_quickstart_refuses_options(cloud):
   assert done.stderr.startswith("--dry-run is not an option\n  expected:  no options\n")
 
 
-def test_minilm_takes_no_option_for_a_folder(cloud):
-  for words, found in (["--out"], "--out is not an option"), ([], "no folder is named"):
-    done = cloud.run("minilm.sh", *words)
+def test_minilm_takes_no_option_for_a_folder():
+  environment = {**os.environ, "PYTHON": sys.executable}
+  for words, found in (["--out"], "--out"), ([], "no folder is named"):
+    command = [ROOT / "launch/minilm.sh", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
 
