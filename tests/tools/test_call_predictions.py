@@ -236,7 +236,7 @@ def test_gzipped_answers_are_read(corpus, tmp_path):
   first, second = score(corpus, plain), score(corpus, packed)
   assert first.further["calls"] == second.further["calls"]
   packed.write_bytes(packed.read_bytes()[:-20])
-  with pytest.raises(SgdxError, match=r"b.jsonl.gz: not a complete gzip file"):
+  with pytest.raises(SgdxError, match=r"b.jsonl.gz: not a complete compressed file"):
     score(corpus, packed)
 
 

@@ -1,7 +1,5 @@
 """`sgdx tools score`: from requests to the table, by a scripted assistant that knows the gold."""
 
-import csv
-import io
 import json
 
 import pytest
@@ -79,22 +77,10 @@ def test_the_tool_counts_in_numbers_of_its_own(answers, tmp_path, capsys):
   assert "right_tool" in capsys.readouterr().out
 
 
-def test_csv_and_json_have_the_groups(answers, tmp_path, capsys):
+def test_json_has_the_groups(answers, tmp_path):
   out = tmp_path / "s.json"
-  assert score(answers, "--allow-missing", "--format", "csv", "--json", out) == 0
-  rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-  found = {
-    (row["name"], row["key"]): float(row["value"])
-    for row in rows
-    if (row["metric"], row["group"]) == ("missed", "calls")
-  }
+  assert score(answers, "--allow-missing", "--json", out) == 0
   calls = json.loads(out.read_text())["calls"]
-  assert found == {
-    (group, variant): rates["missed"]["value"]
-    for variant, groups in calls.items()
-    for group, rates in groups.items()
-    if rates["missed"]["value"] is not None
-  }
   assert list(calls) == list(VARIANTS)
   assert calls["v1"]["all"]["missed"]["of"] > 20
 
