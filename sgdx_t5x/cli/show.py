@@ -18,7 +18,9 @@ def add_parser(subparsers: Any) -> None:
   parser.add_argument("dialogue", metavar="DIALOGUE", help="its id, such as 1_00000")
   add_corpus(parser)
   add_split(parser)
-  parser.add_argument("--variant", default="original", metavar="NAME", help="of the schema")
+  parser.add_argument(
+    "--variant", dest="words", default="original", metavar="NAME", help="of the schema"
+  )
   parser.set_defaults(run=run)
 
 
@@ -27,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.corpus.showing import show
 
-  print(show(open_corpus(args.corpus), args.dialogue, args.variant, args.split))
+  print(show(open_corpus(args.corpus), args.dialogue, args.words, args.split))
   return 0

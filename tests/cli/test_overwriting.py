@@ -12,10 +12,8 @@ from commands import assert_four_parts, sgdx
 from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.cli.paths import named_path, path_of_name
 
-NO_PATHS = """allow_module delivery dialogue dialogues endpoint entities flow generator key_env kind
-language_codes
-lengths metric model model_back module name only openai_batch order param paraphrase patterns pivot
-pivots project provider service slots source split target title values"""
+NO_PATHS = """allow_module delivery dialogue dialogues endpoint key_env lengths metric model module
+name openai_batch param patterns pivots service source split target words"""
 CONTENT = b'{"precious": true}\n'
 # What a command needs besides the two options that a test is about.
 NEEDED = {
@@ -32,6 +30,7 @@ NEEDED = {
   "data demos make": ("--corpus", "sample", "--out", "new"),
   "weights import": ("--hf", "nothing", "--out", "new"),
   "weights export": ("--checkpoint", "nothing", "--out", "new"),
+  "weights pack": ("nothing", "--out", "new"),
   # Of annexes, which need not be there:
   "backtranslate": ("--corpus", "sample", "--provider", "table", "--out", "new"),
   "checkdst perturb": ("ned", "--corpus", "sample", "--out", "new"),
