@@ -1,4 +1,4 @@
-"""Times `sgdx simulate`: dialogues per second, written to files, with one process and with two.
+"""Times `sgdx simulate`: dialogues per second, written to files.
 
   python benchmarks/simulate.py [--schema SCHEMA.json] [--num-dialogues 20000]
 
@@ -9,16 +9,12 @@ default that of the sample's train split, 12 services. Transitions are the defau
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import pathlib
 import re
 import shutil
-import statistics
 
 import _common
-
-TARGET = 2000.0  # dialogues/s with two processes
 
 
 def main() -> None:
@@ -41,28 +37,23 @@ def main() -> None:
     schema.write_text(json.dumps(sample.schema("train").to_json()), "utf-8")
   init = _common.sgdx("simulate", "--init", str(schema), "--out", str(work / "start"))
   _common.run(init, work / "init.log", _common.environment())
-  columns = {
-    f"{n} process{'es' if n > 1 else ''}": functools.partial(measure, work, n, args.num_dialogues)
-    for n in (1, 2)
-  }
+  columns = {"simulate": lambda: measure(work, args.num_dialogues)}
   results = _common.interleave(columns, args.repeats)
-  _common.print_table(results, "dialogues/s", "1 process", digits=0)
+  _common.print_table(results, "dialogues/s", "simulate", digits=0)
   log = (work / "simulate.log").read_text()
   print(re.search(r": ([\d,]+ dialogues, .*)", log)[1])
   size = sum(path.stat().st_size for path in (work / "out").rglob("*.json"))
   print(f"{size / 1e6:,.0f} MB")
-  missed = statistics.median(results["2 processes"]) < TARGET
-  print(f"target: {TARGET:,.0f} dialogues/s with two processes; {'missed' if missed else 'met'}")
 
 
-def measure(work: pathlib.Path, processes: int, count: int) -> float:
+def measure(work: pathlib.Path, count: int) -> float:
   """Simulates once, into a new folder. Returns dialogues per second."""
   shutil.rmtree(work / "out", ignore_errors=True)
   start = work / "start"
   command = _common.sgdx(
     "simulate", "--schema", str(work / "schema.json"), "--tables", str(start / "tables"),
     "--scenarios", str(start / "scenarios.json"), "--templates", str(start / "templates.json"),
-    "--num-dialogues", str(count), "--processes", str(processes), "--out", str(work / "out"),
+    "--num-dialogues", str(count), "--out", str(work / "out"),
   )  # fmt: skip
   return count / _common.run(command, work / "simulate.log", _common.environment())
 
