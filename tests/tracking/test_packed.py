@@ -17,6 +17,7 @@ from sgdx_t5x.spandst import minilm as encoder
 from sgdx_t5x.spandst import packed
 from sgdx_t5x.spandst.span_features import LENGTHS
 from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.packed import load
 
 WIDTH, HEADS, LAYERS = 384, 12, 1
@@ -160,6 +161,27 @@ def test_no_encoder_and_no_way_to_fetch_it(monkeypatch, tmp_path, folder, capfd)
   assert "without" in error.value.text
   assert "80 MB, once" in capfd.readouterr().err
   assert not any(path.is_file() for path in pathlib.Path(tmp_path).rglob("*"))
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, folder):
+  monkeypatch.delenv("SGDX_ENCODER", raising=False)
+  (tmp_path / "file").write_text("")
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+  with pytest.raises(SgdxError, match="Not a directory") as error:
+    load(folder)
+  assert_four_parts(error.value.text)
+
+
+def test_no_checkpoint(monkeypatch, tmp_path, folder):
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  monkeypatch.setattr(packed, "SHIPPED", tmp_path / "none")
+  with pytest.raises(SgdxError) as error:
+    open_tracker()
+  assert_four_parts(error.value.text, "ships no tracker")
+  monkeypatch.setattr(packed, "SHIPPED", folder)
+  assert open_tracker().settings == open_tracker(folder).settings
+  with pytest.raises(SgdxError, match="one packed tracker"):
+    open_tracker(folder, folder)
 
 
 def test_lengths(monkeypatch, folder):
