@@ -13,8 +13,7 @@ from commands import python_code, sgdx
 
 import sgdx_t5x
 from sgdx_t5x.cli.interrupts import termination_raises
-from sgdx_t5x.files import locks
-from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, list_files
+from sgdx_t5x.files.writing import atomic_write, check_folder, list_files
 
 SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 
@@ -94,62 +93,13 @@ def test_an_ignored_interrupt_stays_ignored():
 # --- what a killed process leaves ----------------------------------------------------------
 
 
-@pytest.fixture
-def dead():
-  """The PID of a process that has ended."""
-  process = subprocess.Popen([sys.executable, "-c", ""])
-  process.wait()
-  return process.pid
-
-
-@pytest.fixture
-def leave(tmp_path, dead, monkeypatch):
-  """Creates what a process killed while writing `name` leaves; it is of this host by default."""
-
-  def make(name, kind="tmp", pid=dead, host=None):
-    path = tmp_path / f".{name}.{host or locks._host()}.{pid}.{kind}"
-    path.mkdir()
-    (path / "content").write_text(name)
-    return path
-
-  return make
-
-
-def test_leftovers_are_removed_by_the_next_file(tmp_path, leave):
-  leave("a.json")
-  leave("of_another.json")
-  leave("b", pid=os.getpid())  # in a container, the PID may be the same each time
-  alive = leave("c", pid=os.getppid())
-  elsewhere = leave("d", host="0123abcd")
-  mine = tmp_path / ".notes.tmp"
-  mine.write_text("mine")
-  with atomic_write(tmp_path / "a.json", "--out") as file:
-    file.write("whole")
-    check_folder(tmp_path / "new")  # what is being written stays
-  assert set(tmp_path.iterdir()) == {tmp_path / "a.json", alive, elsewhere, mine}
-
-
-def test_leftovers_are_removed_by_the_next_folder(tmp_path, leave):
-  leave("out")
-  with atomic_folder(check_folder(tmp_path / "out")) as folder:
-    folder.mkdir()
-  assert list(tmp_path.iterdir()) == [tmp_path / "out"]
-
-
-def test_what_was_being_replaced_gets_its_name_back(tmp_path, leave):
-  leave("out", "old")
-  (tmp_path / "whole").mkdir()
-  leave("whole", "old")
-  check_folder(tmp_path / "new")
-  assert list_files(tmp_path) == ["out/content"]
-
-
-def test_a_killed_process_leaves_what_the_next_one_removes(tmp_path):
+def test_what_a_killed_process_leaves_is_hidden_and_in_nobodys_way(tmp_path):
   code = "import os, sys; from sgdx_t5x.files.writing import atomic_write\n"
   code += "with atomic_write(sys.argv[1], '--out') as file: os.kill(os.getpid(), 9)"
   assert python_code(code, tmp_path / "a").returncode == -signal.SIGKILL
   (left,) = tmp_path.iterdir()
   assert left.name.startswith(".a.")
-  with atomic_write(tmp_path / "a", "--out"):
-    pass
-  assert list(tmp_path.iterdir()) == [tmp_path / "a"]
+  with atomic_write(tmp_path / "a", "--out") as file:
+    file.write("whole")
+  assert list_files(tmp_path) == ["a"]
+  assert check_folder(tmp_path / "new") == tmp_path / "new"
