@@ -191,7 +191,7 @@ def _dialogue(item: _Item, origin: str) -> Dialogue:
   # checked here.
   try:
     msgspec.convert(item, _AnnotatedDialogue, from_attributes=True)
-  except msgspec.ValidationError as e:
+  except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half a character
     problem = f"{origin}, dialogue {item.dialogue_id}: {e}"
     raise SgdxError(problem, expected=_EXPECTED, fix=_FIX) from None
   return Dialogue(item.dialogue_id, item.services, item.turns)

@@ -165,7 +165,7 @@ def converted(data: Any, kind: type[_T], where: str, expected: str, fix: str) ->
 
   try:
     return msgspec.convert(data, kind)
-  except msgspec.ValidationError as e:
+  except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half a character
     raise SgdxError(f"{where}: {e}", expected=expected, fix=fix) from None
 
 

@@ -11,7 +11,8 @@ from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 
 _EPILOG = """\
 examples:
-  sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip --out schemas.npz
+  sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
+    --out schemas.npz
   sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
     --variant original mine=my_schemas --out mine.npz
 
