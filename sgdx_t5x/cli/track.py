@@ -190,7 +190,7 @@ def _open(args: argparse.Namespace) -> "Tracker":
     tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=allowed)
   if args.history == "gold":
     tracker = with_gold_history(tracker)
-  source = ", ".join(args.checkpoints) or "the one that ships with sgdx_t5x (docs/tracker.md)"
+  source = ", ".join(args.checkpoints) or "the one that ships with sgdx_t5x (docs/trackers.md)"
   print(f"tracker: {tracker.name}, {source}", file=sys.stderr)
   return tracker
 

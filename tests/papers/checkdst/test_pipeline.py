@@ -190,6 +190,6 @@ def test_other_names_of_records(folder, tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", ["ned", "pi", "sdi"])
 def test_statistics_take_a_perturbed_corpus(folder, kind, capsys):
-  assert sgdx("data", "stats", "--corpus", folder / kind, "--split", "test") == 0
+  assert sgdx("data", "stats", "--corpus", folder / kind) == 0
   assert f"sample+{kind}" in capsys.readouterr().out
   assert sgdx("stats", "--corpus", folder / kind) == 0

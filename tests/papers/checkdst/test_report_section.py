@@ -135,9 +135,7 @@ def test_what_does_not_fit_is_refused(made, tmp_path, capsys):
   assert_four_parts(
     refused(*good, f"pi={folder / 'ned'}"), "--perturbed pi=", "was not checked", "ned: "
   )
-  assert_four_parts(
-    refused("--check", tmp_path / "no.json", code=2), "specify the run", "runs: gold"
-  )
+  assert_four_parts(refused("--check", tmp_path / "no.json", code=2), "name the run", "runs: gold")
   assert not (tmp_path / "out").exists()
   check = json.loads((folder / "check.json").read_text()) | {"per_frame": None}
   place.write_text(json.dumps(check))
