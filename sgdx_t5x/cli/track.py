@@ -1,7 +1,6 @@
 """`sgdx track`: tracks dialogues of a corpus, or typed in the terminal, with a checkpoint."""
 
 import argparse
-import contextlib
 import pathlib
 import shlex
 import sys
@@ -182,11 +181,11 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
 def _open(args: argparse.Namespace) -> "Tracker":
   """Loads the tracker and prints which it is."""
   from sgdx_t5x.cli.progress import native_stderr_hidden
-  from sgdx_t5x.tracking.opening import open_tracker, with_gold_history
+  from sgdx_t5x.tracking.opening import is_packed, open_tracker, with_gold_history
 
   lengths, allowed = _lengths(args), args.allow_module
-  # What TensorFlow prints is hidden; the shipped tracker may have to fetch its encoder.
-  with native_stderr_hidden(args.debug) if args.checkpoints else contextlib.nullcontext():
+  # What TensorFlow prints is hidden; a packed tracker loads none, and may fetch its encoder.
+  with native_stderr_hidden(args.debug or is_packed(*args.checkpoints)):
     tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=allowed)
   if args.history == "gold":
     tracker = with_gold_history(tracker)

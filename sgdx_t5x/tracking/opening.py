@@ -26,7 +26,7 @@ def open_tracker(
   Raises:
     SgdxError: no tracker there, one that does not fit its configuration, or no MiniLM.
   """
-  if not folders or (pathlib.Path(folders[0]) / packed.CONFIG).is_file():
+  if is_packed(*folders):
     if len(folders) > 1:
       raise UsageError(
         ", ".join(map(str, folders)), expected="one packed tracker", fix="pass one folder"
@@ -42,6 +42,11 @@ def open_tracker(
   require("seqio", extra="train", why="checkpoints of `t5x.train`")
   open_checkpoints = annexes.load("sgdx_t5x.tracking.checkpoints:open_checkpoints")
   return open_checkpoints(*folders, lengths=lengths, allow_modules=allow_modules)
+
+
+def is_packed(*folders: str | os.PathLike) -> bool:
+  """Whether the folders name a packed tracker: the shipped one, or one that a user packed."""
+  return not folders or (pathlib.Path(folders[0]) / packed.CONFIG).is_file()
 
 
 def with_gold_history(tracker: Tracker) -> Tracker:

@@ -109,7 +109,8 @@ def count_changes(
     tracked = {name: _values(states(tracker, dialogue, x)) for name, x in variants.items()}
     for turn, values in enumerate(expected):
       slots = set(values)
-      for name, of_turn in ((name, turns[turn]) for name, turns in tracked.items()):
+      for name, turns in tracked.items():
+        of_turn = turns[turn]
         slots |= of_turn.keys()
         different = [x for x in values.keys() | of_turn if values.get(x) != of_turn.get(x)]
         changes[name].turns += 1
