@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.tracking.checkpoints import Checkpoint, configured, query, registered
+from sgdx_t5x.tracking.protocol import override_lengths
 from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
@@ -184,15 +185,12 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
       expected="the feature lengths of the task, for which models are built",
       fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
     )
-  if unknown := [name for name in others if name not in found]:
-    raise SgdxError(
-      f"length given for unknown feature {', '.join(unknown)}",
-      expected=f"features of {checkpoint.task}",
-      available=", ".join(f"{name}={length}" for name, length in found.items()),
-      fix="use these feature names",
-    )
-  same = {twin: n for name, n in others.items() for twin in _TWINS.get(name, ()) if twin in found}
-  return {**found, **same, **others}
+  lengths = override_lengths(found, others, checkpoint.task)
+  for name, length in others.items():
+    for twin in _TWINS.get(name, ()):
+      if twin in lengths and twin not in others:
+        lengths[twin] = length
+  return lengths
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from sgdx_t5x.spandst import minilm, packed
 from sgdx_t5x.spandst.numpy_network import Features, SpanNetwork
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
+from sgdx_t5x.tracking.protocol import override_lengths
 from sgdx_t5x.tracking.spandst import SpanTracker
 
 _MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
@@ -31,14 +32,7 @@ class PackedModel:
     encoder = minilm.folder()
     self.vocabulary = WordPieceFile(encoder, lower_case=True)
     self.style = SpanStyle(**self.config.style)
-    if unknown := [name for name in lengths or {} if name not in self.config.lengths]:
-      raise SgdxError(
-        f"length given for unknown feature {', '.join(unknown)}",
-        expected="features of SpanDST",
-        available=", ".join(self.config.lengths),
-        fix="use these feature names",
-      )
-    self.lengths: Mapping[str, int] = {**self.config.lengths, **(lengths or {})}
+    self.lengths = override_lengths(self.config.lengths, lengths or {}, self.config.trained_on)
     tables = minilm.tables(encoder)
     most = len(tables["encoder/position_embedder/embedding"])
     if self.lengths["inputs"] > most:

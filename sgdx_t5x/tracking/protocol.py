@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from sgdx_t5x import annexes
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import CORE_FORMATS
 from sgdx_t5x.records.turns import NONE, user_turns
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
@@ -122,6 +123,29 @@ def walked(
   services = {known.frame_id: known.service for turn in turns for known in turn}
   for found in walk(dialogues, shown.original, predict):
     yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+
+
+def override_lengths(
+  lengths: Mapping[str, int], others: Mapping[str, int], of: str
+) -> dict[str, int]:
+  """Returns the lengths of features, those in `others` instead where they are given.
+
+  Args:
+    lengths: of all features of a model.
+    others: of some of them.
+    of: the task, for the message.
+
+  Raises:
+    SgdxError: a feature that the model does not have.
+  """
+  if unknown := [name for name in others if name not in lengths]:
+    raise SgdxError(
+      f"length given for unknown feature {', '.join(unknown)}",
+      expected=f"features of {of}",
+      available=", ".join(f"{name}={length}" for name, length in lengths.items()),
+      fix="use these feature names",
+    )
+  return {**lengths, **others}
 
 
 def changes(style: Any) -> dict[str, str]:
