@@ -5,7 +5,7 @@ with the paper): control characters are dropped; an uncased vocabulary lower-cas
 accents (canonical decomposition without its non-spacing marks); each CJK ideograph and each
 punctuation mark is a word; a word is cut greedily into the longest pieces, those after the first
 marked `##`, or is `[UNK]`. Text never makes a special piece: "[SEP]" is three words. The library
-`tokenizers` gives the same pieces, more slowly: benchmarks/README.md.
+`tokenizers` gives the same pieces, more slowly: benchmarks/history.md.
 """
 
 from __future__ import annotations

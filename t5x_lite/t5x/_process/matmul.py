@@ -39,7 +39,7 @@ def cpu_matmul(operands: str = FLOAT32) -> str:
   """Sets the operand type of a float32 network's matrix products on a CPU.
 
   Products of bfloat16 operands, summed in float32, take half the time on some CPUs with
-  instructions for them, and longer than those of float32 on others (benchmarks/README.md). Narrow
+  instructions for them, and longer than those of float32 on others (benchmarks/history.md). Narrow
   products stay float32. The scripts call this when they start. In a gin file that imports
   `t5x.utils` (Google's T5X has no such function: leave the line out there):
 

@@ -210,7 +210,7 @@ def freeze_imports() -> None:
   """Excludes the objects that exist from garbage collections, and makes these rare.
 
   With Python's defaults, collections take 5% (SDT) to a fifth (SpanDST) of the time that data
-  takes (benchmarks/README.md).
+  takes (benchmarks/history.md).
   """
   gc.freeze()
   gc.set_threshold(100_000, 10, 10)
