@@ -231,9 +231,9 @@ def _track_corpus(args: argparse.Namespace) -> int:
   except KeyboardInterrupt as stop:
     again = "without --overwrite " if args.overwrite else ""
     return ended(stop, f"run the same command {again}again to resume")
-  for found in written:
-    known = f", {found.known:,} of them from an earlier run" if found.known else ""
-    print(f"written: {found.folder}: {found.frames:,} frames{known}", file=sys.stderr)
+  for variant in written:
+    resumed = f", {variant.resumed:,} of them from an earlier run" if variant.resumed else ""
+    print(f"written: {variant.folder}: {variant.frames:,} frames{resumed}", file=sys.stderr)
   _print_next(args, variants)
   return 0
 

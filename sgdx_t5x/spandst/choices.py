@@ -49,34 +49,34 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
     states: of all services before this turn.
     size: maximum length of `memory`.
   """
-  given = {  # unpacked, which takes half the time of reading fields by name
+  last_given = {  # unpacked, which takes half the time of reading fields by name
     (service, slot): (turn, values)
     for turn, service, act, slot, values in known.acts
     if act in _GIVING and len(values) == 1
   }
-  system, held = {}, []
-  for (service, slot), (turn, values) in given.items():
+  system, carried = {}, []
+  for (service, slot), (turn, values) in last_given.items():
     if service == known.service:
       system[slot] = (values[0], turn)
     else:
-      held.append(Held(turn, service, slot, values))
-  held += (
+      carried.append(Held(turn, service, slot, values))
+  carried += (
     Held(state.turn, service, slot, values)
     for service, state in states.items()
     if service != known.service
     for slot, values in state.values.items()
   )
-  return Choices(system, tuple(_newest(held, size)))
+  return Choices(system, tuple(_newest(carried, size)))
 
 
-def _newest(held: list[Held], size: int) -> Iterator[Held]:
-  seen = set()
-  for one in sorted(held, key=lambda x: (-x.turn, x.service, x.slot)):
-    if len(seen) == size:
+def _newest(values: list[Held], size: int) -> Iterator[Held]:
+  texts = set()
+  for value in sorted(values, key=lambda x: (-x.turn, x.service, x.slot)):
+    if len(texts) == size:
       return
-    text = one.values[0]
+    text = value.values[0]
     folded = text.casefold()
-    if text == DONTCARE or text in _BOOLEANS or folded in seen:
+    if text == DONTCARE or text in _BOOLEANS or folded in texts:
       continue
-    seen.add(folded)
-    yield one
+    texts.add(folded)
+    yield value

@@ -63,8 +63,8 @@ class SpanFeatureConverter(RowConverter):
   MODEL_FEATURES = specs(*MODEL_FEATURES)
   PACKING_FEATURE_DTYPES = {}  # noqa: RUF012
 
-  def __init__(self, *args: Any, unchanged: float = 1.0, **how: Any):
-    super().__init__(*args, **how)
+  def __init__(self, *args: Any, unchanged: float = 1.0, **options: Any):
+    super().__init__(*args, **options)
     self._unchanged = unchanged
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:

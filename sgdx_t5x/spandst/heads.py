@@ -119,9 +119,9 @@ class TokenMarks(nn.Module):
     marks = segments[..., None] == jnp.arange(1, _PARTS + 1)
     if not self.lexical:
       return self._embed("embedding", marks)
-    same = (tokens[:, :, None] == tokens[:, None]) & (frames[:, :, None] == frames[:, None])
-    same &= ~jnp.eye(tokens.shape[1], dtype=bool)
-    times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # count per part
+    equal_tokens = (tokens[:, :, None] == tokens[:, None]) & (frames[:, :, None] == frames[:, None])
+    equal_tokens &= ~jnp.eye(tokens.shape[1], dtype=bool)
+    times = equal_tokens.astype(jnp.float32) @ marks.astype(jnp.float32)  # count per part
     added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
     texts = numbers_in_frames(segments, frames, markers)
     of_texts = jnp.take(_table("texts", _TEXTS, self.width), texts - 1, axis=0, mode="clip")
@@ -194,11 +194,15 @@ def best_spans(
   after = ((0, 0), (0, 0), (0, longest - 1))  # padded once: a copy for each length takes 2.7 x
   ends = jnp.pad(ends, after, constant_values=CLOSED)
   padded = jnp.pad(utterances, after[1:], constant_values=-1)
-  most, extras = jnp.full_like(starts, 4 * CLOSED), jnp.zeros(starts.shape, jnp.int32)
+  best_score, extras = jnp.full_like(starts, 4 * CLOSED), jnp.zeros(starts.shape, jnp.int32)
   for extra in range(longest):  # the best last token for each first one
-    there = (padded[:, extra : extra + length] == utterances)[:, None]
-    scores = jnp.where(there, starts + ends[..., extra : extra + length], 4 * CLOSED)
-    most, extras = jnp.where(scores > most, scores, most), jnp.where(scores > most, extra, extras)
-  first = jnp.argmax(most, axis=-1)
-  best, extra = (jnp.take_along_axis(x, first[..., None], axis=-1)[..., 0] for x in (most, extras))
+    in_utterances = (padded[:, extra : extra + length] == utterances)[:, None]
+    scores = jnp.where(in_utterances, starts + ends[..., extra : extra + length], 4 * CLOSED)
+    is_better = scores > best_score
+    best_score = jnp.where(is_better, scores, best_score)
+    extras = jnp.where(is_better, extra, extras)
+  first = jnp.argmax(best_score, axis=-1)
+  best, extra = (
+    jnp.take_along_axis(x, first[..., None], axis=-1)[..., 0] for x in (best_score, extras)
+  )
   return first, first + extra, best

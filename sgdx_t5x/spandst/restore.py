@@ -34,18 +34,18 @@ def check_encoder(
   """
   if is_resuming:
     return state_dict
-  wanted, found = _shapes(target_state_dict), _shapes(state_dict)
-  if not found:
+  target, stored = _shapes(target_state_dict), _shapes(state_dict)
+  if not stored:
     raise SgdxError(
       "the checkpoint that training starts from (INITIAL_CHECKPOINT_PATH) has no encoder",
       expected="one that `sgdx weights import` wrote for a BERT, or one of an encoder tracker",
       fix="set INITIAL_CHECKPOINT_PATH = [] to start from random weights",
     )
-  if not any(name.startswith(f"{bert_layout.PREFIX}pooler") for name in found):
-    wanted = {k: v for k, v in wanted.items() if not k.startswith(f"{bert_layout.PREFIX}pooler")}
+  if not any(name.startswith(f"{bert_layout.PREFIX}pooler") for name in stored):
+    target = {k: v for k, v in target.items() if not k.startswith(f"{bert_layout.PREFIX}pooler")}
   layout.check(
-    wanted,
-    found,
+    target,
+    stored,
     "the checkpoint that training starts from (INITIAL_CHECKPOINT_PATH)",
     expected="the encoder that encoder.BertConfig describes",
     fix="pass the gin/models file, or the bindings, that `sgdx weights import` printed",

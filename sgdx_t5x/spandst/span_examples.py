@@ -55,18 +55,18 @@ def span_examples(
   plain_text = style.plain_text if split == "train" else 0.0
 
   def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, Any]]]:
-    service, own = original[known.service], states.get(known.service)
-    right = None
+    service, state = original[known.service], states.get(known.service)
+    labels = None
     # By the frame's id, so that all variants of a frame, and all runs, agree.
     if zlib.crc32(known.frame_id.encode()) < plain_text * 2**32:
       known = dataclasses.replace(known, acts=())
     for variant, reader in readers.items():
       name = str(ExampleId(variant, split, known.frame_id))
       example = reader.example(known, states, name if shuffled else None)
-      if right is None:
-        before = own.values if own else {}
-        right = right_choices(service, known, gold, before, example.choices)
-      example.features["targets"] = targets(example, right, gold, lengths["targets"])
+      if labels is None:
+        values = state.values if state else {}
+        labels = right_choices(service, known, gold, values, example.choices)
+      example.features["targets"] = targets(example, labels, gold, lengths["targets"])
       yield name, example.features
 
   return frame_examples(batches, original, FEATURES, make)

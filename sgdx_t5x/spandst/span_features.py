@@ -141,53 +141,53 @@ class SpanReader:
       SgdxError: the service does not fit into the input, even with the shortest descriptions.
     """
     system, user = self._cut(known.system), self._cut(known.user)
-    said = len(system.ids) + len(user.ids)
-    choices, memory, most, cut = self._fitting_choices(known, states, said)
-    before = min(len(system.ids), cut)
-    after = cut - before
+    spoken = len(system.ids) + len(user.ids)
+    choices, memory, limit, cut = self._fitting_choices(known, states, spoken)
+    cut_of_system = min(len(system.ids), cut)
+    cut_of_user = cut - cut_of_system
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
-    shown = self._shown(known.service, most, draw)
-    system_ids, user_ids = system.ids[before:], user.ids[after:]
+    schema = self._shown(known.service, limit, draw)
+    system_ids, user_ids = system.ids[cut_of_system:], user.ids[cut_of_user:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     ids = _numbers((cls, *system_ids, sep, *user_ids, sep))
     first_user = len(system_ids) + 2
-    spoken = len(ids)
+    schema_start = len(ids)
     segments = _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SYSTEM_UTTERANCE] * len(system_ids)
     segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.USER_UTTERANCE] * len(user_ids)
-    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SCHEMA] * len(shown.ids)
-    ids += shown.ids
-    at = {name: [spoken + i for i in places] for name, places in shown.at.items()}
+    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SCHEMA] * len(schema.ids)
+    ids += schema.ids
+    at = {name: [schema_start + i for i in places] for name, places in schema.at.items()}
     at["memory"] = []
-    for one in memory:
+    for value in memory:
       at["memory"].append(len(ids))
-      ids.fromlist(one)
+      ids.fromlist(value)
     segments += _SEGMENT[answers.OTHER_SERVICES] * (len(ids) - len(segments))
-    slot_context, intent_context = self._context(known, states, choices, shown.pieces)
+    slot_context, intent_context = self._context(known, states, choices, schema.pieces)
     features = {
       "inputs": ids,
       "segments": segments,
       **at,
-      "value_slots": [number for number, _ in shown.values],
-      "slot_context": [slot_context[slot] for slot in shown.slots],
-      "intent_context": [intent_context[intent] for intent in shown.intents],
+      "value_slots": [number for number, _ in schema.values],
+      "slot_context": [slot_context[slot] for slot in schema.slots],
+      "intent_context": [intent_context[intent] for intent in schema.intents],
     }
     return Example(
       features,
       choices,
-      shown.slots,
-      shown.values,
-      shown.intents,
-      (system.starts[before:], system.ends[before:], 1),
-      (user.starts[after:], user.ends[after:], first_user),
+      schema.slots,
+      schema.values,
+      schema.intents,
+      (system.starts[cut_of_system:], system.ends[cut_of_system:], 1),
+      (user.starts[cut_of_user:], user.ends[cut_of_user:], first_user),
     )
 
-  def _in_order(self, service: int, most: int, draw: int | None) -> _Shown:
-    """Returns a service with descriptions of at most `most` pieces, in the order of `draw`."""
-    pieces = self._pieces(service, most)
+  def _in_order(self, service: int, limit: int, draw: int | None) -> _Shown:
+    """Returns a service with descriptions of at most `limit` pieces, in the order of `draw`."""
+    pieces = self._pieces(service, limit)
     ids, values, intents = list(pieces.head), [], _order(len(pieces.intents), draw)
     at: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
-    shown = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
-    slots = [shown[i] for i in _order(len(shown), draw)]
+    positions = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
+    slots = [positions[i] for i in _order(len(positions), draw)]
     for number, slot in enumerate(slots, start=1):
       at["slots"].append(len(ids))
       ids += pieces.slots[slot]
@@ -201,11 +201,11 @@ class SpanReader:
     return _Shown(pieces, _numbers(ids), slots, values, intents, at)
 
   def _fitting_choices(
-    self, known: Known, states: States, said: int
+    self, known: Known, states: States, spoken: int
   ) -> tuple[Choices, list[list[int]], int, int]:
     """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
 
-    Of the utterances, of `said` pieces, at least 32 stay: the oldest values of other services make
+    Of the utterances' `spoken` pieces at least 32 stay: the oldest values of other services make
     room for these.
     """
     size = min(self._style.memory, self._lengths["memory"])
@@ -215,7 +215,7 @@ class SpanReader:
         self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
         for held in choices.memory
       ]
-      if fitting := self._fitting(known.service, said, sum(map(len, memory))):
+      if fitting := self._fitting(known.service, spoken, sum(map(len, memory))):
         return choices, memory, *fitting
       if not memory:
         raise self._too_long(known.service)
@@ -226,23 +226,24 @@ class SpanReader:
     if self._fitting(service, _LEAST, 0) is None:
       raise self._too_long(service)
 
-  def _fitting(self, service: int, said: int, memory: int) -> tuple[int, int] | None:
+  def _fitting(self, service: int, spoken: int, memory: int) -> tuple[int, int] | None:
     """Returns how many pieces descriptions may have, and how many the utterances lose.
 
-    None if too few would be left of the utterances' `said` pieces, beside `memory` of other values.
+    None if too few of the utterances' `spoken` pieces would be left, beside `memory` of other
+    values.
     """
-    for most in (self._style.description_tokens, *_SHORTER):
-      room = self._lengths["inputs"] - 3 - memory - self._pieces(service, most).length
-      if said <= room:
-        return most, 0
-    return None if room < min(said, _LEAST) else (most, said - room)
+    for limit in (self._style.description_tokens, *_SHORTER):
+      room = self._lengths["inputs"] - 3 - memory - self._pieces(service, limit).length
+      if spoken <= room:
+        return limit, 0
+    return None if room < min(spoken, _LEAST) else (limit, spoken - room)
 
   def _too_long(self, service: int) -> SgdxError:
-    limit, most = self._lengths["inputs"], _SHORTER[-1]
-    length = self._pieces(service, most).length + 3
+    limit, shortest = self._lengths["inputs"], _SHORTER[-1]
+    length = self._pieces(service, shortest).length + 3
     return SgdxError(
       f"service {self._services[service].name}: {length} pieces without the utterances, "
-      f"{_LEAST - limit + length} too many, even with names and descriptions cut to {most}",
+      f"{_LEAST - limit + length} too many, even with names and descriptions cut to {shortest}",
       expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
       fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
       "values"
@@ -254,32 +255,32 @@ class SpanReader:
   ) -> tuple[list[int], list[int]]:
     """Returns the bits of all slots and of all intents."""
     state = states.get(known.service)
-    held = state.values if state else {}
+    values = state.values if state else {}
     active = state.intent if state else NONE
     bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
     of_intents = [0] * len(pieces.required)
     if active != NONE:
       of_intents[active] |= WAS_ACTIVE
-    for slot in held:
+    for slot in values:
       if slot in pieces.tracked:
         bits[slot] |= answers.CLEAR_OPEN
     for slot, (value, _) in choices.system.items():
       if slot in pieces.tracked:
-        bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in held.get(slot, ()) else 0)
-    done = 0
+        bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in values.get(slot, ()) else 0)
+    success = 0
     for turn, service, act, slot, _ in known.acts:
       if service != known.service:
         continue
       if act == NOTIFY_SUCCESS:
-        done |= DONE_NOW if turn == known.turn - 1 else DONE_BEFORE
+        success |= DONE_NOW if turn == known.turn - 1 else DONE_BEFORE
       elif turn == known.turn - 1 and slot != NONE:
         if act == OFFER_INTENT:
           of_intents[slot] |= WAS_OFFERED
         else:
           bits[slot] |= _ACT_BITS.get(act, 0)
-    if done:
-      bits = [one | done for one in bits]
-      of_intents = [one | WAS_DONE for one in of_intents]
+    if success:
+      bits = [x | success for x in bits]
+      of_intents = [x | WAS_DONE for x in of_intents]
     return bits, of_intents
 
 
@@ -320,10 +321,10 @@ def check_sizes(
     intents: of the service.
   """
   sizes = {"slots": len(slots), "values": sum(map(len, values)), "intents": len(intents)}
-  for name, found in sizes.items():
-    if found > lengths[name]:
+  for name, size in sizes.items():
+    if size > lengths[name]:
       raise SgdxError(
-        f"service {service} has {found} {name}",
+        f"service {service} has {size} {name}",
         expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
         fix="raise it in gin, together with the feature that must have the same length",
       )
@@ -338,7 +339,7 @@ def _order(size: int, draw: int | None) -> tuple[int, ...]:
 
 def targets(
   example: Example,
-  right: Mapping[int, Sequence[Choice]],
+  labels: Mapping[int, Sequence[Choice]],
   gold: Gold,
   limit: int = LENGTHS["targets"],
 ) -> list[int]:
@@ -356,16 +357,16 @@ def targets(
     rows.append((0, answers.INTENT, 0, 0))
   elif gold.intent in intents:
     rows.append((0, answers.INTENT, intents[gold.intent], 0))
-  asked, more = set(gold.requested), []
+  requested, extra_rows = set(gold.requested), []
   for number, slot in enumerate(example.slots, start=1):
-    if slot in asked:
+    if slot in requested:
       rows.append((number, answers.REQUESTED, 0, 0))
-    found = right.get(slot, ())
-    if len(found) > 1 or (found and found[0].kind != answers.KEEP):
-      mine = [row for choice in found if (row := _row(example, number, choice))]
+    choices = labels.get(slot, ())
+    if len(choices) > 1 or (choices and choices[0].kind != answers.KEEP):
+      mine = [row for choice in choices if (row := _row(example, number, choice))]
       rows += mine[:2]
-      more += mine[2:]
-  rows += more
+      extra_rows += mine[2:]
+  rows += extra_rows
   return [x for row in dict.fromkeys(rows) for x in row][: limit - limit % answers.ROW]
 
 

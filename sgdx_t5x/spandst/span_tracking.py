@@ -26,8 +26,8 @@ def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predic
   def predict(questions: Sequence[Question]) -> list[Prediction]:
     examples = [reader.example(question.known, question.states) for question in questions]
     vectors = answer([example.features for example in examples])
-    asked = zip(questions, examples, vectors, strict=True)
-    return [span_prediction(original, *one) for one in asked]
+    triples = zip(questions, examples, vectors, strict=True)
+    return [span_prediction(original, *triple) for triple in triples]
 
   return predict
 
@@ -43,17 +43,17 @@ def span_prediction(
     example: what the model read.
     vector: what it answered.
   """
-  known, found = question.known, read_answer(vector)
-  slots = list(zip(example.slots, found.slots, strict=False))
-  own = question.states.get(known.service)
+  known, answer = question.known, read_answer(vector)
+  slots = list(zip(example.slots, answer.slots, strict=False))
+  state = question.states.get(known.service)
   values = new_values(
     original.services[known.service],
     known,
-    own.values if own else {},
+    state.values if state else {},
     example.choices,
     {slot: read_choice(example, answer) for slot, answer in slots},
   )
   intents = example.intents
-  intent = intents[found.intent - 1] if 1 <= found.intent <= len(intents) else NONE
+  intent = intents[answer.intent - 1] if 1 <= answer.intent <= len(intents) else NONE
   requested = sorted(slot for slot, answer in slots if answer.requested > _ASKED)
   return Prediction(intent, tuple(requested), values)

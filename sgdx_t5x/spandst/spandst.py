@@ -59,12 +59,12 @@ def right_choices(
     spans in which the user repeats the value, if the value stays; also KEEP if no answer gives the
     value, as in 7 of 138,688 updates of SGD's train split.
   """
-  right: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
-  for slot in right:
+  labels: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
+  for slot in labels:
     if slot in gold.values or slot in before:
-      one = service.slots[slot]
-      right[slot] = _right(one, slot, known, gold, before.get(slot, ()), choices) or _KEPT
-  return right
+      answers = _right(service.slots[slot], slot, known, gold, before.get(slot, ()), choices)
+      labels[slot] = answers or _KEPT
+  return labels
 
 
 def _right(
@@ -79,20 +79,20 @@ def _right(
     return [*_KEPT, *_annotated(position, known, gold, values, by_user=True)]
   if values[0] == DONTCARE:
     return [Choice(ANY)]
-  right = []
+  labels = []
   if slot.is_categorical:
     values = values[:1]  # all others are wrong by the official metric
-    right += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
+    labels += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
   else:
-    right += _spans(position, known, gold, values, by_user=True)
+    labels += _spans(position, known, gold, values, by_user=True)
   if _meet(values, choices.system.get(position, ())[:1]):
-    right.append(Choice(SYSTEM))
+    labels.append(Choice(SYSTEM))
   if not slot.is_categorical:
-    right += _spans(position, known, gold, values, by_user=False)
-  right += (
+    labels += _spans(position, known, gold, values, by_user=False)
+  labels += (
     Choice(MEMORY, i) for i, held in enumerate(choices.memory) if _meet(values, held.values)
   )
-  return right
+  return labels
 
 
 def _are_two(values: Sequence[str], before: Sequence[str], slot: Slot) -> bool:
@@ -100,19 +100,19 @@ def _are_two(values: Sequence[str], before: Sequence[str], slot: Slot) -> bool:
   return values[0] != before[0] and {values[0], before[0]} <= set(slot.possible_values)
 
 
-def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
+def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
   """Whether two lists of alternatives share a value; the official metric ignores case too."""
-  if not others or values == others:
-    return bool(others)
-  return not {v.casefold() for v in values}.isdisjoint(v.casefold() for v in others)
+  if not alternatives or values == alternatives:
+    return bool(alternatives)
+  return not {v.casefold() for v in values}.isdisjoint(v.casefold() for v in alternatives)
 
 
 def _spans(
   slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
   """Returns the spans of a value in an utterance: annotated ones, else text matches."""
-  if found := _annotated(slot, known, gold, values, by_user):
-    return found
+  if annotated := _annotated(slot, known, gold, values, by_user):
+    return annotated
   text = known.user if by_user else known.system
   matches = {match for value in values for match in _occurrences(value, text)}
   longest = sorted(matches, key=lambda m: (m[0] - m[1], m))
@@ -195,11 +195,11 @@ def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Cho
   elif answer.kind == MEMORY and answer.number < len(choices.memory):
     text = choices.memory[answer.number].values[0]
   if slot.is_categorical:
-    same = [v for v in slot.possible_values if v.casefold() == text.casefold()]
-    return text if text in same else (same or [""])[0]
+    matching = [v for v in slot.possible_values if v.casefold() == text.casefold()]
+    return text if text in matching else (matching or [""])[0]
   return text
 
 
-def changes(right: Mapping[int, Sequence[Choice]]) -> Iterator[tuple[int, Sequence[Choice]]]:
+def changes(labels: Mapping[int, Sequence[Choice]]) -> Iterator[tuple[int, Sequence[Choice]]]:
   """Yields (slot, right answers) of the slots whose value changes."""
-  return ((slot, found) for slot, found in right.items() if found[0].kind != KEEP)
+  return ((slot, choices) for slot, choices in labels.items() if choices[0].kind != KEEP)

@@ -78,7 +78,7 @@ def encode(
     Per row float32 `[tokens, width]`.
   """
   run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
-  found: list[np.ndarray] = [np.empty(0)] * len(rows)
+  answers: list[np.ndarray] = [np.empty(0)] * len(rows)
   done = 0
   for numbers, length in _batches([len(row) for row in rows], config.max_positions):
     padded, kinds = (np.zeros((len(numbers), length), np.int32) for _ in range(2))
@@ -88,10 +88,10 @@ def encode(
         kinds[i, : len(rows[number])] = types[number]
     hidden = np.asarray(run(padded, kinds), np.float32)
     for states, number in zip(hidden, numbers, strict=True):
-      found[number] = states[: len(rows[number])][:tokens].copy()
+      answers[number] = states[: len(rows[number])][:tokens].copy()
     done += len(numbers)
     on_batch(done)
-  return found
+  return answers
 
 
 def load(folder: str | os.PathLike) -> tuple[BertConfig, dict]:

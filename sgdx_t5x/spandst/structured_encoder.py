@@ -118,9 +118,9 @@ def restructure(
       of_query, of_key = _neighbour_kernels(frequencies, first, width, size, step, neighbour)
       query, key = query.at[:, columns].set(of_query), key.at[:, columns].set(of_key)
     columns = slice(2 * size, 3 * size)
-    same = jnp.linalg.qr(key[positions:, columns])[0] * math.sqrt(match / math.sqrt(size))
-    same = jnp.pad(same, ((positions, 0), (0, 0)))
-    query, key = query.at[:, columns].set(same), key.at[:, columns].set(same)
+    basis = jnp.linalg.qr(key[positions:, columns])[0] * math.sqrt(match / math.sqrt(size))
+    basis = jnp.pad(basis, ((positions, 0), (0, 0)))
+    query, key = query.at[:, columns].set(basis), key.at[:, columns].set(basis)
     layer["query"]["kernel"], layer["key"]["kernel"] = query, key
     # Positions are not changed: a layer adds only to the other dimensions.
     layer["out"]["kernel"] = layer["value"]["kernel"].T.at[:, :positions].set(0.0)

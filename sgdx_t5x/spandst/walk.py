@@ -54,17 +54,19 @@ def walk(
   turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]
   states: list[States] = [{} for _ in dialogues]
   for number in range(max(map(len, turns), default=0)):
-    asked = [
-      (i, Question(known, states[i]))
-      for i, frames in enumerate(turns)
-      if number < len(frames)
-      for known in frames[number]
-    ]
-    found = predict([question for _, question in asked])
-    new: dict[int, dict[int, ServiceState]] = {}
-    for (i, question), one in zip(asked, found, strict=True):
-      state = ServiceState(question.known.turn, one.intent, one.values)
-      new.setdefault(i, {})[question.known.service] = state
-    for i, frames in new.items():
+    dialogue_numbers, questions = [], []
+    for i, frames in enumerate(turns):
+      for known in frames[number] if number < len(frames) else ():
+        dialogue_numbers.append(i)
+        questions.append(Question(known, states[i]))
+    predictions = predict(questions)
+    updates: dict[int, dict[int, ServiceState]] = {}  # of all frames, before any state changes
+    by_id = {}
+    for i, question, prediction in zip(dialogue_numbers, questions, predictions, strict=True):
+      known = question.known
+      state = ServiceState(known.turn, prediction.intent, prediction.values)
+      updates.setdefault(i, {})[known.service] = state
+      by_id[known.frame_id] = prediction
+    for i, frames in updates.items():
       states[i] = after_turn(states[i], frames)
-    yield {q.known.frame_id: one for (_, q), one in zip(asked, found, strict=True)}
+    yield by_id

@@ -93,10 +93,10 @@ class WordPiece:
         word, places = [], []
 
     for i, character in enumerate(text):
-      found = self._kinds.get(character)
-      if found is None:
-        found = self._kinds[character] = self._kind(character)
-      kind, becomes = found
+      cached = self._kinds.get(character)
+      if cached is None:
+        cached = self._kinds[character] = self._kind(character)
+      kind, becomes = cached
       if kind == _PART:
         word.append(becomes)
         places.extend([i] * len(becomes))
@@ -130,12 +130,12 @@ class WordPiece:
 
   def _pieces_of(self, word: str) -> tuple[tuple[int, int, int], ...]:
     """Returns (id, start, end) of each piece of a word."""
-    found = self._words.get(word)
-    if found is None:
+    cached = self._words.get(word)
+    if cached is None:
       if len(self._words) >= 1_000_000:
         self._words.clear()
-      found = self._words[word] = self._cut_word(word)
-    return found
+      cached = self._words[word] = self._cut_word(word)
+    return cached
 
   def _cut_word(self, word: str) -> tuple[tuple[int, int, int], ...]:
     pieces, start = [], 0

@@ -13,27 +13,27 @@ def as_said(value: str, utterances: Sequence[str]) -> str:
     value: of an answer.
     utterances: of the dialogue so far.
   """
-  wanted = _folded(value)
-  for utterance in reversed(utterances) if wanted else ():
+  words = _folded(value)
+  for utterance in reversed(utterances) if words else ():
     folded, places = "", []  # the folded text, and for each of its characters the one it is from
     for place, character in enumerate(utterance):
       added = _folded(character)
       folded += added
       places += [place] * len(added)
-    start = folded.find(wanted)
+    start = folded.find(words)
     while start >= 0:
-      first, last = places[start], places[start + len(wanted) - 1]
+      first, last = places[start], places[start + len(words) - 1]
       if not _inside_a_word(utterance, first - 1, first) and not _inside_a_word(
         utterance, last, last + 1
       ):
         return utterance[first : last + 1]
-      start = folded.find(wanted, start + 1)
+      start = folded.find(words, start + 1)
   return value
 
 
-def _inside_a_word(text: str, left: int, right: int) -> bool:
+def _inside_a_word(text: str, start: int, stop: int) -> bool:
   """Whether two neighbouring positions belong to one word: "4" is not said in "14"."""
-  return left >= 0 and right < len(text) and text[left].isalnum() and text[right].isalnum()
+  return start >= 0 and stop < len(text) and text[start].isalnum() and text[stop].isalnum()
 
 
 def _folded(text: str) -> str:

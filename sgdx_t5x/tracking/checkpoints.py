@@ -61,16 +61,16 @@ def open_checkpoints(
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
       configuration.
   """
-  found = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
-  kinds = {checkpoint.path: TRACKERS.get(registered(checkpoint).format) for checkpoint in found}
+  checkpoints = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
+  kinds = {x.path: TRACKERS.get(registered(x).format) for x in checkpoints}
   if None in kinds.values() or len(set(kinds.values())) > 1:
     raise SgdxError(
-      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in found),
+      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in checkpoints),
       expected="checkpoints of a single tracker",
       available=f"trackers: {', '.join(TRACKERS)}",
       fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
-  return annexes.load(str(kinds[found[0].path]))(found, lengths or {})
+  return annexes.load(str(kinds[checkpoints[0].path]))(checkpoints, lengths or {})
 
 
 def find_checkpoints(
@@ -99,12 +99,12 @@ def find_checkpoints(
   inside = sorted(path.iterdir()) if path.is_dir() else []
   if last := _last(inside):
     return (_read(last, allowed),)
-  found = [_last(sorted(part.iterdir())) for part in inside if part.is_dir()]
-  if not any(found):
+  latest = [_last(sorted(part.iterdir())) for part in inside if part.is_dir()]
+  if not any(latest):
     raise SgdxError(
       f"{folder}: no checkpoint", expected=_EXPECTED, available=_names(path), fix="check the path"
     )
-  return tuple(_read(last, allowed) for last in found if last)
+  return tuple(_read(last, allowed) for last in latest if last)
 
 
 def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
@@ -149,10 +149,10 @@ def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:
 
 def _names(folder: Any) -> str:
   try:
-    found = sorted(path.name for path in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
   except (OSError, NotImplementedError):
     return ""
-  return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if found[8:] else "")
+  return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
 
 
 # --- configurations ------------------------------------------------------------------------
@@ -170,8 +170,8 @@ def registered(checkpoint: Checkpoint) -> "Registered":
     if isinstance(module := query("MIXTURE_OR_TASK_MODULE"), str):
       check_modules([module], checkpoint.config_path, checkpoint.allowed)
       importlib.import_module(module)
-  found = tasks.REGISTERED.get(checkpoint.task)
-  if found is None:
+  task = tasks.REGISTERED.get(checkpoint.task)
+  if task is None:
     raise SgdxError(
       f"{checkpoint.config_path}: MIXTURE_OR_TASK_NAME = {checkpoint.task!r}",
       expected="a task or mixture of sgdx_t5x.tasks, or of the MIXTURE_OR_TASK_MODULE named there",
@@ -179,7 +179,7 @@ def registered(checkpoint: Checkpoint) -> "Registered":
       fix="install the package that registers it, and name its module in config.gin: "
       "MIXTURE_OR_TASK_MODULE = 'my_tasks'; then pass --allow-module my_tasks",
     )
-  return found
+  return task
 
 
 @contextlib.contextmanager

@@ -136,12 +136,12 @@ def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
   for turn in dialogue.turns:
     for frame in turn.frames:
       shown.original[frame.service]  # raises if unknown
-  found: dict[str, TrackedFrame] = {}
+  frames: dict[str, TrackedFrame] = {}
   every_turn = dataclasses.replace(without_gold(dialogue), last_only=False)
   for portion in tracker.track([every_turn], shown):
-    found.update(portion)
+    frames.update(portion)
   return [
-    {x.service: found[frame_id(dialogue.dialogue_id, i, x.service)] for x in turn.frames}
+    {x.service: frames[frame_id(dialogue.dialogue_id, i, x.service)] for x in turn.frames}
     for i, turn in enumerate(dialogue.turns)
     if turn.speaker == USER
   ]
@@ -161,8 +161,8 @@ def from_utterances(
   for name in names:
     schema[name]  # raises if unknown
   turns = []
-  for number, said in enumerate(utterances):
-    text, acts = _text_and_acts(said, number)
+  for number, utterance in enumerate(utterances):
+    text, acts = _text_and_acts(utterance, number)
     speaker = SYSTEM if number % 2 else USER
     frames = [Frame(name) for name in names]
     if speaker == SYSTEM:
@@ -173,16 +173,16 @@ def from_utterances(
   return Dialogue("0", names, tuple(turns))
 
 
-def _text_and_acts(said: Any, number: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
+def _text_and_acts(utterance: Any, number: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
   """Returns an utterance's text and acts. Raises SgdxError if it is of another form."""
-  if isinstance(said, str):
-    return said, ()
-  if isinstance(said, tuple) and len(said) == 2:
-    text, acts = said
+  if isinstance(utterance, str):
+    return utterance, ()
+  if isinstance(utterance, tuple) and len(utterance) == 2:
+    text, acts = utterance
     if isinstance(text, str) and isinstance(acts, list | tuple):
       return text, acts
   raise SgdxError(
-    f"utterance {number} is of type {type(said).__name__}: {quoted(said)}",
+    f"utterance {number} is of type {type(utterance).__name__}: {quoted(utterance)}",
     expected="a text, or for the system (text, its acts)",
     fix="pass what the user and the system said in turn: [text, text, ...]",
   )
@@ -194,20 +194,20 @@ def _check_act(act: Any, schema: Schema) -> None:
 
   if not isinstance(act, Mapping):
     raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
-  about = [service for service in schema if act.get("service", service.name) == service.name]
-  known = {slot for service in about for slot in service.slot_index} | {"", "intent"}
-  intents = [intent for service in about for intent in service.intent_index]
+  services = [service for service in schema if act.get("service", service.name) == service.name]
+  slots = {slot for service in services for slot in service.slot_index} | {"", "intent"}
+  intents = [intent for service in services for intent in service.intent_index]
   slot, values = act.get("slot") or "", act.get("values", [])
-  if not about:
+  if not services:
     close = nearest(str(act["service"]), schema.names)
   elif act.get("act") not in SYSTEM_ACTS:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
-  elif slot not in {*known, "count"}:  # of INFORM_COUNT
-    close = nearest(slot, sorted(known - {""}), limit=20)
+  elif slot not in {*slots, "count"}:  # of INFORM_COUNT
+    close = nearest(slot, sorted(slots - {""}), limit=20)
   elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):
     close = f"values={values!r}, which is not a list of strings"
-  elif act["act"] == "OFFER_INTENT" and (wrong := [x for x in values if x not in intents]):
-    close = nearest(wrong[0], intents, limit=20)
+  elif act["act"] == "OFFER_INTENT" and (unknown := [x for x in values if x not in intents]):
+    close = nearest(unknown[0], intents, limit=20)
   else:
     return
   raise _unreadable(act, close)
@@ -257,23 +257,23 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   """
   from sgdx_t5x.records.turns import SYSTEM_ACTS
 
-  known = [slot for name in services for slot in schema[name].slot_index]
+  slots = [slot for name in services for slot in schema[name].slot_index]
   intents = [intent for name in services for intent in schema[name].intent_index]
   acts = []
   for part in filter(None, map(str.strip, text.split(";"))):
-    act, _, rest = part.partition(" ")
-    slot, sign, value = (x.strip() for x in rest.partition("="))
-    what, wrong, among = "slot", slot, [*known, ""]
+    act, _, argument = part.partition(" ")
+    slot, sign, value = (x.strip() for x in argument.partition("="))
+    kind, name, available = "slot", slot, [*slots, ""]
     if act not in SYSTEM_ACTS:
-      what, wrong, among = "act", act, list(SYSTEM_ACTS)
+      kind, name, available = "act", act, list(SYSTEM_ACTS)
     elif act == "OFFER_INTENT":  # intent=NAME or NAME
       slot, sign, value = "intent", "=", value or slot
-      what, wrong, among = "intent", value, intents
-    if wrong not in among:
+      kind, name, available = "intent", value, intents
+    if name not in available:
       raise UsageError(
-        f"{{{part}}}: unknown {what} {wrong!r}",
+        f"{{{part}}}: unknown {kind} {name!r}",
         expected="ACT slot=value; ACT slot; ACT; OFFER_INTENT intent",
-        available=nearest(wrong, among, limit=20),
+        available=nearest(name, available, limit=20),
         fix="write, for example, {OFFER city=Fresno; REQUEST date}",
       )
     acts.append({"act": act, "slot": slot, "values": [value] if sign else []})

@@ -120,10 +120,10 @@ class LoadedModel:
   def settings(self) -> dict[str, str]:
     """What its answers depend on, for `protocol.Tracker.settings`."""
     lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
-    found = {"weights": self.digest, "task": self.task.name, "lengths": lengths}
+    settings = {"weights": self.digest, "task": self.task.name, "lengths": lengths}
     if self._operands and jax.default_backend() == "cpu":
-      found["cpu_matmul"] = self._operands
-    return found | self._checksums
+      settings["cpu_matmul"] = self._operands
+    return settings | self._checksums
 
   @functools.cached_property
   def _checksums(self) -> dict[str, str]:
@@ -148,20 +148,21 @@ class LoadedModel:
       an encoder.
     """
     rows = [
-      {k: np.asarray(one.get(k, ()), kind) for k, kind in self._kinds.items()} for one in features
+      {k: np.asarray(example.get(k, ()), kind) for k, kind in self._kinds.items()}
+      for example in features
     ]
     keys = [tuple(row[name].tobytes() for name in self._kinds) for row in rows]
-    new = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
-    found = {key: self._known[key] for key in keys if key in self._known}
-    if new:
+    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
+    answers = {key: self._known[key] for key in keys if key in self._known}
+    if unanswered:
       with configured(self.checkpoint):
-        self._rows = list(new.values())
+        self._rows = list(unanswered.values())
         outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
-      found |= zip(new, outputs, strict=True)
-    if len(self._known) + len(new) > _KEPT:
+      answers |= zip(unanswered, outputs, strict=True)
+    if len(self._known) + len(unanswered) > _KEPT:
       self._known.clear()
-    self._known |= {key: found[key] for key in new}
-    return [found[key] for key in keys]
+    self._known |= {key: answers[key] for key in unanswered}
+    return [answers[key] for key in keys]
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
@@ -177,15 +178,15 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
 
 
 def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, int]:
-  found = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
-  found = found or query("TASK_FEATURE_LENGTHS")
-  if not isinstance(found, Mapping):
+  lengths = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
+  lengths = lengths or query("TASK_FEATURE_LENGTHS")
+  if not isinstance(lengths, Mapping):
     raise SgdxError(
       f"{checkpoint.config_path}: no TASK_FEATURE_LENGTHS",
       expected="the feature lengths of the task, for which models are built",
       fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
     )
-  lengths = override_lengths(found, others, checkpoint.task)
+  lengths = override_lengths(lengths, others, checkpoint.task)
   for name, length in others.items():
     for twin in _TWINS.get(name, ()):
       if twin in lengths and twin not in others:
@@ -204,9 +205,9 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
   except ValueError as e:  # T5XError is one; Google's T5X does not have it
     if not hasattr(e, "fix"):
       raise
-    said: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
+    parts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
     raise SgdxError(
-      f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or first_line(e)),
+      f"{checkpoint.path}: " + (": ".join(str(x) for x in parts if x) or first_line(e)),
       expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",

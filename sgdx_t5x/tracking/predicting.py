@@ -41,12 +41,12 @@ class Tracked:
   Attributes:
     folder: of its predictions.
     frames: of all dialogues.
-    known: frames that an earlier run had written.
+    resumed: frames that an earlier run had written.
   """
 
   folder: pathlib.Path
   frames: int
-  known: int
+  resumed: int
 
 
 def check_services(schema: Schema) -> None:
@@ -124,32 +124,33 @@ def track_split(
     SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
   """
   shown = {variant: _shown(corpus, split, variant, schemas[variant]) for variant in schemas}
-  for one in shown.values():
-    check_services(one.schema)
-    tracker.check(one)
+  for view in shown.values():
+    check_services(view.schema)
+    tracker.check(view)
   dialogues = read_split(corpus, split, tracker)
   blocks = [dialogues[i : i + _BLOCK] for i in range(0, len(dialogues), _BLOCK)]
   sizes = [sum(1 for dialogue in block for _ in dialogue.user_frames()) for block in blocks]
   done, total = 0, sum(sizes) * len(shown)
   with lock(out):
     _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
-    for variant, one in shown.items():
-      folder, known = out / variant, 0
+    for variant, view in shown.items():
+      folder, resumed = out / variant, 0
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
         if _is_whole(path, block):
-          known, done = known + size, done + size
+          resumed, done = resumed + size, done + size
           on_progress(done, total)
           continue
-        found: dict[str, TrackedFrame] = {}
-        for portion in tracker.track(block, one):
-          found.update(portion)
-          on_progress(done + min(len(found), size), total)  # some also track what is not scored
+        predictions: dict[str, TrackedFrame] = {}
+        for portion in tracker.track(block, view):
+          predictions.update(portion)
+          # Some trackers also track what is not scored.
+          on_progress(done + min(len(predictions), size), total)
         done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
-          file.write(_text(block, found, {"history": "gold"} if tracker.reads_gold else {}))
-      yield Tracked(folder, sum(sizes), known)
+          file.write(_text(block, predictions, {"history": "gold"} if tracker.reads_gold else {}))
+      yield Tracked(folder, sum(sizes), resumed)
 
 
 def _is_whole(path: pathlib.Path, dialogues: Sequence[Dialogue]) -> bool:
@@ -172,50 +173,42 @@ def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
 
 
 def _text(
-  dialogues: Sequence[Dialogue], found: Mapping[str, TrackedFrame], mark: Mapping[str, str]
+  dialogues: Sequence[Dialogue], predictions: Mapping[str, TrackedFrame], mark: Mapping[str, str]
 ) -> str:
-  data = [
-    {
-      "dialogue_id": dialogue.dialogue_id,
-      **mark,
-      "services": list(dialogue.services),
-      "turns": [
-        {
-          "speaker": turn.speaker,
-          "utterance": turn.utterance,
-          "frames": _frames(dialogue, number, found),
-        }
-        for number, turn in enumerate(dialogue.turns)
-      ],
-    }
-    for dialogue in dialogues
-  ]
+  data = []
+  for dialogue in dialogues:
+    turns = []
+    for number, turn in enumerate(dialogue.turns):
+      frames = _frames(dialogue, number, predictions)
+      turns.append({"speaker": turn.speaker, "utterance": turn.utterance, "frames": frames})
+    services = list(dialogue.services)
+    data.append({"dialogue_id": dialogue.dialogue_id, **mark, "services": services, "turns": turns})
   return json.dumps(data, indent=2, sort_keys=True) + "\n"
 
 
 def _frames(
-  dialogue: Dialogue, number: int, found: Mapping[str, TrackedFrame]
+  dialogue: Dialogue, number: int, predictions: Mapping[str, TrackedFrame]
 ) -> list[dict[str, Any]]:
   """Returns the frames of a turn; none before the only one that is scored."""
   turn = dialogue.turns[number]
   if turn.speaker != USER:
     return [{"service": frame.service} for frame in turn.frames]
   frames = turn.frames if dialogue.is_scored(number) else ()
-  return [_frame(x, found[frame_id(dialogue.dialogue_id, number, x.service)]) for x in frames]
+  return [_frame(x, predictions[frame_id(dialogue.dialogue_id, number, x.service)]) for x in frames]
 
 
-def _frame(frame: Frame, found: TrackedFrame) -> dict[str, Any]:
+def _frame(frame: Frame, prediction: TrackedFrame) -> dict[str, Any]:
   state: dict[str, Any] = {
-    "slot_values": {slot: list(values) for slot, values in found.slot_values.items()}
+    "slot_values": {slot: list(values) for slot, values in prediction.slot_values.items()}
   }
-  if found.active_intent is not None:
-    state["active_intent"] = found.active_intent
-  if found.requested_slots is not None:
-    state["requested_slots"] = list(found.requested_slots)
+  if prediction.active_intent is not None:
+    state["active_intent"] = prediction.active_intent
+  if prediction.requested_slots is not None:
+    state["requested_slots"] = list(prediction.requested_slots)
   data: dict[str, Any] = {"service": frame.service, "state": state}
-  if found.spans is not None:
+  if prediction.spans is not None:
     keys = ("slot", "start", "exclusive_end")
-    data["slots"] = [dict(zip(keys, span, strict=True)) for span in found.spans]
+    data["slots"] = [dict(zip(keys, span, strict=True)) for span in prediction.spans]
   return data
 
 
@@ -238,7 +231,7 @@ def _manifest(
       "dialogues_per_file": _BLOCK,
       "ids": _digest([dialogue.dialogue_id for dialogue in dialogues]),
     },
-    "variants": {variant: _digest(one.schema.to_json()) for variant, one in shown.items()},
+    "variants": {variant: _digest(x.schema.to_json()) for variant, x in shown.items()},
   }
 
 
@@ -252,12 +245,12 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
     if not is_folder_name(name):
       raise SgdxError(f"variant {name!r}", expected="a folder's name", fix="rename the variant")
   earlier = _read_manifest(out)
-  others = set(manifest["variants"]) - set(earlier["variants"] if earlier else ())
-  if earlier is not None and (found := sorted(name for name in others if (out / name).exists())):
+  unlisted = set(manifest["variants"]) - set(earlier["variants"] if earlier else ())
+  if earlier is not None and (extra := sorted(x for x in unlisted if (out / x).exists())):
     raise SgdxError(
-      f"--out {out}: {found[0]} is not the output of an earlier `sgdx track`: {MANIFEST} lacks it",
+      f"--out {out}: {extra[0]} is not the output of an earlier `sgdx track`: {MANIFEST} lacks it",
       expected="no folder of that name",
-      fix=f"remove {out / found[0]}, or choose another folder",
+      fix=f"remove {out / extra[0]}, or choose another folder",
     )
   if earlier is not None and not overwrite:
     if differences := list(_differences(earlier, manifest)):
@@ -298,26 +291,23 @@ def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
     return None
   expected, fix = f"a {MANIFEST} written by `sgdx track`", "choose another folder"
   data = decode_json(content, str(path), expected, fix)
-  parts = [data.get(key) for key in ("tracker", "corpus", "variants")] if _is_ours(data) else []
-  known = bool(parts) and all(isinstance(part, dict) for part in parts)
+  keys = ("tracker", "corpus", "variants")
+  is_ours = isinstance(data, dict) and data.get("format") == _FORMAT
+  is_ours = is_ours and all(isinstance(data.get(key), dict) for key in keys)
   # The variants' folders are removed to start over: a name must not lead out of this one.
-  if not known or not all(map(is_folder_name, data["variants"])):
+  if not is_ours or not all(map(is_folder_name, data["variants"])):
     raise SgdxError(f"{path}: unknown format", expected=expected, fix=fix)
   return data
 
 
-def _is_ours(data: Any) -> bool:
-  return isinstance(data, dict) and data.get("format") == _FORMAT
-
-
-def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-  if earlier.get("version") != now["version"]:
-    yield f"version {earlier.get('version')} of sgdx_t5x, now {now['version']}"
+def _differences(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[str]:
+  if earlier.get("version") != current["version"]:
+    yield f"version {earlier.get('version')} of sgdx_t5x, now {current['version']}"
   for part in ("tracker", "corpus"):
-    for key in {**earlier[part], **now[part]}:
-      a, b = earlier[part].get(key), now[part].get(key)
+    for key in {**earlier[part], **current[part]}:
+      a, b = earlier[part].get(key), current[part].get(key)
       if a != b:
         yield f"{part} {key} {a}, now {b}"
-  for variant, digest in now["variants"].items():
+  for variant, digest in current["variants"].items():
     if earlier["variants"].get(variant, digest) != digest:
       yield f"the schema of {variant} differs"

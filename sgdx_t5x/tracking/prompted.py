@@ -75,11 +75,13 @@ class PromptedTracker:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    asked = [one for dialogue in dialogues for one in self._asked(dialogue, shown)]
-    answers = iter(self._answers([prompt for one in asked for prompt in one.prompts]))
+    questions = [question for dialogue in dialogues for question in self._asked(dialogue, shown)]
+    answers = iter(self._answers([prompt for x in questions for prompt in x.prompts]))
     yield {
-      one.frame.frame_id: self._read(one, list(itertools.islice(answers, len(one.slots))))
-      for one in asked
+      question.frame.frame_id: self._read(
+        question, list(itertools.islice(answers, len(question.slots)))
+      )
+      for question in questions
     }
 
   def _asked(self, dialogue: Dialogue, shown: Shown) -> Iterator[_Asked]:

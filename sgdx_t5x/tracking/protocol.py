@@ -120,32 +120,32 @@ def walked(
 ) -> Iterator[dict[str, TrackedFrame]]:
   """Yields what `spandst.walk` yields, in original names; for `Tracker.track`."""
   turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
-  services = {known.frame_id: known.service for turn in turns for known in turn}
-  for found in walk(dialogues, shown.original, predict):
-    yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+  services = {frame.frame_id: frame.service for turn in turns for frame in turn}
+  for portion in walk(dialogues, shown.original, predict):
+    yield {name: tracked(x, shown.original, services[name]) for name, x in portion.items()}
 
 
 def override_lengths(
-  lengths: Mapping[str, int], others: Mapping[str, int], of: str
+  lengths: Mapping[str, int], overrides: Mapping[str, int], task: str
 ) -> dict[str, int]:
-  """Returns the lengths of features, those in `others` instead where they are given.
+  """Returns the lengths of features, overridden where `overrides` has one.
 
   Args:
     lengths: of all features of a model.
-    others: of some of them.
-    of: the task, for the message.
+    overrides: of some of them.
+    task: for the message.
 
   Raises:
     SgdxError: a feature that the model does not have.
   """
-  if unknown := [name for name in others if name not in lengths]:
+  if unknown := [name for name in overrides if name not in lengths]:
     raise SgdxError(
       f"length given for unknown feature {', '.join(unknown)}",
-      expected=f"features of {of}",
+      expected=f"features of {task}",
       available=", ".join(f"{name}={length}" for name, length in lengths.items()),
       fix="use these feature names",
     )
-  return {**lengths, **others}
+  return {**lengths, **overrides}
 
 
 def changes(style: Any) -> dict[str, str]:

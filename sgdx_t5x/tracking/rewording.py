@@ -122,10 +122,10 @@ def count_changes(
 
 def _values(turns: States) -> list[dict[tuple[str, str], tuple[str, ...]]]:
   """Returns (service, slot) -> values for each user turn."""
-  found = []
+  values_of_turns = []
   for frames in turns:
     values = {}
     for service, frame in frames.items():
       values.update({(service, slot): x for slot, x in frame.slot_values.items()})
-    found.append(values)
-  return found
+    values_of_turns.append(values)
+  return values_of_turns

@@ -73,10 +73,12 @@ class SpanTracker:
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     predict = span_tracker(shown.original, self._reader(shown), self._model.answer)
-    for found in walked(dialogues, shown, predict):
+    for portion in walked(dialogues, shown, predict):
       if not self._style.intents:
-        found = {x: dataclasses.replace(frame, active_intent=None) for x, frame in found.items()}
-      yield found
+        portion = {
+          x: dataclasses.replace(frame, active_intent=None) for x, frame in portion.items()
+        }
+      yield portion
 
   def _make_reader(self, shown: Shown) -> SpanReader:
     return SpanReader(shown.schema, self._vocabulary, self._style, self._model.lengths)

@@ -102,16 +102,16 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   """
 
   def shape(path: str) -> tuple[int, ...]:
-    found = shapes.get(PREFIX + path)
-    if found is None or len(found) != 2 or 0 in found:
-      what = "is missing" if found is None else f"has shape {list(found)}"
+    shape = shapes.get(PREFIX + path)
+    if shape is None or len(shape) != 2 or 0 in shape:
+      problem = "is missing" if shape is None else f"has shape {list(shape)}"
       raise SgdxError(
-        f"{origin}: {PREFIX}{path} {what}",
+        f"{origin}: {PREFIX}{path} {problem}",
         expected="the parameters of sgdx_t5x.spandst's BERT",
         available=nearest(PREFIX + path, shapes),
         fix="export checkpoints of trackers with such an encoder, or of T5",
       )
-    return found
+    return shape
 
   vocab_size, emb_dim = shape("token_embedder/embedding")
   layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}

@@ -63,17 +63,17 @@ def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str,
   names: dict[str, str] = {}
   stored_by_name: dict[str, str] = {}
   for name, bare in unwrapped.items():
-    own = bare.removeprefix(prefix)
-    is_inside = bare.startswith(prefix) and own.split(".")[0] in network.modules
-    if not is_inside and own not in network.outside:
+    inner = bare.removeprefix(prefix)
+    is_inside = bare.startswith(prefix) and inner.split(".")[0] in network.modules
+    if not is_inside and inner not in network.outside:
       continue
-    if own in stored_by_name:
+    if inner in stored_by_name:
       raise SgdxError(
-        f"{origin}: {stored_by_name[own]} and {name} are both {own}",
+        f"{origin}: {stored_by_name[inner]} and {name} are both {inner}",
         expected="one array of each name",
         fix="save the model again, without what wraps it: model.save_pretrained(DIR)",
       )
-    names[name], stored_by_name[own] = own, name
+    names[name], stored_by_name[inner] = inner, name
   return names
 
 
@@ -83,8 +83,8 @@ def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
   for name in names:
     words = name.split(".")
     for i in range(len(words)):
-      own = ".".join(words[i:])
-      if own in network.names or own in network.aliases:
+      inner = ".".join(words[i:])
+      if inner in network.names or inner in network.aliases:
         counts["".join(f"{word}." for word in words[:i])] += 1
   # A head can have an array or two whose names end like the network's; a network has many.
   most = max(counts.values(), default=0)
@@ -113,20 +113,20 @@ def arrays_to_read(
     origin: the file or folder, for error messages.
 
   Returns:
-    {stored name: own name}, with unknown parameters inside the network's modules, which the caller
-    refuses; and the stored names of the rest.
+    {stored name: inner name}, with unknown parameters inside the network's modules, which the
+    caller refuses; and the stored names of the rest.
 
   Raises:
     SgdxError: see `own_names`.
   """
   read = {}
-  for name, own in own_names(types, network, origin).items():
-    if own not in network.names and own not in network.aliases:
+  for name, inner in own_names(types, network, origin).items():
+    if inner not in network.names and inner not in network.aliases:
       # An unknown parameter belongs to another network, which must not be read as this one.
-      could_be_parameter = types[name] in FLOATS or own.endswith(_PARAMETERS)
-      if own in network.unused or own.split(".")[-1] in _BUFFERS or not could_be_parameter:
+      could_be_parameter = types[name] in FLOATS or inner.endswith(_PARAMETERS)
+      if inner in network.unused or inner.split(".")[-1] in _BUFFERS or not could_be_parameter:
         continue
-    read[name] = own
+    read[name] = inner
   return read, sorted(name for name in types if name not in read)
 
 

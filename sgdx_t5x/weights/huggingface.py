@@ -107,8 +107,8 @@ def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   ]
   activation = config.get("feed_forward_proj", "relu")
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-    found, activation = quoted(activation), ""
-    problems.append(f"feed_forward_proj is {found}, not one of {', '.join(_ACTIVATIONS)}")
+    text, activation = quoted(activation), ""
+    problems.append(f"feed_forward_proj is {text}, not one of {', '.join(_ACTIVATIONS)}")
 
   def size(key: str, default: str | None = None) -> int:
     value = config.get(key)

@@ -178,15 +178,15 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
   """
 
   def shape(path: str, rank: int = 2) -> tuple[int, ...]:
-    found = shapes.get(path)
-    if found is None or len(found) != rank or 0 in found:
+    shape = shapes.get(path)
+    if shape is None or len(shape) != rank or 0 in shape:
       raise SgdxError(
-        f"{origin}: {path} {'is missing' if found is None else f'has shape {list(found)}'}",
+        f"{origin}: {path} {'is missing' if shape is None else f'has shape {list(shape)}'}",
         expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
         available=nearest(path, shapes),
         fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
       )
-    return found
+    return shape
 
   vocab_size, emb_dim = shape(EMBEDDING)
   num_heads, _ = shape("encoder/relpos_bias/rel_embedding")

@@ -152,9 +152,9 @@ def _checkpoints_near(folder: Any) -> str:
   place = folder if folder.exists() else folder.parent
   if not place.is_dir():
     return ""
-  found = [path for path in place.iterdir() if re.fullmatch(r"checkpoint_\d+", path.name)]
-  found.sort(key=lambda path: int(path.name.rpartition("_")[2]))
-  return ", ".join(str(path) for path in found[-4:])
+  steps = [path for path in place.iterdir() if re.fullmatch(r"checkpoint_\d+", path.name)]
+  steps.sort(key=lambda path: int(path.name.rpartition("_")[2]))
+  return ", ".join(str(path) for path in steps[-4:])
 
 
 def _first_line(error: Exception) -> str:

@@ -57,7 +57,7 @@ def test_what_is_written_is_scored(corpus, tmp_path):
   seen = []
   found = track(corpus, tmp_path / "out", RuleTracker(), on_progress=lambda *x: seen.append(x))
   frames = sum(1 for x in corpus.dialogues("dev") for _ in x.user_frames())
-  assert [(x.folder.name, x.frames, x.known) for x in found] == [
+  assert [(x.folder.name, x.frames, x.resumed) for x in found] == [
     ("original", frames, 0),
     ("v1", frames, 0),
   ]
@@ -120,9 +120,9 @@ def test_what_was_killed_goes_on_and_asks_nothing_again(corpus, tmp_path):
     second = RuleTracker()
     found = track(corpus, out, second)
     assert contents(out) == contents(tmp_path / "whole")
-    assert len(second.asked) == len(whole.asked) - sum(x.known for x in found)
+    assert len(second.asked) == len(whole.asked) - sum(x.resumed for x in found)
     assert len(first.asked) + len(second.asked) - len(whole.asked) < 5 * 30  # frames in one block
-    assert bool(kept) == any(x.known for x in found)
+    assert bool(kept) == any(x.resumed for x in found)
   third = RuleTracker()
   track(corpus, tmp_path / "whole", third)
   assert not third.asked
