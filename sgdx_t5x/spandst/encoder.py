@@ -1,8 +1,9 @@
-"""BERT (Devlin et al. 2019, arXiv:1810.04805) in Linen, with T5X's logical axes.
+"""BERT (Devlin et al. 2019, arXiv:1810.04805) in Linen, with T5X's logical axes, and MPNet.
 
-Its outputs match `transformers`' BertModel. Matrix products and attention are T5X's own layers,
-which are fast on a CPU. Shape letters: B batch, L length, E width, H heads, D head size, P
-positions, T types.
+MPNet (Song et al. 2020, arXiv:2004.09297) is a BERT without token types whose layers share a bias
+per head and relative position. Outputs match `transformers`' BertModel and MPNetModel. Matrix
+products and attention are T5X's own layers, which are fast on a CPU. Shape letters: B batch, L
+length, E width, H heads, D head size, P positions, T types.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class BertConfig:
     num_layers: number of layers.
     mlp_dim: hidden width of the feed-forward blocks.
     max_positions: P, the maximum input length.
-    num_types: T, token types ("segments" of BERT).
+    first_position: rows of the position table before that of the first token: 2 in MPNet.
+    num_types: T, token types ("segments" of BERT); 0 in MPNet.
+    relative_buckets: buckets of relative positions, as in T5, whose biases all layers share: 32 in
+      MPNet; 0 for none.
     epsilon: added to the variance in layer norms.
     dtype: type of activations; parameters are float32.
     dropout_rate: probability in [0, 1) of dropping an activation in training; all tokens of a row
@@ -55,7 +59,9 @@ class BertConfig:
   num_layers: int = 12
   mlp_dim: int = 3072
   max_positions: int = 512
+  first_position: int = 0
   num_types: int = 2
+  relative_buckets: int = 0
   epsilon: float = 1e-12
   dtype: Any = "float32"
   dropout_rate: float = 0.1
@@ -63,8 +69,8 @@ class BertConfig:
   freeze_embeddings: bool = False
 
   def __post_init__(self):
-    sizes = ("vocab_size", "emb_dim", "num_heads", "mlp_dim", "max_positions", "num_types")
-    for name in (*sizes, "num_layers"):
+    sizes = ("vocab_size", "emb_dim", "num_heads", "mlp_dim", "max_positions")
+    for name in (*sizes, "num_layers", "first_position", "num_types", "relative_buckets"):
       value = getattr(self, name)
       if isinstance(value, bool) or not isinstance(value, int) or value < (name in sizes):
         raise SgdxError(
@@ -149,13 +155,20 @@ class Layer(nn.Module):
 
   @nn.compact
   def __call__(
-    self, x: Array, bias: Array, valid: Array, deterministic: bool, of: Array | None = None
+    self,
+    x: Array,
+    bias: Array,
+    positional: Array | None,
+    valid: Array,
+    deterministic: bool,
+    of: Array | None = None,
   ) -> Array:
     """Applies the layer to `x`, `[B, L, E]`.
 
     Args:
       x: hidden states.
-      bias: added to attention logits, `[B, 1, 1 or L, L]`.
+      bias: masks attention logits, `[B, 1, 1 or L, L]`.
+      positional: added to them, too, `[1, H, L, L]`; or None.
       valid: which tokens are not padding, bool `[B, L, 1]`.
       deterministic: False enables dropout.
       of: positions of the tokens to encode, int `[B, K]`; None means all.
@@ -168,6 +181,8 @@ class Layer(nn.Module):
       x, valid = (jnp.take_along_axis(y, of[..., None], axis=1) for y in (x, valid))
       if bias.shape[2] > 1:
         bias = jnp.take_along_axis(bias, of[:, None, :, None], axis=2)
+      if positional is not None:
+        positional = jnp.swapaxes(jnp.take(positional[0], of, axis=1), 0, 1)  # [B, H, K, L]
 
     def dense(name: str, features: int, axes: tuple[str, str]) -> Dense:
       return Dense(features, dtype=cfg.dtype, kernel_axes=axes, name=name)
@@ -186,12 +201,14 @@ class Layer(nn.Module):
       for name, y in (("query", x), ("key", seen), ("value", seen))
     )
     drops = not deterministic and cfg.attention_dropout_rate > 0
-    masks: dict[str, Any] = {_MASK_ARGUMENT: bias}
+    biases: dict[str, Any] = {_MASK_ARGUMENT: bias}
+    if positional is not None:
+      biases["bias"] = positional + biases.get("bias", 0)
     y = layers.dot_product_attention(
       query / jnp.sqrt(head_dim).astype(x.dtype),
       key,
       value,
-      **masks,
+      **biases,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,
       deterministic=not drops,
@@ -216,8 +233,17 @@ class Bert(nn.Module):
       return Table(rows, cfg.emb_dim, (axis, "embed"), cfg.freeze_embeddings)
 
     self.token_embedder = table(cfg.vocab_size, "vocab")
-    self.position_embedder = table(cfg.max_positions, "abspos_buckets")
-    self.type_embedder = table(cfg.num_types, UNDIVIDED)
+    self.position_embedder = table(cfg.first_position + cfg.max_positions, "abspos_buckets")
+    if cfg.num_types:
+      self.type_embedder = table(cfg.num_types, UNDIVIDED)
+    if cfg.relative_buckets:
+      self.relpos_bias = layers.RelativePositionBiases(
+        num_buckets=cfg.relative_buckets,
+        max_distance=128,
+        num_heads=cfg.num_heads,
+        dtype=cfg.dtype,
+        embedding_init=nn.initializers.truncated_normal(stddev=0.02),
+      )
     self.embedding_layer_norm = LayerNorm(cfg.epsilon, cfg.dtype)
     self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
     self.layers = [Layer(cfg) for _ in range(cfg.num_layers)]
@@ -265,17 +291,21 @@ class Bert(nn.Module):
       bias = bias + jnp.where(visible, 0.0, _MASKED)[:, None]
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape)
-    x = self.token_embedder(tokens) + self.position_embedder(positions)
-    x = x + self.type_embedder(jnp.zeros_like(tokens) if types is None else types)
+    cfg, length = self.config, tokens.shape[1]
+    x = self.token_embedder(tokens) + self.position_embedder(cfg.first_position + positions)
+    if cfg.num_types:
+      x = x + self.type_embedder(jnp.zeros_like(tokens) if types is None else types)
     x = x if added is None else x + added
     x = self.dropout(self.embedding_layer_norm(x), deterministic)
     bias = jax.lax.stop_gradient(bias).astype(x.dtype)
+    # By places in a row: within an example of a packed row, these differ as its positions do.
+    positional = self.relpos_bias(length, length) if cfg.relative_buckets else None
     for number, layer in enumerate(self.layers, start=1):
       is_last = number == len(self.layers) and deterministic and not self.is_initializing()
       if is_last and read is not None:
-        x = _encode_read(layer, x, bias, valid[..., None], read)
+        x = _encode_read(layer, x, bias, positional, valid[..., None], read)
       else:
-        x = layer(x, bias, valid[..., None], deterministic)
+        x = layer(x, bias, positional, valid[..., None], deterministic)
     if self.is_initializing():
       self.pool(x[:, 0])  # its parameters are part of every BERT
     return x
@@ -294,18 +324,20 @@ class Bert(nn.Module):
       )
 
 
-def _encode_read(layer: Layer, x: Array, bias: Array, valid: Array, read: Array) -> Array:
+def _encode_read(
+  layer: Layer, x: Array, bias: Array, positional: Array | None, valid: Array, read: Array
+) -> Array:
   """Applies `layer` without dropout; values where `read`, `[B, L]`, is False are arbitrary."""
   most = -(-x.shape[1] // 2)
   places = jnp.argsort(~read, axis=1, stable=True)[:, :most]
 
   def some(layer: Layer, x: Array) -> Array:
-    y = layer(x, bias, valid, True, of=places)
+    y = layer(x, bias, positional, valid, True, of=places)
     back = jnp.clip(jnp.cumsum(read, axis=1) - 1, 0, most - 1)
     return jnp.take_along_axis(y, back[..., None], axis=1)
 
   def all_of_them(layer: Layer, x: Array) -> Array:
-    return layer(x, bias, valid, True)
+    return layer(x, bias, positional, valid, True)
 
   fits = jnp.max(jnp.sum(read, axis=1)) <= most
   return nn.cond(fits, some, all_of_them, layer, x)

@@ -16,6 +16,7 @@ from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.spandst.wordpiece import UNKNOWN, Pieces, WordPiece
 
 PADDING, FIRST, SEPARATOR = "[PAD]", "[CLS]", "[SEP]"
+_MPNET = ("<s>", "<pad>", "</s>", "<unk>")  # before the pieces of BERT's vocabulary
 FILE, _CONFIG, _TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
 _NEEDED = (PADDING, UNKNOWN, FIRST, SEPARATOR)
 # The first pieces of the sample's vocabulary: these, then [unused1] to [unused16].
@@ -24,6 +25,8 @@ SPECIAL, MARKERS = (*_NEEDED, "[MASK]"), 16
 
 class WordPieceFile:
   """A vocab.txt; two are equal if they have the same path and case.
+
+  In MPNet's, <s> and <pad> change places, as their rows do in `weights.bert_huggingface`.
 
   Args:
     path: vocab.txt, or its folder, such as a Hugging Face checkpoint.
@@ -62,15 +65,19 @@ class WordPieceFile:
     """Whether the vocabulary is uncased."""
     return self._lower_case
 
+  @functools.cached_property
+  def _is_mpnet(self) -> bool:
+    return self._pieces[0] == _MPNET[1]
+
   @property
   def bos_id(self) -> int:
-    """Id of [CLS]."""
-    return self._ids[FIRST]
+    """Id of [CLS]; of <s> in MPNet's."""
+    return self._ids[_MPNET[0] if self._is_mpnet else FIRST]
 
   @property
   def eos_id(self) -> int:
-    """Id of [SEP]."""
-    return self._ids[SEPARATOR]
+    """Id of [SEP]; of </s> in MPNet's."""
+    return self._ids[_MPNET[2] if self._is_mpnet else SEPARATOR]
 
   @property
   def unk_id(self) -> int:
@@ -124,7 +131,7 @@ class WordPieceFile:
 
 
 def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
-  """Reads a vocab.txt.
+  """Reads a vocab.txt; MPNet's with <pad> first.
 
   Raises:
     SgdxError: it cannot be read, lacks a special piece, has [PAD] elsewhere than at 0, or has
@@ -139,7 +146,10 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   while pieces and not pieces[-1]:
     pieces.pop()
   problems = [f"no piece {piece}" for piece in _NEEDED if piece not in pieces]
-  if not problems and pieces[0] != PADDING:
+  is_mpnet = tuple(pieces[: len(_MPNET)]) == _MPNET
+  if is_mpnet:
+    pieces[:2] = pieces[1::-1]
+  elif not problems and pieces[0] != PADDING:
     problems.append(f"{PADDING} is piece {pieces.index(PADDING)}, not 0, which SeqIO pads with")
   if len(set(pieces)) < len(pieces):
     twice = sorted({piece for piece in pieces if pieces.count(piece) > 1})[:3]

@@ -42,7 +42,7 @@ def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathli
     for path, leaf in jax.tree_util.tree_leaves_with_path(loaded.params)
   }
   for name, table in minilm.tables(minilm.folder()).items():
-    if not np.array_equal(arrays[name], table):
+    if name not in arrays or not np.array_equal(arrays[name], table):
       raise SgdxError(
         f"{loaded.checkpoint.path}: {name} differs from {minilm.NAME}'s",
         expected=f"a tracker that was trained on {minilm.NAME}, with its embeddings frozen",

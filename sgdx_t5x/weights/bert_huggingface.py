@@ -1,4 +1,7 @@
-"""Hugging Face folders of BERT weights: config.json, safetensors and vocab.txt.
+"""Hugging Face folders of BERT and MPNet weights: config.json, safetensors and vocab.txt.
+
+MPNet pads with its piece 1, SeqIO and T5X with 0: these two rows of its embedding are exchanged,
+and so are the pieces (`spandst.vocab_file`).
 
 Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have a prefix
 such as `bert.`, and old files call the parameters of a layer norm gamma and beta. Arrays that are
@@ -11,6 +14,8 @@ import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.progress import OnProgress, no_progress
@@ -28,6 +33,11 @@ _SIZES = {  # field of BertSizes: key of config.json
   "max_positions": "max_position_embeddings",
   "num_types": "type_vocab_size",
 }
+_MPNET_SIZES = {
+  **{field: key for field, key in _SIZES.items() if field != "num_types"},
+  "relative_buckets": "relative_attention_num_buckets",
+}
+_MPNET_FIRST = {"first_position": 2, "num_types": 0}
 FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
@@ -37,7 +47,7 @@ def read(
 ) -> layout.Weights:
   """Reads a BERT; see `huggingface.read_huggingface`."""
   sizes = sizes_of(config, folder / hf_folder.CONFIG)
-  network = _network(bert_layout.tensors(sizes))
+  network = _network(bert_layout.tensors(sizes), sizes.is_mpnet)
   arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
   arrays = hf_names.without_aliases(arrays, network, str(folder), fixes={})
   if "pooler.dense.weight" not in arrays:
@@ -48,10 +58,17 @@ def read(
   if vocabulary.is_file():
     check_vocabulary(vocabulary, sizes.vocab_size)
   arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
+  if sizes.is_mpnet:
+    arrays_by_path[bert_layout.EMBEDDING] = _exchanged(arrays_by_path[bert_layout.EMBEDDING])
   return layout.Weights(sizes, arrays_by_path, notes=tuple(notes))
 
 
-def _network(table: Sequence[layout.Tensor]) -> hf_names.Network:
+def _exchanged(embedding: np.ndarray) -> np.ndarray:
+  """Returns an embedding whose first two rows have changed places."""
+  return np.concatenate([embedding[[1, 0]], embedding[2:]])
+
+
+def _network(table: Sequence[layout.Tensor], is_mpnet: bool) -> hf_names.Network:
   """Returns what the arrays of a BERT are called, today and in old files."""
   aliases = {}
   for tensor in table:
@@ -62,7 +79,7 @@ def _network(table: Sequence[layout.Tensor]) -> hf_names.Network:
     names=frozenset(tensor.hf for tensor in table),
     aliases=aliases,
     modules=("embeddings", "encoder", "pooler"),
-    prefix="bert.",
+    prefix="mpnet." if is_mpnet else "bert.",
   )
 
 
@@ -77,8 +94,9 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
     for key, value in _FIXED.items()
     if config.get(key) is not None and config[key] != value
   ]
-  values: dict[str, Any] = {}
-  for field, key in _SIZES.items():
+  is_mpnet = config.get("model_type") == "mpnet"
+  values: dict[str, Any] = dict(_MPNET_FIRST) if is_mpnet else {}
+  for field, key in (_MPNET_SIZES if is_mpnet else _SIZES).items():
     value = values[field] = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
       problems.append(f"{key} is {value!r}, not a positive integer")
@@ -92,9 +110,10 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
-      expected="settings of a BERT encoder",
+      expected=f"settings of {'an MPNet' if is_mpnet else 'a BERT'} encoder",
       fix="use a model with these settings",
     )
+  values["max_positions"] -= values.get("first_position", 0)
   return bert_layout.BertSizes(**values, epsilon=epsilon)
 
 
@@ -125,10 +144,10 @@ def write(
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
-  """Writes a folder that `transformers` reads with `BertModel.from_pretrained`.
+  """Writes a folder that `transformers` reads: `BertModel.from_pretrained`, or MPNetModel's.
 
   Args:
-    weights: weights of a BERT.
+    weights: weights of a BERT or an MPNet.
     folder: a new or empty folder.
     config: config.json of the model that the weights come from; e.g. the number of heads cannot be
       inferred from the arrays.
@@ -145,7 +164,13 @@ def write(
     SgdxError: nothing is written then.
   """
   folder = check_free(folder, overwrite, vocabulary)
-  content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
+  kind = {"architectures": ["BertModel"], "model_type": "bert"}
+  if weights.sizes.is_mpnet:
+    kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}
+    embedding = _exchanged(weights.arrays[bert_layout.EMBEDDING])
+    arrays = {**weights.arrays, bert_layout.EMBEDDING: embedding}
+    weights = dataclasses.replace(weights, arrays=arrays)
+  content = {**config, **kind, "dtype": dtype}
   content.pop("torch_dtype", None)
   written = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):

@@ -1,4 +1,4 @@
-"""Names and layouts of all arrays of a BERT, in T5X and in Hugging Face files.
+"""Names and layouts of all arrays of a BERT or an MPNet, in T5X and in Hugging Face files.
 
 In T5X they are all under `encoder/`, where a tracker has its encoder; the tracker's heads are not
 among them. Matrices are transposed, as kernels are [in, out] in T5X.
@@ -15,6 +15,22 @@ from sgdx_t5x.weights.layout import Tensor
 
 PREFIX = "encoder/"
 EMBEDDING = PREFIX + "token_embedder/embedding"
+RELATIVE = PREFIX + "relpos_bias/rel_embedding"
+_BERT_NAMES = {  # of the parts of attention
+  "query": "self.query",
+  "key": "self.key",
+  "value": "self.value",
+  "out": "output.dense",
+  "norm": "output.LayerNorm",
+}
+_MPNET_NAMES = {
+  "query": "attn.q",
+  "key": "attn.k",
+  "value": "attn.v",
+  "out": "attn.o",
+  "norm": "LayerNorm",
+}
+_MPNET_FIRST = 2  # its first position, which arrays do not tell
 _MARK = PREFIX + "embedding_layer_norm/scale"  # T5's encoder has no norm there
 
 
@@ -37,12 +53,19 @@ class BertSizes:
   num_types: int
   epsilon: float = 1e-12
   pooler: bool = True
+  first_position: int = 0
+  relative_buckets: int = 0
 
   def gin(self) -> dict[str, Any]:
     """Returns the gin bindings of `encoder.BertConfig` for weights of these sizes."""
     fields = dataclasses.asdict(self)
     del fields["pooler"]
     return fields
+
+  @property
+  def is_mpnet(self) -> bool:
+    """Whether it is an MPNet: of these two, the one with relative positions."""
+    return self.relative_buckets > 0
 
 
 def is_bert(names: Mapping[str, Any]) -> bool:
@@ -57,17 +80,21 @@ def tensors(sizes: BertSizes) -> list[Tensor]:
     Tensor(f"{PREFIX}{t5x}_embedder/embedding", f"embeddings.{hf}.weight", (rows, width), False)
     for t5x, hf, rows in (
       ("token", "word_embeddings", sizes.vocab_size),
-      ("position", "position_embeddings", sizes.max_positions),
+      ("position", "position_embeddings", sizes.first_position + sizes.max_positions),
       ("type", "token_type_embeddings", sizes.num_types),
     )
+    if rows
   ]
+  if sizes.is_mpnet:
+    shape = (sizes.num_heads, sizes.relative_buckets)
+    table.append(Tensor(RELATIVE, "encoder.relative_attention_bias.weight", shape, True))
   table += _norm("embedding_layer_norm", "embeddings.LayerNorm", width)
+  names = _MPNET_NAMES if sizes.is_mpnet else _BERT_NAMES
   for i in range(sizes.num_layers):
     t5x, hf = f"layers_{i}", f"encoder.layer.{i}"
-    for name in ("query", "key", "value"):
-      table += _dense(f"{t5x}/{name}", f"{hf}.attention.self.{name}", width, width)
-    table += _dense(f"{t5x}/out", f"{hf}.attention.output.dense", width, width)
-    table += _norm(f"{t5x}/attention_layer_norm", f"{hf}.attention.output.LayerNorm", width)
+    for name in ("query", "key", "value", "out"):
+      table += _dense(f"{t5x}/{name}", f"{hf}.attention.{names[name]}", width, width)
+    table += _norm(f"{t5x}/attention_layer_norm", f"{hf}.attention.{names['norm']}", width)
     table += _dense(f"{t5x}/wi", f"{hf}.intermediate.dense", width, sizes.mlp_dim)
     table += _dense(f"{t5x}/wo", f"{hf}.output.dense", sizes.mlp_dim, width)
     table += _norm(f"{t5x}/mlp_layer_norm", f"{hf}.output.LayerNorm", width)
@@ -114,14 +141,19 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
     return shape
 
   vocab_size, emb_dim = shape("token_embedder/embedding")
+  is_mpnet = RELATIVE in shapes
+  num_heads, buckets = shapes[RELATIVE] if is_mpnet else (0, 0)
+  first = _MPNET_FIRST if is_mpnet else 0
   layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
   return BertSizes(
     vocab_size=vocab_size,
     emb_dim=emb_dim,
-    num_heads=0,
+    num_heads=num_heads,
     num_layers=len(layers),
     mlp_dim=shape("layers_0/wi/kernel")[1],
-    max_positions=shape("position_embedder/embedding")[0],
-    num_types=shape("type_embedder/embedding")[0],
+    max_positions=shape("position_embedder/embedding")[0] - first,
+    num_types=0 if is_mpnet else shape("type_embedder/embedding")[0],
     pooler=f"{PREFIX}pooler/kernel" in shapes,
+    first_position=first,
+    relative_buckets=buckets,
   )

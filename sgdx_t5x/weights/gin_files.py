@@ -54,6 +54,9 @@ def bindings(sizes: Sizes) -> str:
 ENCODERS = {
   "gin/models/minilm.gin": BertSizes(30_522, 384, 12, 6, 1536, 512, 2),
   "gin/models/bert_base_cased.gin": BertSizes(28_996, 768, 12, 12, 3072, 512, 2),
+  "gin/models/mpnet.gin": BertSizes(
+    30_527, 768, 12, 12, 3072, 512, 0, epsilon=1e-5, first_position=2, relative_buckets=32
+  ),
   "gin/models/bert_large.gin": BertSizes(28_996, 1024, 16, 24, 4096, 512, 2),
 }
 

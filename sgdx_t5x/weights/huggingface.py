@@ -27,7 +27,7 @@ from sgdx_t5x.weights.hf_folder import (
 )
 
 MT5_VOCAB_SIZE = 250_112
-_KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM"}
+_KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM", "mpnet": "MPNet"}
 _GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _LOGITS = "lm_head.weight"
@@ -59,7 +59,7 @@ _ACTIVATIONS = {"relu": False, "gated-gelu": True}  # feed_forward_proj -> gated
 def read_huggingface(
   folder: str | pathlib.Path, on_progress: OnProgress = no_progress
 ) -> layout.Weights:
-  """Reads a T5, T5 1.1, Flan-T5, mT5 or BERT of `transformers`.
+  """Reads a T5, T5 1.1, Flan-T5, mT5, BERT or MPNet of `transformers`.
 
   Args:
     folder: contains config.json and model.safetensors, or its shards and their index.
@@ -73,7 +73,7 @@ def read_huggingface(
   """
   folder = pathlib.Path(folder)
   config = read_config(folder, _KINDS, "google/flan-t5-base")
-  if config["model_type"] == "bert":
+  if config["model_type"] in ("bert", "mpnet"):
     return bert_huggingface.read(folder, config, on_progress)
   sizes = _sizes(config, folder)
   table = layout.tensors(sizes)

@@ -14,7 +14,8 @@ from places import ROOT
 
 
 @pytest.mark.parametrize(
-  "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh", "minilm.sh"]
+  "script",
+  [f"{x}.sh" for x in "tpu_vm gpu cpu study quickstart test minilm mpnet".split()],
 )
 def test_help(cloud, script):
   """Help fits in 80 columns; for quickstart.sh and test.sh, it once started a whole run."""
@@ -40,10 +41,11 @@ def test_quickstart_refuses_options(cloud):
   assert done.stderr.startswith("--dry-run is not an option\n  expected:  no options\n")
 
 
-def test_minilm_takes_no_option_for_a_folder():
+@pytest.mark.parametrize("script", ["minilm.sh", "mpnet.sh"])
+def test_fetching_takes_no_option_for_a_folder(script):
   environment = {**os.environ, "PYTHON": sys.executable}
   for words, found in (["--out"], "--out"), ([], "no folder is named"):
-    command = [ROOT / "launch/minilm.sh", *words]
+    command = [ROOT / "launch" / script, *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
