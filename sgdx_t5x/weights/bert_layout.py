@@ -42,6 +42,8 @@ class BertSizes:
     num_heads: attention heads, which cannot be inferred from the arrays; 0 if not known.
     epsilon: epsilon of layer norms, which cannot be inferred either.
     pooler: whether there is a pooler.
+    first_position: as in `BertConfig`.
+    relative_buckets: as in `BertConfig`.
   """
 
   vocab_size: int
@@ -60,6 +62,8 @@ class BertSizes:
     """Returns the gin bindings of `encoder.BertConfig` for weights of these sizes."""
     fields = dataclasses.asdict(self)
     del fields["pooler"]
+    if not self.is_mpnet:  # a BERT's gin files need not name them
+      del fields["first_position"], fields["relative_buckets"]
     return fields
 
   @property

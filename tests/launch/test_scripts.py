@@ -15,7 +15,7 @@ from places import ROOT
 
 @pytest.mark.parametrize(
   "script",
-  [f"{x}.sh" for x in "tpu_vm gpu cpu study quickstart test minilm mpnet".split()],
+  [f"{x}.sh" for x in ["tpu_vm", "gpu", "cpu", "study", "quickstart", "test", "minilm", "mpnet"]],
 )
 def test_help(cloud, script):
   """Help fits in 80 columns; for quickstart.sh and test.sh, it once started a whole run."""
