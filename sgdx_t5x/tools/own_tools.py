@@ -77,12 +77,12 @@ def _check(path: pathlib.Path, tools: Sequence[OwnTool]) -> None:
     if tool.name in places:
       found = f"a second tool of the name {tool.name!r}; the first is {places[tool.name]}"
       raise _error(path, tool.place, found, "rename one of them")
-    if not _NAME.fullmatch(tool.name):
+    if not legal_tool_name(tool.name):
       fix = f"rename it, for example {legal_name(tool.name)}"
       raise _error(path, tool.place, f"the name {tool.name!r}, which APIs refuse", fix)
     places[tool.name] = tool.place
-    for reference in _references(tool.parameters):
-      if _resolved(tool.parameters, reference) is None:
+    for reference in references(tool.parameters):
+      if resolved(tool.parameters, reference) is None:
         found = f"$ref to {reference!r}, which is not there"
         raise _error(
           path, tool.place, found, "correct the reference, or put its schema in its place"
@@ -159,45 +159,50 @@ def _arguments(
   elif content:
     raise _error(path, at, f"a body of {', '.join(content)}, which is not JSON")
   schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
-  waiting = list(_references(schema))
+  waiting = list(references(schema))
   while waiting:  # what is referred to keeps its place, so that references stay as they are
     reference = waiting.pop()
-    target = _resolved(data, reference) if reference.startswith(_COMPONENTS) else None
-    if target is not None and _resolved(schema, reference) is None:
+    target = resolved(data, reference) if reference.startswith(_COMPONENTS) else None
+    if target is not None and resolved(schema, reference) is None:
       *folders, last = reference.removeprefix("#/").split("/")
       inside = schema
       for folder in folders:
         inside = inside.setdefault(folder, {})
       inside[last] = target
-      waiting += _references(target)
+      waiting += references(target)
   return schema
 
 
 def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -> dict[str, Any]:
   """Returns a part of an OpenAPI document, or what it refers to."""
   reference = part.get("$ref") if isinstance(part, dict) else None
-  found = _resolved(data, reference) if isinstance(reference, str) else part
+  found = resolved(data, reference) if isinstance(reference, str) else part
   if not isinstance(found, dict):
     raise _error(path, at, f"$ref to {reference!r}, which is not there")
   return found
 
 
+def legal_tool_name(name: str) -> bool:
+  """Whether all APIs take a name of a tool."""
+  return _NAME.fullmatch(name) is not None
+
+
 # --- references ----------------------------------------------------------------------------
 
 
-def _references(part: Any) -> Iterator[str]:
+def references(part: Any) -> Iterator[str]:
   """Yields the references in a schema."""
   if isinstance(part, dict):
     if isinstance(part.get("$ref"), str):
       yield part["$ref"]
     for value in part.values():
-      yield from _references(value)
+      yield from references(value)
   elif isinstance(part, list):
     for value in part:
-      yield from _references(value)
+      yield from references(value)
 
 
-def _resolved(document: Any, reference: str) -> Any:
+def resolved(document: Any, reference: str) -> Any:
   """Returns what a reference within a document points to; None if it is not there."""
   if reference == "#":
     return document

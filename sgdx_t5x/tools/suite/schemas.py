@@ -1,0 +1,83 @@
+"""JSON Schemas as trees: the parts of one, and those that speak of the same value."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.tools.own_tools import resolved
+
+Schema = Mapping[str, Any]
+Keys = tuple[str, ...]  # the way from a schema to a part of it
+
+PROPERTIES = "properties"
+DEPENDENT = "dependentSchemas"
+NAMED = (PROPERTIES, "patternProperties", "$defs", "definitions", DEPENDENT)  # name -> schema
+_LISTED = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_SINGLE = (
+  "items", "additionalItems", "additionalProperties", "unevaluatedProperties", "contains",
+  "propertyNames", "not", "if", "then", "else",
+)  # fmt: skip
+_SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", DEPENDENT)
+
+
+def children(schema: Any) -> Iterator[tuple[Keys, Any]]:
+  """Yields the schemas directly in a schema, and where they are. `true` and `false` are some."""
+  if not isinstance(schema, dict):
+    return
+  for key, value in schema.items():
+    if key in NAMED and isinstance(value, dict):
+      for name, child in value.items():
+        yield (key, name), child
+    elif key in _LISTED and isinstance(value, list):
+      for number, child in enumerate(value):
+        yield (key, str(number)), child
+    elif key in _SINGLE:
+      yield (key,), value
+    elif key == "components" and isinstance(value, dict):  # OpenAPI's
+      for folder, named in value.items():
+        for name, child in named.items() if isinstance(named, dict) else ():
+          yield (key, folder, name), child
+
+
+def all_schemas(root: Any) -> Iterator[Schema]:
+  """Yields a schema and all schemas in it that are objects."""
+  if isinstance(root, dict):
+    yield root
+    for _, child in children(root):
+      yield from all_schemas(child)
+
+
+def of_same_value(schemas: Sequence[Any], root: Schema) -> list[Schema]:
+  """Returns schemas and all that apply to the value which they describe: branches, references.
+
+  Args:
+    schemas: parts of `root`; those that are no objects are left out.
+    root: where references are looked up.
+  """
+  result: dict[int, Schema] = {}
+  waiting = list(schemas)
+  while waiting:
+    schema = waiting.pop(0)
+    if isinstance(schema, dict) and id(schema) not in result:
+      result[id(schema)] = schema
+      waiting += [child for keys, child in children(schema) if keys[0] in _SAME_VALUE]
+      if isinstance(schema.get("$ref"), str):
+        waiting.append(resolved(root, schema["$ref"]))
+  return list(result.values())
+
+
+def of_property(schemas: Sequence[Schema], name: str) -> list[Any]:
+  """Returns what schemas of one object say of a property: [] if none of them declares it."""
+  declared = [schema[PROPERTIES] for schema in schemas if isinstance(schema.get(PROPERTIES), dict)]
+  return [properties[name] for properties in declared if name in properties]
+
+
+def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
+  """Returns what schemas of one list say of an item."""
+  result = []
+  for schema in schemas:
+    items = schema.get("prefixItems", schema.get("items"))
+    if isinstance(items, list):
+      result.append(items[index] if index < len(items) else schema.get("items"))
+    else:
+      result.append(items)
+  return result
