@@ -3,7 +3,8 @@
   MCP        {"tools": [{"name", "inputSchema"}]}, alone or in the "result" of tools/list
   OpenAI     [{"type": "function", "function": {"name", "parameters"}}], or without "function"
   Anthropic  [{"name", "input_schema"}]
-  OpenAPI 3  JSON; one tool per operation, with the parameters, and the JSON of a body as "body"
+  OpenAPI 3  JSON or YAML; one tool per operation, with the parameters, and the JSON of a body as
+             "body"
 
 Lists may be in the "tools" of an object.
 """
@@ -14,11 +15,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, malformed, quoted
+from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME, legal_name
 
-_EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3, in JSON"
+_EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3 (JSON, YAML)"
 _SCHEMAS = ("inputSchema", "input_schema", "parameters")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SHOWN = ("name", "description", "type", "function", *_SCHEMAS)
@@ -36,6 +37,7 @@ class OwnTool:
     parameters: the JSON Schema of its arguments, as it is.
     place: where it is in the file, as a JSON pointer.
     not_shown: further keys of the definition, which APIs do not show to models.
+    read_only: whether MCP's annotations say so.
   """
 
   name: str
@@ -43,6 +45,7 @@ class OwnTool:
   parameters: Mapping[str, Any]
   place: str
   not_shown: tuple[str, ...] = ()
+  read_only: bool = False
 
   def for_openai(self) -> dict[str, Any]:
     """The tool as chat completions take it."""
@@ -59,7 +62,31 @@ def read_tools(path: pathlib.Path) -> list[OwnTool]:
     SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference to
       what is not there.
   """
-  data = decode_json(read_input(path, _EXPECTED), str(path), _EXPECTED, "convert YAML to JSON")
+  return tools_of(decoded(path), path)
+
+
+def decoded(path: pathlib.Path) -> Any:
+  """Returns what a file holds, decoded. Raises SgdxError: neither JSON nor YAML."""
+  content = read_input(path, _EXPECTED)
+  if path.suffix not in (".yaml", ".yml"):
+    return decode_json(content, str(path), _EXPECTED, "name YAML *.yaml; correct JSON")
+  yaml = require("yaml", extra="tools", why=f"reading {path}")
+
+  class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads what JSON has: dates in examples stay texts."""
+
+  Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in Loader.yaml_implicit_resolvers.items()
+  }
+  try:
+    return yaml.load(content, Loader)
+  except (yaml.YAMLError, ValueError, RecursionError) as e:
+    raise _error(path, "", f"not valid YAML ({first_line(e)})") from None
+
+
+def tools_of(data: Any, path: pathlib.Path) -> list[OwnTool]:
+  """Returns the tools of decoded JSON. Args: path, for errors. Raises SgdxError: see `read_tools`."""
   try:
     tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
     _check(path, tools)
@@ -111,7 +138,10 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
     if not is_object or not isinstance(schema.get("properties", {}), dict):
       raise _error(path, at, f"{key} of {inside['name']!r} is not the JSON Schema of an object")
     others = tuple(key for key in {**item, **inside} if key not in _SHOWN)
-    yield OwnTool(inside["name"], str(inside.get("description") or ""), schema, at, others)
+    annotations = item.get("annotations")
+    read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    text = str(inside.get("description") or "")
+    yield OwnTool(inside["name"], text, schema, at, others, read_only)
 
 
 # --- OpenAPI -------------------------------------------------------------------------------

@@ -294,6 +294,8 @@ class _Words:
   def _value(self, value: Any, schemas: Sequence[Any], back: bool) -> Any:
     """Returns decoded JSON with the names of its properties translated."""
     schemas = of_same_value(schemas, self._root)
+    if not schemas:
+      return value
     if isinstance(value, list):
       return [self._value(item, of_item(schemas, index), back) for index, item in enumerate(value)]
     if not isinstance(value, dict):

@@ -1,5 +1,6 @@
 """JSON Schemas as trees: the parts of one, and those that speak of the same value."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,8 +68,14 @@ def of_same_value(schemas: Sequence[Any], root: Schema) -> list[Schema]:
 
 def of_property(schemas: Sequence[Schema], name: str) -> list[Any]:
   """Returns what schemas of one object say of a property: [] if none of them declares it."""
-  declared = [schema[PROPERTIES] for schema in schemas if isinstance(schema.get(PROPERTIES), dict)]
-  return [properties[name] for properties in declared if name in properties]
+  result = []
+  for schema in schemas:
+    if name in schema.get(PROPERTIES, ()):
+      result.append(schema[PROPERTIES][name])
+    for pattern, part in schema.get("patternProperties", {}).items():
+      if re.search(pattern, name):
+        result.append(part)
+  return result
 
 
 def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
@@ -81,3 +88,36 @@ def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
     else:
       result.append(items)
   return result
+
+
+def undeclared(value: Any, root: Schema) -> Iterator[tuple[str, bool]]:
+  """Yields the properties in a value that its schema does not declare, and whether it allows them.
+
+  A schema allows them if it says so by `additionalProperties`. An object inside it that declares no
+  property at all may have any.
+
+  Args:
+    value: decoded JSON.
+    root: its schema.
+  """
+  yield from _undeclared(value, [root], root, "")
+
+
+def _undeclared(
+  value: Any, schemas: Sequence[Any], root: Schema, way: str
+) -> Iterator[tuple[str, bool]]:
+  schemas = of_same_value(schemas, root)
+  if not schemas:
+    return
+  if isinstance(value, list):
+    for index, item in enumerate(value):
+      yield from _undeclared(item, of_item(schemas, index), root, f"{way}[{index}]")
+  elif isinstance(value, dict):
+    declares = not way or any(PROPERTIES in schema for schema in schemas)
+    allowed = any(schema.get("additionalProperties", False) is not False for schema in schemas)
+    for name, item in value.items():
+      at = f"{way}.{name}" if way else name
+      if parts := of_property(schemas, name):
+        yield from _undeclared(item, parts, root, at)
+      elif declares:
+        yield at, allowed
