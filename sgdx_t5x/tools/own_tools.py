@@ -86,7 +86,7 @@ def decoded(path: pathlib.Path) -> Any:
 
 
 def tools_of(data: Any, path: pathlib.Path) -> list[OwnTool]:
-  """Returns the tools of decoded JSON. Args: path, for errors. Raises SgdxError: see `read_tools`."""
+  """Returns the tools of decoded JSON. Args: path, for errors. Raises: as `read_tools`."""
   try:
     tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
     _check(path, tools)

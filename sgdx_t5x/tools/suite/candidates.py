@@ -73,4 +73,3 @@ def _of_log(row: Mapping[str, Any], default_id: str, where: str) -> Case:
     raise NoAnswer("calls that are not JSON")
   calls = tuple(Call(name, arguments or {}) for name, arguments in parts)
   return Case(str(row.get("id") or row.get("custom_id") or default_id), tuple(messages), calls)
-

@@ -1,4 +1,4 @@
-"""The tools of an MCP server that a command starts. Only `initialize` and `tools/list` are called."""
+"""The tools of an MCP server that a command starts; it is asked for `tools/list` alone."""
 
 import asyncio
 import os

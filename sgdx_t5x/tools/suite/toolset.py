@@ -14,6 +14,11 @@ from sgdx_t5x.tools.own_tools import OwnTool, read_tools
 
 TOOLS = "tools.json"  # in a suite's folder
 _EXTRA = "tools"
+_ANNOTATIONS = (
+  "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
+  "components", "definitions", "$schema", "$id", "$anchor", "$comment", "$defs", "then", "else",
+  "minContains", "maxContains",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +45,10 @@ class ToolSet:
     if name not in self._validators:
       self._validators[name] = _validator(self.by_name[name])
     return self._validators[name]
+
+  def keywords(self, name: str) -> set[str]:
+    """Returns the keywords of JSON Schema that `validator` heeds, and those that assert nothing."""
+    return {*self.validator(name).VALIDATORS, *_ANNOTATIONS}
 
   @functools.cached_property
   def _validators(self) -> dict[str, Any]:
@@ -69,7 +78,7 @@ def _validator(tool: OwnTool) -> Any:
     except jsonschema.SchemaError as e:
       errors.append(e)
   raise SgdxError(
-    f"tool {tool.name}, {errors[0].json_path}: {first_line(errors[0])}",
+    f"tool {tool.name} ({tool.place}), {errors[0].json_path}: {first_line(errors[0])}",
     expected="parameters that are a JSON Schema",
     fix="correct the definition of the tool",
   )

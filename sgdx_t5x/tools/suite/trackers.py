@@ -1,11 +1,12 @@
 """Tools as services in SGD's form, for trackers of states: one service per tool.
 
-  string, number      a slot
-  enum, boolean       a categorical slot
-  an object of these  slots OBJECT.NAME
-  any other           left out: lists, objects in objects, alternatives of types
+string, number      a slot
+enum, boolean       a categorical slot
+an object of these  slots OBJECT.NAME
+any other           left out: lists, objects in objects, alternatives of types
 """
 
+import collections
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,14 +18,17 @@ from sgdx_t5x.tools.suite.toolset import ToolSet
 _TOGETHER = ("oneOf", "anyOf", "allOf", "dependentRequired", "dependentSchemas", "if", "not")
 
 
-def services(toolset: ToolSet) -> tuple[Schema, list[str]]:
-  """Returns the tools as services, and what they leave out, a sentence each."""
-  left_out: list[str] = []
+LeftOut = dict[str, list[str]]  # what -> TOOL.ARGUMENT, or TOOL
+
+
+def services(toolset: ToolSet) -> tuple[Schema, LeftOut]:
+  """Returns the tools as services, and what they leave out."""
+  left_out: LeftOut = collections.defaultdict(list)
   schema = Schema([_service(tool, left_out) for tool in toolset.tools], "tools")
   return schema, left_out
 
 
-def _service(tool: OwnTool, left_out: list[str]) -> Service:
+def _service(tool: OwnTool, left_out: LeftOut) -> Service:
   """Returns a tool as a service of one intent. Args: left_out, to which what is lost is added."""
   root = tool.parameters
   slots: list[Slot] = []
@@ -34,7 +38,7 @@ def _service(tool: OwnTool, left_out: list[str]) -> Service:
     schemas = of_same_value([part], root)
     slot = _slot(name, schemas)
     if slot is None:
-      left_out.append(f"{tool.name}: {name}, {_kind(schemas)}")
+      left_out[_kind(schemas)].append(f"{tool.name}.{name}")
       continue
     slots.append(slot)
     if is_required:
@@ -42,7 +46,9 @@ def _service(tool: OwnTool, left_out: list[str]) -> Service:
     else:
       default = next((item["default"] for item in schemas if item.get("default") is not None), "")
       optional[name] = _text(default)
-  left_out += [f"{tool.name}: {key} of its arguments" for key in _TOGETHER if key in root]
+  for keyword in _TOGETHER:
+    if keyword in root:
+      left_out[f"{keyword} of all arguments"].append(tool.name)
   intent = Intent(tool.name, tool.description, not tool.read_only, tuple(required), optional)
   return Service(tool.name, tool.description, tuple(slots), (intent,))
 
