@@ -65,9 +65,9 @@ def _add(
   from sgdx_t5x.tools.suite.candidates import read_candidates
   from sgdx_t5x.tools.suite.cases import check_cases
 
-  added, refused = read_candidates(source, toolset)
-  located = [(str(path), case) for case in cases] + [(str(source), case) for case in added]
-  check_cases(located, toolset)
+  located, refused = read_candidates(source, toolset)
+  check_cases([*((str(path), case) for case in cases), *located], toolset)
+  added = [case for _, case in located]
   before = read_input(path, "cases").decode() if path.exists() else ""
   before += "\n" if before and not before.endswith("\n") else ""
   with atomic_write(path, "SUITE") as file:

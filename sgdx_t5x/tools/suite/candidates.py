@@ -18,31 +18,31 @@ from sgdx_t5x.tools.suite.toolset import ToolSet
 _EXPECTED = "cases (see docs/tools/README.md), or logs of chat completions, as JSON Lines"
 
 
-def read_candidates(path: pathlib.Path, toolset: ToolSet) -> tuple[list[Case], list[str]]:
-  """Returns the cases of a file, and why others of a log are none, a sentence each.
+def read_candidates(
+  path: pathlib.Path, toolset: ToolSet
+) -> tuple[list[tuple[str, Case]], list[str]]:
+  """Returns the cases of a file with their places, and why others of a log are none.
 
   Args:
     path: lines of cases, where "id" may be left out, or of a log.
     toolset: the tools of the suite.
 
   Raises:
-    SgdxError: a line is neither, or a case that somebody wrote does not fit the tools.
+    SgdxError: a line is neither. Cases that somebody wrote are not checked yet, see `check_cases`.
   """
-  cases: list[Case] = []
+  cases: list[tuple[str, Case]] = []
   refused: list[str] = []
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
   for number, (where, row) in enumerate(lines, start=1):
     default_id = f"{path.name.partition('.')[0]}-{number}"
     if not _is_log(row):
       row = {"id": default_id, **row} if isinstance(row, dict) else row
-      case = case_of(row, where)
-      check_cases([(where, case)], toolset)
-      cases.append(case)
+      cases.append((where, case_of(row, where)))
       continue
     try:
-      case = _of_log(row, default_id, where)
-      check_cases([(where, case)], toolset)
-      cases.append(case)
+      candidate = (where, _of_log(row, default_id, where))
+      check_cases([candidate], toolset)
+      cases.append(candidate)
     except NoAnswer as e:
       refused.append(f"{where}: no answer ({e})")
     except SgdxError as e:

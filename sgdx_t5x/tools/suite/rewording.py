@@ -141,10 +141,10 @@ class _Words:
     self._renames: dict[int, dict[str, str]] = {}  # id of a schema -> old name -> new name
     self.pointers = []
     for pointer, text in rewording.replaced.items():
-      first, *keys = (key.replace("~1", "/").replace("~0", "~") for key in pointer[1:].split("/"))
-      if pointer.startswith("/") and first == tool.name:
+      keys = _keys(pointer)
+      if keys[:1] == (tool.name,):
         self.pointers.append(pointer)
-        self._place(pointer, tuple(keys), text)
+        self._place(pointer, keys[1:], text)
     if self._renames:
       self._check_names()
 
@@ -246,43 +246,39 @@ class _Words:
     """Returns a schema in these words."""
     if not isinstance(schema, dict):
       return schema
-    names = self._renames.get(id(schema), {})
-    parts = {way: self._copied(child) for way, child in children(schema)}
-    copy: dict[str, Any] = {}
-    for key, value in schema.items():
-      if key == "required" and isinstance(value, list):
-        value = [names.get(name, name) for name in value]
-      elif key == "dependentRequired" and isinstance(value, dict):
-        value = {
-          names.get(name, name): [names.get(x, x) for x in others] for name, others in value.items()
-        }
-      elif key in ("default", "const", "example"):
-        value = self._value(value, [schema], back=False)
-      elif key in ("enum", "examples") and isinstance(value, list):
-        value = [self._value(item, [schema], back=False) for item in value]
-      elif key == "$ref" and isinstance(value, str):
-        value = self._moved(value)
-      elif key in NAMED and isinstance(value, dict):
-        renamed = names if key in (PROPERTIES, DEPENDENT) else {}
-        value = {renamed.get(name, name): parts[key, name] for name in value}
-      elif (key,) in parts:
-        value = parts[(key,)]
-      elif (key, "0") in parts:
-        value = [parts[key, str(number)] for number in range(len(value))]
-      elif key == "components":
-        value = {
-          folder: {name: parts.get((key, folder, name), part) for name, part in named.items()}
-          if isinstance(named, dict)
-          else named
-          for folder, named in value.items()
-        }
-      copy[key] = value
+    copy = {key: self._copied_value(schema, key, value) for key, value in schema.items()}
     return {**copy, **self._texts.get(id(schema), {})}
+
+  def _copied_value(self, schema: Schema, key: str, value: Any) -> Any:
+    """Returns the value of a keyword of a schema in these words."""
+    names = self._renames.get(id(schema), {})
+    if key == "required" and isinstance(value, list):
+      return [names.get(name, name) for name in value]
+    if key == "dependentRequired" and isinstance(value, dict):
+      new_lists = ([names.get(name, name) for name in others] for others in value.values())
+      return dict(zip((names.get(name, name) for name in value), new_lists, strict=True))
+    if key in ("default", "const", "example"):
+      return self._value(value, [schema], back=False)
+    if key in ("enum", "examples") and isinstance(value, list):
+      return [self._value(item, [schema], back=False) for item in value]
+    if key == "$ref" and isinstance(value, str):
+      return self._moved(value)
+    parts = {way: self._copied(child) for way, child in children({key: value})}
+    if key in NAMED and isinstance(value, dict):
+      renamed = names if key in (PROPERTIES, DEPENDENT) else {}
+      return {renamed.get(name, name): parts[key, name] for name in value}
+    if key == "components":  # of OpenAPI: folder -> name -> schema
+      copy = {folder: dict(named) for folder, named in value.items()}
+      for (_, folder, name), part in parts.items():
+        copy[folder][name] = part
+      return copy
+    if isinstance(value, list) and parts:
+      return list(parts.values())
+    return parts.get((key,), value)
 
   def _moved(self, reference: str) -> str:
     """Returns a reference to where renames have moved what it points to."""
-    keys = tuple(key.replace("~1", "/").replace("~0", "~") for key in reference.split("/")[1:])
-    path, rest = self._path(keys)
+    path, rest = self._path(_keys(reference.removeprefix("#")))
     moved: list[str] = []
     for (parent, _), (_, way) in itertools.pairwise(path):
       if way[0] in (PROPERTIES, DEPENDENT):
@@ -313,6 +309,12 @@ class _Words:
       else:
         result[news.get(name, name)] = self._value(item, of_property(schemas, name), back)
     return result
+
+
+def _keys(pointer: str) -> Keys:
+  """Returns the keys of a JSON pointer; () if it is none."""
+  start, *keys = pointer.split("/")
+  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
 
 
 # --- errors --------------------------------------------------------------------------------

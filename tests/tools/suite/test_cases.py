@@ -181,7 +181,9 @@ def test_cases_are_added_and_checked(suite, tmp_path, capsys):
     assert line in printed
   before = (suite / "cases.jsonl").read_text()
   assert sgdx("tools", "cases", suite, "--add", mine) == 1  # what is there does not change
-  assert_four_parts(capsys.readouterr().err, "mine.jsonl, case 'a': a second case of this id")
+  assert_four_parts(
+    capsys.readouterr().err, "mine.jsonl, line 1, case 'a': a second case of this id"
+  )
   assert (suite / "cases.jsonl").read_text() == before
   assert sgdx("tools", "cases", suite) == 0
 
