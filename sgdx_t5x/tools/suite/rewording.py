@@ -86,8 +86,9 @@ def apply(base: ToolSet, rewording: Rewording) -> ToolSet:
   """
   words = [_Words(tool, rewording) for tool in base.tools]
   pointers = {pointer for of_tool in words for pointer in of_tool.pointers}
-  for pointer in rewording.replaced.keys() - pointers:
-    raise _nowhere(rewording, pointer, (f"/{tool.name}" for tool in base.tools))
+  for pointer in rewording.replaced:
+    if pointer not in pointers:
+      raise _nowhere(rewording, pointer, (f"/{tool.name}" for tool in base.tools))
   tools: dict[str, OwnTool] = {}
   for of_tool in words:
     tool = of_tool.reworded()
@@ -267,11 +268,11 @@ class _Words:
     if key in NAMED and isinstance(value, dict):
       renamed = names if key in (PROPERTIES, DEPENDENT) else {}
       return {renamed.get(name, name): parts[key, name] for name in value}
-    if key == "components":  # of OpenAPI: folder -> name -> schema
-      copy = {folder: dict(named) for folder, named in value.items()}
+    if key == "components" and parts:  # of OpenAPI: folder -> name -> schema
+      copy = {folder: dict(named) for folder, named in value.items() if isinstance(named, dict)}
       for (_, folder, name), part in parts.items():
         copy[folder][name] = part
-      return copy
+      return {**value, **copy}
     if isinstance(value, list) and parts:
       return list(parts.values())
     return parts.get((key,), value)
@@ -304,7 +305,8 @@ class _Words:
     for name, item in value.items():
       if back:
         # The base's name, where another is shown, is one that the tool does not have.
-        old = olds.get(name, name if name not in news else f"{name} (not shown)")
+        unknown = f"{name} (not shown)" if name in news else name
+        old: str = olds.get(name, unknown)
         result[old] = self._value(item, of_property(schemas, old), back)
       else:
         result[news.get(name, name)] = self._value(item, of_property(schemas, name), back)
