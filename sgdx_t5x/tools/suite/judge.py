@@ -110,12 +110,12 @@ def judge(
       return _wrong_tool("malformed", quoted(item))
     if name not in shown.by_name:
       return _wrong_tool("unknown tool", name)
-    called.append(_read(name, arguments, base, shown, rewording))
-  judgements = [_compare(called, due, base) for due in (case.expect, *case.accept)]
-  for judgement, due in zip(judgements[1:], case.accept, strict=True):
-    # What is accepted as it is written may violate the schema.
-    if judgement.right_tool and not isinstance(due, str) and _same(called, due):
-      return Judgement(True, True, True)
+    try:
+      called.append(_read(name, arguments, base, shown, rewording))
+    except RecursionError:
+      return _wrong_tool("malformed", f"{name}: nested too deeply")
+  judgements = [_compare(called, case.expect, base)]
+  judgements += [_compare(called, due, base, as_written=True) for due in case.accept]
   return next((judgement for judgement in judgements if judgement.right), judgements[0])
 
 
@@ -140,10 +140,7 @@ def _violation(name: str, arguments: Mapping[str, Any], shown: ToolSet) -> Fault
   """Returns how arguments violate the schema of a tool."""
   from jsonschema.exceptions import best_match
 
-  try:
-    error = best_match(shown.validator(name).iter_errors(arguments))
-  except RecursionError:
-    return Fault("malformed", f"{name}: nested too deeply")
+  error = best_match(shown.validator(name).iter_errors(arguments))
   if error is None:
     return None
   return Fault(_reason(error), f"{name}, {error.json_path}: {error.message}"[:_LONGEST_DETAIL])
@@ -155,13 +152,17 @@ def _reason(error: Any) -> str:
   return reasons.pop() if len(reasons) == 1 else _REASONS.get(str(error.validator), "invalid")
 
 
-def _same(called: Sequence[_Called], due: Sequence[Call]) -> bool:
-  """Whether calls are exactly those that are accepted, in their order."""
-  return [item.call for item in called] == list(due)
+def _compare(
+  called: Sequence[_Called], expected: Expected, base: ToolSet, as_written: bool = False
+) -> Judgement:
+  """Judges calls against one answer that is right.
 
-
-def _compare(called: Sequence[_Called], expected: Expected, base: ToolSet) -> Judgement:
-  """Judges calls against one answer that is right."""
+  Args:
+    called: calls of tools that were shown.
+    expected: what is due.
+    base: the tools as they are.
+    as_written: whether a call that equals the one due is right even if the schema forbids it.
+  """
   due = () if isinstance(expected, str) else expected
   names = sorted(item.call.name for item in called)
   due_names = sorted(call.name for call in due)
@@ -174,9 +175,10 @@ def _compare(called: Sequence[_Called], expected: Expected, base: ToolSet) -> Ju
   faults: list[Fault] = []
   for call in due:
     same_tool = [item for item in waiting if item.call.name == call.name]
-    of_each = [_fault(item, call, base) for item in same_tool]
+    of_each = [_fault(item, call, base, as_written) for item in same_tool]
     chosen = of_each.index(None) if None in of_each else 0
-    faults += [fault for fault in (of_each[chosen],) if fault]
+    if fault := of_each[chosen]:
+      faults.append(fault)
     waiting.remove(same_tool[chosen])
   invented = sum(item.invented for item in called)
   if faults:
@@ -184,8 +186,10 @@ def _compare(called: Sequence[_Called], expected: Expected, base: ToolSet) -> Ju
   return Judgement(True, True, True, invented=invented)
 
 
-def _fault(called: _Called, due: Call, base: ToolSet) -> Fault | None:
+def _fault(called: _Called, due: Call, base: ToolSet, as_written: bool) -> Fault | None:
   """Returns what is wrong with the arguments of a call."""
+  if as_written and called.call == due:
+    return None
   root = base.by_name[due.name].parameters
   fault = called.fault or difference(called.call.arguments, due.arguments, [root], root, "")
   return fault and dataclasses.replace(fault, detail=fault.detail[:_LONGEST_DETAIL])

@@ -199,6 +199,14 @@ def test_names_of_the_base_are_none_where_others_are_shown():
   assert reason("f", "place") == "unknown tool"
 
 
+def test_arguments_nested_too_deeply_are_malformed():
+  base = ToolSet((tool({"below": {"$ref": "#"}}),))
+  case = Case("1", USER, (Call("f", {}),))
+  deep = '{"below": ' * 400 + "{}" + "}" * 400
+  found = judge([{"name": "f", "arguments": deep}], case, base, base, BASE)
+  assert (found.right, found.reason) == (False, "malformed")
+
+
 def test_real_tools_of_a_maintainer():
   """Four wrong answers and a canonical one, from ../shared/cases/own_tools, see its README."""
   folder = shared_file("cases/own_tools/README.md").parent
