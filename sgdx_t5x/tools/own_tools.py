@@ -10,6 +10,7 @@ Lists may be in the "tools" of an object.
 """
 
 import dataclasses
+import json
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,8 +81,8 @@ def decoded(path: pathlib.Path) -> Any:
     for first, resolvers in Loader.yaml_implicit_resolvers.items()
   }
   try:
-    return yaml.load(content, Loader)
-  except (yaml.YAMLError, ValueError, RecursionError) as e:
+    return json.loads(json.dumps(yaml.load(content, Loader)))  # numbers as keys become texts
+  except (yaml.YAMLError, ValueError, TypeError, RecursionError) as e:
     raise _error(path, "", f"not valid YAML ({first_line(e)})") from None
 
 

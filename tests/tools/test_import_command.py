@@ -179,7 +179,7 @@ def test_openapi_in_yaml_is_that_in_json(run, tmp_path):
   assert run(text, name="tools-file.yaml") == (0, from_json)
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: b: c", "- x\n"])
+@pytest.mark.parametrize("text", ["a: [", "a: b: c", "- x\n", "a: &a [*a]", "a: !!binary aGk="])
 def test_yaml_that_is_none_of_the_forms(text, run, capsys):
   assert run(text, name="tools-file.yaml") == (1, None)
   assert_four_parts(capsys.readouterr().err, "tools-file.yaml")
