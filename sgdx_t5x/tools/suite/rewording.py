@@ -305,8 +305,9 @@ class _Words:
     for name, item in value.items():
       if back:
         # The base's name, where another is shown, is one that the tool does not have.
-        unknown = f"{name} (not shown)" if name in news else name
-        old: str = olds.get(name, unknown)
+        old = f"{name} (not shown)" if name in news else name
+        if name in olds:
+          old = olds[name]
         result[old] = self._value(item, of_property(schemas, old), back)
       else:
         result[news.get(name, name)] = self._value(item, of_property(schemas, name), back)
