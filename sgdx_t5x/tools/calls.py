@@ -107,7 +107,7 @@ def read_calls(
   arguments = invented = mistyped = 0
   valid = fits = isinstance(calls, list)
   for call in calls if valid else ():
-    name, given = _parts(call)
+    name, given = call_parts(call)
     valid = valid and given is not None
     if name not in tools:
       others.append(name)
@@ -150,7 +150,7 @@ def _names(tool: Tool) -> dict[str, str]:
   return {**{bfcl_name(name): name for name in tool.slots}, **{name: name for name in tool.slots}}
 
 
-def _parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
+def call_parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
   """Returns name and arguments of a call; None for arguments that are not a JSON object."""
   if not isinstance(call, dict):
     return "", None

@@ -4,6 +4,7 @@ from typing import Any
 
 from sgdx_t5x.cli.options import add_group
 from sgdx_t5x.tools import (
+  cases_command,
   definitions_command,
   import_command,
   requests_command,
@@ -13,6 +14,8 @@ from sgdx_t5x.tools import (
 
 _EPILOG = """\
 examples:
+  sgdx tools import tools.json --out suite
+  sgdx tools cases suite --add cases.jsonl
   sgdx tools export --corpus sgd.zip --variant original v3 --out tools
   sgdx tools requests --corpus sgd.zip --variant original v3 --out r.jsonl
   sgdx tools run r.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
@@ -32,5 +35,6 @@ def add_parser(subparsers: Any) -> None:
     run_command,
     score_command,
     import_command,
+    cases_command,
   ):
     command.add_parser(verbs)

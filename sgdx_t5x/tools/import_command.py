@@ -1,22 +1,29 @@
-"""`sgdx tools import`: tools of your own, checked, as a language model's API takes them."""
+"""`sgdx tools import`: tools of your own, as they are, into a suite's folder."""
 
 import argparse
 import collections
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _EPILOG = """\
 examples:
-  sgdx tools import tools.json --out mine
-  sgdx tools import openapi.json --out mine
+  sgdx tools import tools.json --out suite
+  sgdx tools import openapi.yaml --out suite --trackers services
+  sgdx tools import --command "npx my-server" --out suite
 
-FILE is JSON: MCP's tools/list, a list of OpenAI or Anthropic, or OpenAPI 3. Names,
-descriptions and schemas are not changed. DIR/tools.json has them in OpenAI's form.
+FILE is MCP's tools/list, a list of OpenAI or Anthropic, or OpenAPI 3 (JSON,
+YAML). SUITE/tools.json keeps it: names, descriptions and schemas are shown to
+models as they are. --command asks the MCP server that it starts for
+tools/list, and for nothing else.
 
 docs/tools/README.md
 """
@@ -25,32 +32,102 @@ docs/tools/README.md
 def add_parser(verbs: Any) -> None:
   """Adds the subcommand to those of `sgdx tools`."""
   parser = add_command(verbs, "import", __doc__, _EPILOG)
-  add_input(parser, "file", metavar="FILE", help="definitions of tools, see below")
-  add_output(parser, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
+  add_input(parser, "file", nargs="?", metavar="FILE", help="definitions of tools, see below")
+  parser.add_argument("--command", metavar="CMD", help="starts an MCP server, instead of FILE")
+  add_output(parser, "--out", required=True, metavar="SUITE", help="folder to write", folder=True)
+  text = "also write the tools as services in SGD's form, DIR/test/schema.json, for trackers"
+  add_output(parser, "--trackers", metavar="DIR", help=text, folder=True)
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
   """Writes the tools, prints what they have. Returns 0. Raises SgdxError for bad input."""
+  if bool(args.file) == bool(args.command):
+    raise UsageError(
+      "FILE and --command" if args.file else "neither FILE nor --command",
+      expected="one of the two",
+      fix='sgdx tools import tools.json --out suite, or --command "npx my-server"',
+    )
   from sgdx_t5x.files.writing import atomic_folder, check_folder
-  from sgdx_t5x.tools.own_tools import read_tools
+  from sgdx_t5x.tools.own_tools import tools_of
+  from sgdx_t5x.tools.suite.toolset import TOOLS, ToolSet
 
-  folder, tools = check_folder(args.out), read_tools(pathlib.Path(args.file))
+  folder = check_folder(args.out)
+  trackers = check_folder(args.trackers, "--trackers") if args.trackers else None
+  data, content = _definitions(args)
+  toolset = ToolSet(tuple(tools_of(data, pathlib.Path(args.file or args.command))))
+  notes = _notes(toolset)
   with atomic_folder(folder) as new:
-    text = output.as_json([tool.for_openai() for tool in tools])
     new.mkdir()
-    (new / "tools.json").write_text(text, encoding="utf-8", newline="\n")
+    (new / TOOLS).write_bytes(content)
+  if trackers:
+    notes += _write_services(toolset, trackers)
   rows = []
-  for tool in tools:
+  for tool in toolset.tools:
     arguments = tool.parameters.get("properties", {})
     required = [name for name in arguments if name in tool.parameters.get("required", ())]
     rows.append((tool.name, count(len(arguments)), count(len(required))))
-  notes = [
-    f"not shown to models: {key} (of {number:,} tools)"
-    for key, number in collections.Counter(key for tool in tools for key in tool.not_shown).items()
-  ]
-  notes += [f"no description: {tool.name}" for tool in tools if not tool.description]
   header = ("tool", "arguments", "required")
-  output.show("text", [Table(f"{len(tools):,} tools", header, tuple(rows))], {}, notes=notes)
-  output.say_written(args.out)
+  title = f"{len(toolset.tools):,} tools, shown to models as they are"
+  output.show("text", [Table(title, header, tuple(rows))], {}, notes=notes)
+  output.say_written(args.out, args.trackers)
+  print(output.folded_command(["sgdx", "tools", "cases", args.out, "--add", "FILE"]))
   return 0
+
+
+def _definitions(args: argparse.Namespace) -> tuple[Any, bytes]:
+  """Returns the definitions, decoded, and as they are kept: JSON byte by byte."""
+  from sgdx_t5x.files.reading import read_input
+  from sgdx_t5x.tools.own_tools import decoded
+  from sgdx_t5x.tools.suite.server import server_tools
+
+  if args.command:
+    data = server_tools(args.command)
+    return data, output.as_json(data).encode()
+  path = pathlib.Path(args.file)
+  data = decoded(path)
+  is_yaml = path.suffix in (".yaml", ".yml")
+  return data, output.as_json(data).encode() if is_yaml else read_input(path, "")
+
+
+def _notes(toolset: "ToolSet") -> list[str]:
+  """Returns what a maintainer should know of the tools. Raises SgdxError: not a JSON Schema."""
+  from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
+
+  hidden, unchecked, bare = collections.Counter(), collections.Counter(), collections.Counter()
+  by_description = collections.defaultdict(list)
+  for tool in toolset.tools:
+    hidden.update(tool.not_shown)
+    by_description[tool.description].append(tool.name)
+    keywords = toolset.keywords(tool.name)
+    for schema in all_schemas(tool.parameters):
+      unchecked.update(schema.keys() - keywords)
+      for name, part in schema.get(PROPERTIES, {}).items():
+        bare[name] += isinstance(part, dict) and not part.get("description")
+  notes = [f"not shown to models: {key} (of {number:,} tools)" for key, number in hidden.items()]
+  notes += [f"not checked in calls: {key} ({n:,} times)" for key, n in sorted(unchecked.items())]
+  for text, names in by_description.items():
+    if not text:
+      notes += [f"no description: {name}" for name in names]
+    elif len(names) > 1:
+      notes.append(f"one description for several tools: {', '.join(names)}")
+  if total := bare.total():
+    most = ", ".join(f"{name} ({number:,})" for name, number in bare.most_common(3) if number)
+    notes.append(f"arguments without a description: {total:,}, such as {most}")
+  return notes
+
+
+def _write_services(toolset: "ToolSet", folder: pathlib.Path) -> list[str]:
+  """Writes the tools in SGD's form. Returns what they leave out."""
+  from sgdx_t5x.files.writing import atomic_folder
+  from sgdx_t5x.tools.suite.trackers import services
+
+  schema, left_out = services(toolset)
+  with atomic_folder(folder, "--trackers") as new:
+    (new / "test").mkdir(parents=True)
+    text = output.as_json(schema.to_json())
+    (new / "test" / "schema.json").write_text(text, encoding="utf-8", newline="\n")
+  return [
+    f"not for trackers: {what} ({len(places):,}): {', '.join(places)}"
+    for what, places in left_out.items()
+  ]

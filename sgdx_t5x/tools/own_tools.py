@@ -3,22 +3,24 @@
   MCP        {"tools": [{"name", "inputSchema"}]}, alone or in the "result" of tools/list
   OpenAI     [{"type": "function", "function": {"name", "parameters"}}], or without "function"
   Anthropic  [{"name", "input_schema"}]
-  OpenAPI 3  JSON; one tool per operation, with the parameters, and the JSON of a body as "body"
+  OpenAPI 3  JSON or YAML; one tool per operation, with the parameters, and the JSON of a body as
+             "body"
 
 Lists may be in the "tools" of an object.
 """
 
 import dataclasses
+import json
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, malformed, quoted
+from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME, legal_name
 
-_EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3, in JSON"
+_EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3 (JSON, YAML)"
 _SCHEMAS = ("inputSchema", "input_schema", "parameters")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SHOWN = ("name", "description", "type", "function", *_SCHEMAS)
@@ -36,6 +38,7 @@ class OwnTool:
     parameters: the JSON Schema of its arguments, as it is.
     place: where it is in the file, as a JSON pointer.
     not_shown: further keys of the definition, which APIs do not show to models.
+    read_only: whether MCP's annotations say so.
   """
 
   name: str
@@ -43,6 +46,7 @@ class OwnTool:
   parameters: Mapping[str, Any]
   place: str
   not_shown: tuple[str, ...] = ()
+  read_only: bool = False
 
   def for_openai(self) -> dict[str, Any]:
     """The tool as chat completions take it."""
@@ -59,7 +63,31 @@ def read_tools(path: pathlib.Path) -> list[OwnTool]:
     SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference to
       what is not there.
   """
-  data = decode_json(read_input(path, _EXPECTED), str(path), _EXPECTED, "convert YAML to JSON")
+  return tools_of(decoded(path), path)
+
+
+def decoded(path: pathlib.Path) -> Any:
+  """Returns what a file holds, decoded. Raises SgdxError: neither JSON nor YAML."""
+  content = read_input(path, _EXPECTED)
+  if path.suffix not in (".yaml", ".yml"):
+    return decode_json(content, str(path), _EXPECTED, "name YAML *.yaml; correct JSON")
+  yaml = require("yaml", extra="tools", why=f"reading {path}")
+
+  class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads what JSON has: dates in examples stay texts."""
+
+  Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in Loader.yaml_implicit_resolvers.items()
+  }
+  try:
+    return json.loads(json.dumps(yaml.load(content, Loader)))  # numbers as keys become texts
+  except (yaml.YAMLError, ValueError, TypeError, RecursionError) as e:
+    raise _error(path, "", f"not valid YAML ({first_line(e)})") from None
+
+
+def tools_of(data: Any, path: pathlib.Path) -> list[OwnTool]:
+  """Returns the tools of decoded JSON. Args: path, for errors. Raises: as `read_tools`."""
   try:
     tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
     _check(path, tools)
@@ -77,12 +105,12 @@ def _check(path: pathlib.Path, tools: Sequence[OwnTool]) -> None:
     if tool.name in places:
       found = f"a second tool of the name {tool.name!r}; the first is {places[tool.name]}"
       raise _error(path, tool.place, found, "rename one of them")
-    if not _NAME.fullmatch(tool.name):
+    if not legal_tool_name(tool.name):
       fix = f"rename it, for example {legal_name(tool.name)}"
       raise _error(path, tool.place, f"the name {tool.name!r}, which APIs refuse", fix)
     places[tool.name] = tool.place
-    for reference in _references(tool.parameters):
-      if _resolved(tool.parameters, reference) is None:
+    for reference in references(tool.parameters):
+      if resolved(tool.parameters, reference) is None:
         found = f"$ref to {reference!r}, which is not there"
         raise _error(
           path, tool.place, found, "correct the reference, or put its schema in its place"
@@ -111,7 +139,10 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
     if not is_object or not isinstance(schema.get("properties", {}), dict):
       raise _error(path, at, f"{key} of {inside['name']!r} is not the JSON Schema of an object")
     others = tuple(key for key in {**item, **inside} if key not in _SHOWN)
-    yield OwnTool(inside["name"], str(inside.get("description") or ""), schema, at, others)
+    annotations = item.get("annotations")
+    read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    text = str(inside.get("description") or "")
+    yield OwnTool(inside["name"], text, schema, at, others, read_only)
 
 
 # --- OpenAPI -------------------------------------------------------------------------------
@@ -159,45 +190,50 @@ def _arguments(
   elif content:
     raise _error(path, at, f"a body of {', '.join(content)}, which is not JSON")
   schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
-  waiting = list(_references(schema))
+  waiting = list(references(schema))
   while waiting:  # what is referred to keeps its place, so that references stay as they are
     reference = waiting.pop()
-    target = _resolved(data, reference) if reference.startswith(_COMPONENTS) else None
-    if target is not None and _resolved(schema, reference) is None:
+    target = resolved(data, reference) if reference.startswith(_COMPONENTS) else None
+    if target is not None and resolved(schema, reference) is None:
       *folders, last = reference.removeprefix("#/").split("/")
       inside = schema
       for folder in folders:
         inside = inside.setdefault(folder, {})
       inside[last] = target
-      waiting += _references(target)
+      waiting += references(target)
   return schema
 
 
 def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -> dict[str, Any]:
   """Returns a part of an OpenAPI document, or what it refers to."""
   reference = part.get("$ref") if isinstance(part, dict) else None
-  found = _resolved(data, reference) if isinstance(reference, str) else part
+  found = resolved(data, reference) if isinstance(reference, str) else part
   if not isinstance(found, dict):
     raise _error(path, at, f"$ref to {reference!r}, which is not there")
   return found
 
 
+def legal_tool_name(name: str) -> bool:
+  """Whether all APIs take a name of a tool."""
+  return _NAME.fullmatch(name) is not None
+
+
 # --- references ----------------------------------------------------------------------------
 
 
-def _references(part: Any) -> Iterator[str]:
+def references(part: Any) -> Iterator[str]:
   """Yields the references in a schema."""
   if isinstance(part, dict):
     if isinstance(part.get("$ref"), str):
       yield part["$ref"]
     for value in part.values():
-      yield from _references(value)
+      yield from references(value)
   elif isinstance(part, list):
     for value in part:
-      yield from _references(value)
+      yield from references(value)
 
 
-def _resolved(document: Any, reference: str) -> Any:
+def resolved(document: Any, reference: str) -> Any:
   """Returns what a reference within a document points to; None if it is not there."""
   if reference == "#":
     return document

@@ -2,8 +2,9 @@
 
 COMMANDS = {"tools": "sgdx_t5x.tools.commands"}
 SUMMARIES = {
+  "tools cases": "add cases for tools of your own, and check them",
   "tools export": "write schemas as tools of a language model",
-  "tools import": "check tools of your own: MCP, OpenAI, OpenAPI",
+  "tools import": "begin a suite of tools of your own: MCP, OpenAPI",
   "tools requests": "write requests with tools, one per frame",
   "tools run": "send requests to an endpoint, answers to a file",
   "tools score": "score the answers: tools, arguments, states",

@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
   parameters, key = _check(args), _key(args)
   from sgdx_t5x.errors import require
 
-  require("aiohttp", extra="run", why="sgdx tools run")
+  require("aiohttp", extra="tools", why="sgdx tools run")
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url

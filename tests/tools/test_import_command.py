@@ -1,9 +1,18 @@
 """`sgdx tools import`: definitions stay as they are, in every form; what is wrong is named."""
 
 import json
+import shlex
+import shutil
+import sys
+import textwrap
 
 import pytest
 from commands import assert_four_parts, sgdx
+from needs import lacks
+from shared import shared_file
+
+from sgdx_t5x.corpus.schema import load_schema
+from sgdx_t5x.tools.suite.toolset import read_suite
 
 SCHEMA = {
   "type": "object",
@@ -22,14 +31,17 @@ MCP = {"tools": [{**NAMED, "inputSchema": SCHEMA, "annotations": {"readOnlyHint"
 
 @pytest.fixture
 def run(tmp_path):
-  """Imports decoded JSON; returns the exit code and the written tools."""
+  """Imports decoded JSON; returns the exit code and the tools of the suite, as models see them."""
 
-  def run(data):
-    file, out = tmp_path / "tools-file.json", tmp_path / "out"
+  def run(data, *options, name="tools-file.json"):
+    file, out = tmp_path / name, tmp_path / "out"
     file.write_text(data if isinstance(data, str) else json.dumps(data))
-    code = sgdx("tools", "import", file, "--out", out)
-    written = out / "tools.json"
-    return code, json.loads(written.read_text()) if written.exists() else None
+    code = sgdx("tools", "import", file, "--out", out, *options)
+    if not (out / "tools.json").exists():
+      return code, None
+    if file.suffix == ".json":
+      assert (out / "tools.json").read_bytes() == file.read_bytes()
+    return code, read_suite(out).for_openai()
 
   return run
 
@@ -144,9 +156,148 @@ TOOL = {"name": "f", "inputSchema": {"type": "object", "properties": {}}}
     ({"openapi": "3.0.0", "paths": {"/a": {"get": {"parameters": 3}}}}, ("not of the form",)),
     ([{"name": "f", "parameters": {"properties": []}}], ("not the JSON Schema of an object",)),
     ("[" * 5_000, ("tools-file.json",)),
-    ("openapi: 3.0.0\n", ("convert YAML to JSON",)),
+    ("openapi: 3.0.0\n", ("name YAML *.yaml",)),
   ],
 )
 def test_what_is_wrong_is_named(data, words, run, capsys):
   assert run(data) == (1, None)
   assert_four_parts(capsys.readouterr().err, "tools-file.json", *words)
+
+
+def test_parameters_that_are_no_json_schema(run, capsys):
+  properties = {"a": {"type": "text"}}
+  assert run({"tools": [{**TOOL, "inputSchema": {"properties": properties}}]}) == (1, None)
+  assert_four_parts(capsys.readouterr().err, "tool f (/tools/0), $.properties.a.type: 'text' is")
+
+
+def test_openapi_in_yaml_is_that_in_json(run, tmp_path):
+  yaml = pytest.importorskip("yaml")
+  from_json = run(OPENAPI)[1]
+  shutil.rmtree(tmp_path / "out")
+  text = yaml.safe_dump({**OPENAPI, "info": {"version": "DATE"}}, sort_keys=False)
+  text = text.replace("DATE", "2019-05-18")  # which YAML would make a date
+  assert run(text, name="tools-file.yaml") == (0, from_json)
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: b: c", "- x\n", "a: &a [*a]", "a: !!binary aGk="])
+def test_yaml_that_is_none_of_the_forms(text, run, capsys):
+  assert run(text, name="tools-file.yaml") == (1, None)
+  assert_four_parts(capsys.readouterr().err, "tools-file.yaml")
+
+
+def test_what_a_maintainer_should_know_is_said_once(run, capsys):
+  part = {"type": "string", "nullable": True}
+  tools = [{"name": n, "inputSchema": {"properties": {"a": part, "b": part}}} for n in "fg"]
+  tools = [{**tool, "description": "Does it"} for tool in tools]
+  assert run(tools)[0] == 0
+  printed = capsys.readouterr().out.splitlines()
+  assert "not checked in calls: nullable (4 times)" in printed
+  assert "one description for several tools: f, g" in printed
+  assert "arguments without a description: 4, such as a (2), b (2)" in printed
+
+
+def test_services_for_trackers(run, tmp_path, capsys):
+  properties = {
+    "path": {"type": "string", "description": "Where"},
+    "by": {"$ref": "#/$defs/by"},
+    "force": {"type": "boolean"},
+    "head": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 5},
+    "edits": {"type": "array"},
+    "id": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "to": {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "object"}}},
+  }
+  schema = {
+    "properties": properties,
+    "required": ["path"],
+    "$defs": {"by": {"enum": ["name", "size"]}},
+    "oneOf": [{"required": ["path"]}],
+  }
+  tool = {**NAMED, "inputSchema": schema, "annotations": {"readOnlyHint": True}}
+  assert run([tool], "--trackers", tmp_path / "services")[0] == 0
+  text = (tmp_path / "services/test/schema.json").read_bytes()
+  (service,) = load_schema(text, "schema.json")
+  values = {slot.name: slot.possible_values for slot in service.slots}
+  assert values == {
+    "path": (),
+    "by": ("name", "size"),
+    "force": ("True", "False"),
+    "head": (),
+    "to.x": (),
+  }
+  (intent,) = service.intents
+  assert (intent.name, intent.is_transactional) == ("edit_file", False)
+  assert intent.required_slots == ("path",)
+  assert intent.optional_slots == {"by": "", "force": "", "head": "5", "to.x": ""}
+  printed = capsys.readouterr().out
+  for what in (
+    "array (1): edit_file.edits",
+    "alternatives (1): edit_file.id",
+    "object (1): edit_file.to.y",
+    "oneOf of all arguments (1): edit_file",
+  ):
+    assert f"not for trackers: {what}\n" in printed
+
+
+def test_real_lists_of_tools_stay_as_they_are(tmp_path):
+  for name, number in (("devbox.mcp.json", 27), ("petstore.openai.json", 19)):
+    file = shared_file(f"cases/own_tools/{name}")
+    assert sgdx("tools", "import", file, "--out", tmp_path / name) == 0
+    assert (tmp_path / name / "tools.json").read_bytes() == file.read_bytes()
+    assert len(read_suite(tmp_path / name).tools) == number
+
+
+SERVER = """
+  import json, sys
+  pages = {None: "first", "2": "second"}
+  for line in sys.stdin:
+    request = json.loads(line)
+    method, params = request["method"], request.get("params") or {}
+    print(method, file=open(sys.argv[1], "a"))
+    if method == "initialize":
+      result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "tiny", "version": "1"}}
+    elif method == "tools/list":
+      cursor = params.get("cursor")
+      result = {"tools": [{"name": pages[cursor], "inputSchema": {"type": "object"}}]}
+      result |= {} if cursor else {"nextCursor": "2"}
+    else:
+      continue
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.skipif(lacks("mcp"), reason="needs mcp")
+def test_a_server_is_asked_for_its_tools_alone(tmp_path):
+  server, log, out = tmp_path / "server.py", tmp_path / "methods.txt", tmp_path / "out"
+  server.write_text(textwrap.dedent(SERVER))
+  command = shlex.join([sys.executable, str(server), str(log)])
+  assert sgdx("tools", "import", "--command", command, "--out", out) == 0
+  assert [tool.name for tool in read_suite(out).tools] == ["first", "second"]
+  assert set(log.read_text().split()) == {"initialize", "notifications/initialized", "tools/list"}
+
+
+@pytest.mark.parametrize(
+  "command", ["no-such-program-here", f"{shlex.quote(sys.executable)} -c ''"]
+)
+@pytest.mark.skipif(lacks("mcp"), reason="needs mcp")
+def test_a_command_that_is_no_server(command, tmp_path, capsys):
+  assert sgdx("tools", "import", "--command", command, "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, "--command", "an MCP server")
+  assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not lacks("mcp"), reason="mcp is installed")
+def test_without_the_package_mcp_a_server_is_refused(tmp_path, capsys):
+  assert sgdx("tools", "import", "--command", "server", "--out", tmp_path / "out") == 1
+  assert_four_parts(
+    capsys.readouterr().err, "mcp is not installed", 'pip install "sgdx_t5x[tools]" mcp'
+  )
+
+
+@pytest.mark.parametrize("args", [(), ("FILE", "--command", "x"), ("--command", "'")])
+def test_either_a_file_or_a_command(args, tmp_path, capsys):
+  file = tmp_path / "tools.json"
+  file.write_text(json.dumps(MCP))
+  args = [file if arg == "FILE" else arg for arg in args]
+  assert sgdx("tools", "import", *args, "--out", tmp_path / "out") == 2
+  assert_four_parts(capsys.readouterr().err, "--command")

@@ -1,0 +1,1 @@
+"""Suites: tools of one's own, cases, and rewordings."""

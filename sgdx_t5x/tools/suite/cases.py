@@ -1,0 +1,213 @@
+"""Cases of a suite: what users say, and the calls that are due."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files.reading import converted, decode_lines, read_input
+from sgdx_t5x.tools.suite.rewording import BASE, Rewording, forth
+from sgdx_t5x.tools.suite.schemas import undeclared
+from sgdx_t5x.tools.suite.toolset import ToolSet
+
+CASES = "cases.jsonl"  # in a suite's folder
+ASK = "ask"
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+_MOST_FAULTS = 10  # that one error lists
+_EXPECTED = (
+  'lines of {"id", "messages": [{"role", "content"}], "expect": [{"name", "arguments"}] or [] or '
+  f'"{ASK}"}}, maybe with "accept", "tags", "reviewed", "from"'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+  """A call of a tool, in the words of the base."""
+
+  name: str
+  arguments: Mapping[str, Any]
+
+
+# Calls, in any order; () for none; "ask" where a required value is missing, so that none is due.
+Expected = tuple[Call, ...] | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """A request and what is due.
+
+  Attributes:
+    id: unique in a suite.
+    messages: of chat completions, up to the one to answer; may have calls and their results.
+    expect: the calls that are due; see `Expected`.
+    accept: further answers that are right, also such that the tools' schemas forbid.
+    tags: of its author.
+    reviewed: who has read it; None: nobody, a candidate.
+  """
+
+  id: str
+  messages: tuple[Mapping[str, Any], ...]
+  expect: Expected
+  accept: tuple[Expected, ...] = ()
+  tags: tuple[str, ...] = ()
+  reviewed: str | None = None
+
+  @property
+  def calls(self) -> tuple[Call, ...]:
+    """The calls that are due."""
+    return () if isinstance(self.expect, str) else self.expect
+
+  @property
+  def request(self) -> str:
+    """What the user says in its messages."""
+    texts = (message.get("content") for message in self.messages if message["role"] == "user")
+    return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
+
+  def row(self) -> dict[str, Any]:
+    """The case as a line of the file."""
+
+    def plain(expected: Expected) -> Any:
+      return expected if isinstance(expected, str) else list(map(dataclasses.asdict, expected))
+
+    row = {"id": self.id, "messages": list(self.messages), "expect": plain(self.expect)}
+    row |= {"accept": list(map(plain, self.accept))} if self.accept else {}
+    row |= {"tags": list(self.tags)} if self.tags else {}
+    return {**row, "reviewed": self.reviewed}
+
+
+@dataclasses.dataclass
+class _Row:
+  """A line of the file."""
+
+  id: str
+  messages: list[dict[str, Any]]
+  expect: list[Call] | str
+  accept: list[Call | list[Call] | str] = dataclasses.field(default_factory=list)
+  tags: list[str] = dataclasses.field(default_factory=list)
+  reviewed: str | None = None
+
+
+def case_of(row: Any, where: str) -> Case:
+  """Returns the case of a decoded line. Raises SgdxError: it is not of the form.
+
+  Args:
+    row: decoded JSON; "user" is short for one message of the user, and "name" with "arguments" for
+      one call.
+    where: file and line, for errors.
+  """
+  fields = {field.name for field in dataclasses.fields(_Row)}
+  if isinstance(row, dict):
+    row = dict(row)
+    if isinstance(row.get("user"), str):
+      row["messages"] = [{"role": "user", "content": row.pop("user")}]
+    if "name" in row and "expect" not in row:
+      row["expect"] = [{"name": row.pop("name"), "arguments": row.pop("arguments", {})}]
+    row.pop("from", None)  # for its author
+    if unknown := [key for key in row if key not in fields]:
+      raise SgdxError(
+        f"{where}: unknown key {unknown[0]!r}",
+        expected=_EXPECTED,
+        available=nearest(unknown[0], fields),
+        fix="correct the key, or leave it out",
+      )
+  parsed = converted(row, _Row, where, _EXPECTED, "correct the line")
+  accept = (item if isinstance(item, list | str) else [item] for item in parsed.accept)
+  return Case(
+    parsed.id,
+    tuple(parsed.messages),
+    _expected(parsed.expect),
+    tuple(map(_expected, accept)),
+    tuple(parsed.tags),
+    parsed.reviewed,
+  )
+
+
+def _expected(expected: list[Call] | str) -> Expected:
+  return expected if isinstance(expected, str) else tuple(expected)
+
+
+def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
+  """Returns the cases of a file.
+
+  Raises:
+    SgdxError: a line is not of the form, or `check_cases` finds a fault.
+  """
+  path = pathlib.Path(path)
+  lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
+  located = [(where, case_of(row, where)) for where, row in lines]
+  check_cases(located, toolset)
+  return [case for _, case in located]
+
+
+def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet) -> None:
+  """Checks cases against the tools.
+
+  Args:
+    located: file and line of each, for the error, and the case.
+    toolset: the tools of the suite, as they are.
+
+  Raises:
+    SgdxError: an id twice, no message to answer, a tool that is not there, or arguments that its
+      schema forbids. It lists the first faults of all cases.
+  """
+  faults: list[str] = []
+  ids: set[str] = set()
+  for where, case in located:
+    found = list(_faults(case, toolset))
+    if case.id in ids:
+      found.insert(0, "a second case of this id")
+    ids.add(case.id)
+    faults += [f"{where}, case {case.id!r}: {fault}" for fault in found]
+  if faults:
+    more = f"\nand {len(faults) - _MOST_FAULTS:,} more" if len(faults) > _MOST_FAULTS else ""
+    raise SgdxError(
+      "\n".join(faults[:_MOST_FAULTS]) + more,
+      expected="unique ids, messages that end with one to answer, and calls that the tools allow",
+      available=f"tools {nearest('', toolset.by_name)}",
+      fix="correct these lines",
+    )
+
+
+def _faults(case: Case, toolset: ToolSet) -> Iterator[str]:
+  roles = [str(message.get("role")) for message in case.messages]
+  if not roles or roles[-1] not in ("user", "tool") or not set(roles) <= {*_ROLES}:
+    yield f"messages of the roles ({', '.join(roles)}), of which the last is not to be answered"
+  try:
+    shown_messages(case, toolset, BASE)
+  except (AttributeError, LookupError, TypeError, ValueError) as e:
+    yield f"calls among the messages that are not those of chat completions ({malformed(e)})"
+  for expected in (case.expect, *case.accept):
+    if isinstance(expected, str):
+      if expected != ASK:
+        yield f"{expected!r} instead of calls or {ASK!r}"
+      continue
+    for call in expected:
+      tool = toolset.by_name.get(call.name)
+      if tool is None:
+        yield f"no tool {call.name!r} ({nearest(call.name, toolset.by_name)})"
+      elif expected is case.expect:
+        for error in toolset.validator(call.name).iter_errors(call.arguments):
+          yield f"{call.name}, {error.json_path}: {error.message}"
+        for way, allowed in undeclared(call.arguments, tool.parameters):
+          if not allowed:
+            yield f"{call.name} has no argument {way}"
+
+
+def shown_messages(case: Case, base: ToolSet, rewording: Rewording) -> list[dict[str, Any]]:
+  """Returns a case's messages, the calls among them in the words of a rewording."""
+  messages = []
+  for message in map(dict, case.messages):
+    if isinstance(message.get("tool_calls"), list):
+      message["tool_calls"] = [_shown(call, base, rewording) for call in message["tool_calls"]]
+    messages.append(message)
+  return messages
+
+
+def _shown(call: Any, base: ToolSet, rewording: Rewording) -> Any:
+  """Returns a call in chat completions' form in the words of a rewording."""
+  function = call["function"]
+  arguments = json.loads(function["arguments"] or "{}")
+  name, arguments = forth(function["name"], arguments, base, rewording)
+  return {**call, "function": {**function, "name": name, "arguments": json.dumps(arguments)}}

@@ -1,0 +1,280 @@
+"""Strict judgement of a model's calls: the tool first, then each argument.
+
+Arguments are validated against the schema that was shown, then compared in the words of the base:
+
+  strings   equal but for space around them; of a format, such as date-time, if they mean the same
+  numbers   equal as numbers; a number in quotes is mistyped
+  lists     item by item; of enum's values, in any order
+  objects   argument by argument; one that is left out has its default, and null is not given
+            unless it is due
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import quoted
+from sgdx_t5x.tools.calls import call_parts
+from sgdx_t5x.tools.suite.cases import Call, Case, Expected
+from sgdx_t5x.tools.suite.rewording import Rewording, back
+from sgdx_t5x.tools.suite.schemas import (
+  PROPERTIES,
+  Schema,
+  of_item,
+  of_property,
+  of_same_value,
+  undeclared,
+)
+from sgdx_t5x.tools.suite.toolset import ToolSet, normal_form
+
+# Keyword of JSON Schema that a call violates -> reason; any other is "invalid".
+_REASONS = {
+  "type": "mistyped",
+  "required": "missing",
+  "dependentRequired": "missing",
+  "additionalProperties": "invented",
+  "unevaluatedProperties": "invented",
+  "format": "format",
+  "pattern": "format",
+}
+_LONGEST_DETAIL = 200  # characters
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+  """What is wrong with a call. Attributes: see `Judgement`."""
+
+  reason: str
+  detail: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+  """Whether an answer is right.
+
+  Attributes:
+    right: tools and arguments.
+    right_tool: exactly the tools that are due are called, or none if none is.
+    right_arguments: and their arguments are valid, and those that are due; False with a wrong tool.
+    reason: kind of the first fault; "" if right. Of the tool: "malformed", "no call", "call",
+      "unknown tool", "wrong tool". Of arguments: "mistyped", "missing", "invented", "format",
+      "invalid" by the schema that was shown, "wrong value", "not due".
+    detail: what is wrong.
+    invented: how many arguments the tools do not have, and allow all the same.
+  """
+
+  right: bool
+  right_tool: bool
+  right_arguments: bool
+  reason: str = ""
+  detail: str = ""
+  invented: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Called:
+  """A call of a tool that was shown.
+
+  Attributes:
+    call: in the words of the base.
+    fault: of its arguments by the schema that was shown.
+    invented: see `Judgement`.
+  """
+
+  call: Call
+  fault: Fault | None
+  invented: int
+
+
+def judge(
+  calls: Sequence[Any] | None, case: Case, base: ToolSet, shown: ToolSet, rewording: Rewording
+) -> Judgement:
+  """Judges the calls of an answer.
+
+  Args:
+    calls: of `messages.Answer`: [{"name", "arguments": object or its JSON text}]; None, and an item
+      None, are malformed.
+    case: what is due, in the words of the base.
+    base: the tools as they are.
+    shown: the tools that the model saw.
+    rewording: the words in which it saw them; `rewording.BASE` if they are the base.
+  """
+  if calls is None:
+    return _wrong_tool("malformed", "calls that the service could not parse")
+  called = []
+  for item in calls:
+    name, arguments = call_parts(item)
+    if arguments is None:
+      return _wrong_tool("malformed", quoted(item))
+    if name not in shown.by_name:
+      return _wrong_tool("unknown tool", name)
+    try:
+      called.append(_read(name, arguments, base, shown, rewording))
+    except RecursionError:
+      return _wrong_tool("malformed", f"{name}: nested too deeply")
+  judgements = [_compare(called, case.expect, base)]
+  judgements += [_compare(called, due, base, as_written=True) for due in case.accept]
+  return next((judgement for judgement in judgements if judgement.right), judgements[0])
+
+
+def _wrong_tool(reason: str, detail: str) -> Judgement:
+  return Judgement(False, False, False, reason, detail[:_LONGEST_DETAIL])
+
+
+def _read(
+  name: str, arguments: Mapping[str, Any], base: ToolSet, shown: ToolSet, rewording: Rewording
+) -> _Called:
+  """Returns a call as it is compared."""
+  fault = _violation(name, arguments, shown)
+  schema = shown.by_name[name].parameters
+  forbidden = [way for way, allowed in undeclared(arguments, schema) if not allowed]
+  allowed = sum(allowed for _, allowed in undeclared(arguments, schema))
+  if fault is None and forbidden:
+    fault = Fault("invented", f"{name}: {forbidden[0]}")
+  return _Called(Call(*back(name, arguments, base, rewording)), fault, allowed)
+
+
+def _violation(name: str, arguments: Mapping[str, Any], shown: ToolSet) -> Fault | None:
+  """Returns how arguments violate the schema of a tool."""
+  from jsonschema.exceptions import best_match
+
+  error = best_match(shown.validator(name).iter_errors(arguments))
+  if error is None:
+    return None
+  return Fault(_reason(error), f"{name}, {error.json_path}: {error.message}"[:_LONGEST_DETAIL])
+
+
+def _reason(error: Any) -> str:
+  """Returns the reason of an error of jsonschema; of alternatives, the one that all have."""
+  reasons = set(map(_reason, error.context or ()))
+  return reasons.pop() if len(reasons) == 1 else _REASONS.get(str(error.validator), "invalid")
+
+
+def _compare(
+  called: Sequence[_Called], expected: Expected, base: ToolSet, as_written: bool = False
+) -> Judgement:
+  """Judges calls against one answer that is right.
+
+  Args:
+    called: calls of tools that were shown.
+    expected: what is due.
+    base: the tools as they are.
+    as_written: whether a call that equals the one due is right even if the schema forbids it.
+  """
+  due = () if isinstance(expected, str) else expected
+  names = sorted(item.call.name for item in called)
+  due_names = sorted(call.name for call in due)
+  if names != due_names:
+    reason = "wrong tool" if names and due_names else "call" if names else "no call"
+    return _wrong_tool(
+      reason, f"{', '.join(names) or 'nothing'} called, {', '.join(due_names) or 'nothing'} due"
+    )
+  waiting = list(called)
+  faults: list[Fault] = []
+  for call in due:
+    same_tool = [item for item in waiting if item.call.name == call.name]
+    of_each = [_fault(item, call, base, as_written) for item in same_tool]
+    chosen = of_each.index(None) if None in of_each else 0
+    if fault := of_each[chosen]:
+      faults.append(fault)
+    waiting.remove(same_tool[chosen])
+  invented = sum(item.invented for item in called)
+  if faults:
+    return Judgement(False, True, False, faults[0].reason, faults[0].detail, invented)
+  return Judgement(True, True, True, invented=invented)
+
+
+def _fault(called: _Called, due: Call, base: ToolSet, as_written: bool) -> Fault | None:
+  """Returns what is wrong with the arguments of a call."""
+  if as_written and called.call == due:
+    return None
+  root = base.by_name[due.name].parameters
+  fault = called.fault or difference(called.call.arguments, due.arguments, [root], root, "")
+  return fault and dataclasses.replace(fault, detail=fault.detail[:_LONGEST_DETAIL])
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def difference(
+  given: Any, due: Any, schemas: Sequence[Any], root: Schema, way: str
+) -> Fault | None:
+  """Returns the first difference between two values that a schema allows.
+
+  Args:
+    given, due: decoded JSON, in the words of the base.
+    schemas: those that apply to them, in `root`.
+    root: of the tool's arguments.
+    way: names of the arguments that lead here, for messages.
+  """
+  schemas = of_same_value(schemas, root)
+  if isinstance(given, dict) and isinstance(due, dict):
+    return next(_of_objects(given, due, schemas, root, way), None)
+  if isinstance(given, list) and isinstance(due, list):
+    return _of_lists(given, due, schemas, root, way)
+  if isinstance(given, str) and isinstance(due, str):
+    formats = [schema["format"] for schema in schemas if isinstance(schema.get("format"), str)]
+    forms = [_normal(formats, text) for text in (given, due)]
+    equal = forms[0] == forms[1]
+  else:
+    equal = given == due and isinstance(given, bool) == isinstance(due, bool)
+  if equal:
+    return None
+  is_one_text = isinstance(given, str) != isinstance(due, str)
+  in_quotes = is_one_text and str(given).lower() == str(due).lower()
+  return Fault(
+    "mistyped" if in_quotes else "wrong value", f"{way}: {quoted(given)}, not {quoted(due)}"
+  )
+
+
+def _normal(formats: Sequence[str], text: str) -> Any:
+  """Returns the normal form of a text in the first of its formats, if it has it."""
+  try:
+    return normal_form(formats[0] if formats else None, text)
+  except ValueError:
+    return text.strip()
+
+
+def _of_objects(
+  given: Mapping[str, Any],
+  due: Mapping[str, Any],
+  schemas: Sequence[Schema],
+  root: Schema,
+  way: str,
+) -> Iterator[Fault]:
+  """Yields the differences between two objects."""
+  declares = not way or any(PROPERTIES in schema for schema in schemas)
+  for name in dict.fromkeys((*due, *given)):
+    parts = of_property(schemas, name)
+    defaults = [part["default"] for part in of_same_value(parts, root) if "default" in part]
+    at = f"{way}.{name}" if way else name
+    compare = functools.partial(difference, schemas=parts, root=root, way=at)
+    if name not in given or (given[name] is None and due.get(name) is not None):
+      if due[name] is not None and not (defaults and compare(defaults[0], due[name]) is None):
+        yield Fault("missing", f"{at}: not given, but {quoted(due[name])} is due")
+    elif name in due:
+      if fault := compare(given[name], due[name]):
+        yield fault
+    elif given[name] is None or (defaults and compare(given[name], defaults[0]) is None):
+      continue
+    elif parts or not declares:  # others are invented: by the schema that was shown
+      yield Fault("not due", f"{at}: {quoted(given[name])}")
+
+
+def _of_lists(
+  given: Sequence[Any], due: Sequence[Any], schemas: Sequence[Schema], root: Schema, way: str
+) -> Fault | None:
+  """Returns the first difference between two lists."""
+  of_enum = any("enum" in part for part in of_same_value(of_item(schemas, 0), root))
+  if of_enum:
+    texts = ({json.dumps(item, sort_keys=True) for item in items} for items in (given, due))
+    if len(set(map(frozenset, texts))) == 1:
+      return None
+  elif len(given) == len(due):
+    for index, (item, due_item) in enumerate(zip(given, due, strict=True)):
+      if fault := difference(item, due_item, of_item(schemas, index), root, f"{way}[{index}]"):
+        return fault
+    return None
+  return Fault("wrong value", f"{way}: {quoted(list(given))}, not {quoted(list(due))}")

@@ -1,0 +1,127 @@
+"""What makes cases unfit to compare wordings: leaks, equal requests, tools that no case calls."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.tools.own_tools import OwnTool
+from sgdx_t5x.tools.suite.cases import Case
+from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
+from sgdx_t5x.tools.suite.toolset import ToolSet
+
+_INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase
+_WORDS = re.compile(r"[^\W_]+")
+_SHORTEST = 3  # letters of a word that can be a leak
+_STOP_WORDS = frozenset(
+  re.findall(
+    r"\w+",
+    "all and any are but can could did does for from had has have her here him his how into its "
+    "may more not now off one only onto our out over per please she should show some such than "
+    "that the them then there these they this those too under use used was were what when where "
+    "which who will with would you your",
+  )
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Leak:
+  """A word of a case that some wordings of its tools have and others lack.
+
+  Attributes:
+    case: id of the case.
+    word: in lower case.
+    wordings: names of those that have it.
+  """
+
+  case: str
+  word: str
+  wordings: tuple[str, ...]
+
+
+def words(text: str) -> set[str]:
+  """Returns the words of a text or a name that say something, in lower case, without plural s."""
+  found = {word.lower() for word in _WORDS.findall(_INSIDE.sub(" ", text))}
+  found = {word for word in found if len(word) >= _SHORTEST and word not in _STOP_WORDS}
+  return {word[:-1] if word.endswith("s") and word[-2] != "s" else word for word in found}
+
+
+def find_leaks(cases: Sequence[Case], wordings: Mapping[str, ToolSet]) -> list[Leak]:
+  """Returns the leaks of cases.
+
+  A user's words that one wording shares and another does not make that one easier, whatever its
+  quality. Compared are the names and descriptions of the tools that are due.
+
+  Args:
+    cases: in the words of the base.
+    wordings: name -> the suite's tools in that wording, in one order; the first is the base.
+  """
+  base = next(iter(wordings.values()))
+  places = {tool.name: place for place, tool in enumerate(base.tools)}
+  tool_words = {
+    name: [words(" ".join(_texts(tool))) for tool in toolset.tools]
+    for name, toolset in wordings.items()
+  }
+  leaks = []
+  for case in cases:
+    said = words(case.request)
+    due = [places[call.name] for call in case.calls]
+    shared = {
+      name: said & {word for place in due for word in of_tools[place]}
+      for name, of_tools in tool_words.items()
+    }
+    for word in sorted(set().union(*shared.values())):
+      holders = tuple(name for name, shared_words in shared.items() if word in shared_words)
+      if len(holders) < len(wordings):
+        leaks.append(Leak(case.id, word, holders))
+  return leaks
+
+
+def _texts(tool: OwnTool) -> Iterator[str]:
+  """Yields the names and descriptions of a tool."""
+  yield tool.name
+  yield tool.description
+  for schema in all_schemas(tool.parameters):
+    yield from map(str, schema.get(PROPERTIES, ()))
+    yield from (schema[key] for key in ("title", "description") if isinstance(schema.get(key), str))
+
+
+def same_requests(cases: Sequence[Case]) -> list[tuple[str, ...]]:
+  """Returns ids of cases, two and more, that say the same but for case, spaces and marks."""
+  groups: dict[Any, list[str]] = {}
+  for case in cases:
+    turns = (str(message.get("content")).lower() for message in case.messages)
+    groups.setdefault(tuple(tuple(re.findall(r"\w+", turn)) for turn in turns), []).append(case.id)
+  return [tuple(ids) for ids in groups.values() if len(ids) > 1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+  """What cases call.
+
+  Attributes:
+    cases_of: tool -> number of cases in which it is due.
+    no_tool: number of cases in which none is.
+    unused: tool -> arguments that no case gives; only if there are.
+  """
+
+  cases_of: Mapping[str, int]
+  no_tool: int
+  unused: Mapping[str, tuple[str, ...]]
+
+
+def coverage(cases: Sequence[Case], toolset: ToolSet) -> Coverage:
+  """Returns what cases call. Args: cases, of these tools."""
+  cases_of = dict.fromkeys(toolset.by_name, 0)
+  used: dict[str, set[str]] = {name: set() for name in toolset.by_name}
+  for case in cases:
+    for name in {call.name for call in case.calls}:
+      cases_of[name] += 1
+    for call in case.calls:
+      used[call.name] |= call.arguments.keys()
+  unused = {}
+  for tool in toolset.tools:
+    arguments = tool.parameters.get(PROPERTIES, {})
+    if rest := tuple(name for name in arguments if name not in used[tool.name]):
+      unused[tool.name] = rest
+  return Coverage(cases_of, sum(not case.calls for case in cases), unused)

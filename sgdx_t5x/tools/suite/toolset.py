@@ -1,0 +1,123 @@
+"""The tools of a suite, as they are shown to models and as calls of them are validated."""
+
+import dataclasses
+import datetime
+import functools
+import pathlib
+import urllib.parse
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, first_line, require
+from sgdx_t5x.tools.own_tools import OwnTool, read_tools
+
+TOOLS = "tools.json"  # in a suite's folder
+_EXTRA = "tools"
+_ANNOTATIONS = (
+  "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
+  "components", "definitions", "$schema", "$id", "$anchor", "$comment", "$defs", "then", "else",
+  "minContains", "maxContains",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolSet:
+  """Tools that are shown together.
+
+  Attributes:
+    tools: definitions as they are, in the order in which they are shown; names are unique.
+  """
+
+  tools: tuple[OwnTool, ...]
+
+  @functools.cached_property
+  def by_name(self) -> Mapping[str, OwnTool]:
+    """Name -> tool."""
+    return {tool.name: tool for tool in self.tools}
+
+  def for_openai(self) -> list[dict[str, Any]]:
+    """What a model is shown: `tools` of a request to chat completions."""
+    return [tool.for_openai() for tool in self.tools]
+
+  def validator(self, name: str) -> Any:
+    """Returns jsonschema's validator of the arguments of a tool."""
+    if name not in self._validators:
+      self._validators[name] = _validator(self.by_name[name])
+    return self._validators[name]
+
+  def keywords(self, name: str) -> set[str]:
+    """Returns the keywords of JSON Schema that `validator` heeds, and those that assert nothing."""
+    return {*self.validator(name).VALIDATORS, *_ANNOTATIONS}
+
+  @functools.cached_property
+  def _validators(self) -> dict[str, Any]:
+    return {}
+
+
+def read_suite(folder: str | pathlib.Path) -> ToolSet:
+  """Returns the tools of a suite's folder. Raises SgdxError: see `read_tools`."""
+  return ToolSet(tuple(read_tools(pathlib.Path(folder) / TOOLS)))
+
+
+def _validator(tool: OwnTool) -> Any:
+  """Returns a validator of a tool's arguments, formats included. Raises SgdxError: no schema."""
+  why = "checking arguments against the schemas of tools"
+  jsonschema = require("jsonschema", extra=_EXTRA, why=why)
+  default = jsonschema.Draft202012Validator
+  # OpenAPI 3.0 keeps some keywords of draft 4, as a boolean exclusiveMinimum.
+  drafts = (
+    jsonschema.validators.validator_for(tool.parameters, default),
+    jsonschema.Draft4Validator,
+  )
+  errors = []
+  for draft in drafts:
+    try:
+      draft.check_schema(tool.parameters)
+      return draft(tool.parameters, format_checker=_formats())
+    except jsonschema.SchemaError as e:
+      errors.append(e)
+  raise SgdxError(
+    f"tool {tool.name} ({tool.place}), {errors[0].json_path}: {first_line(errors[0])}",
+    expected="parameters that are a JSON Schema",
+    fix="correct the definition of the tool",
+  )
+
+
+@functools.cache
+def _formats() -> Any:
+  """Returns jsonschema's checker of formats, with those for which it needs further packages."""
+  jsonschema = require("jsonschema", extra=_EXTRA, why="checking formats")
+  checker = jsonschema.FormatChecker()
+  for name in ("date-time", "time", "uri"):
+    checker.checks(name, raises=ValueError)(functools.partial(_has_format, name))
+  return checker
+
+
+def _has_format(name: str, value: Any) -> bool:
+  return not isinstance(value, str) or normal_form(name, value) is not None
+
+
+def normal_form(format: str | None, text: str) -> Any:
+  """Returns what two texts of a format have in common if they mean the same.
+
+  Args:
+    format: JSON Schema's keyword.
+    text: a value, maybe not of the format.
+
+  Raises:
+    ValueError: it is not of the format.
+  """
+  text = text.strip()
+  if format == "date-time":  # a date alone is midnight; without an offset, UTC is meant
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+  if format == "time":
+    return datetime.time.fromisoformat(text)
+  if format == "date":
+    return datetime.date.fromisoformat(text)
+  if format == "uuid":
+    return uuid.UUID(text)
+  if format == "uri" and not urllib.parse.urlsplit(text).scheme:
+    raise ValueError(text)
+  return text
