@@ -32,14 +32,16 @@ class PackedModel:
     encoder = minilm.folder()
     self.vocabulary = WordPieceFile(encoder, lower_case=True)
     self.style = SpanStyle(**self.config.style)
-    self.lengths = override_lengths(self.config.lengths, lengths or {}, self.config.trained_on)
+    self.lengths: Mapping[str, int] = override_lengths(
+      self.config.lengths, lengths or {}, self.config.trained_on
+    )
     tables = minilm.tables(encoder)
-    most = len(tables["encoder/position_embedder/embedding"])
-    if self.lengths["inputs"] > most:
+    positions = len(tables["encoder/position_embedder/embedding"])
+    if self.lengths["inputs"] > positions:
       raise SgdxError(
         f"inputs={self.lengths['inputs']}",
-        expected=f"at most {most}, the encoder's number of positions",
-        fix=f"pass --lengths inputs={most}",
+        expected=f"at most {positions}, the encoder's number of positions",
+        fix=f"pass --lengths inputs={positions}",
       )
     self._network = SpanNetwork(
       {**arrays, **tables},
@@ -60,10 +62,10 @@ class PackedModel:
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame; each distinct frame is computed once."""
     keys = [tuple(tuple(x[name]) for name in sorted(x)) for x in features]
-    new = {key: x for key, x in zip(keys, features, strict=True) if key not in self._cache}
-    if len(self._cache) + len(new) > _MOST_CACHED:
+    unanswered = {key: x for key, x in zip(keys, features, strict=True) if key not in self._cache}
+    if len(self._cache) + len(unanswered) > _MOST_CACHED:
       self._cache = {key: self._cache[key] for key in keys if key in self._cache}
-    self._cache |= zip(new, self._network.answer(list(new.values())), strict=True)
+    self._cache |= zip(unanswered, self._network.answer(list(unanswered.values())), strict=True)
     return [self._cache[key] for key in keys]
 
 
