@@ -129,15 +129,22 @@ def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], 
 
   paths = runs.parse_names(args.runs)
   unscored = {name for name, path in paths.items() if runs.is_predictions(path)}
-  _check_options(args, [paths[name] for name in paths if name in unscored])
+  if not unscored:
+    _check_no_scoring_options(args)
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = {**scoring_settings(args), "on_progress": on_progress}
   scored = []
   for name, path in paths.items():
-    if name in unscored:
-      scored.append(runs.score_run(name, path, corpus, args.split, **settings))
-    else:
+    if name not in unscored:
       scored.append(runs.read_run(name, path))
+      continue
+    if corpus is None:
+      raise UsageError(
+        f"{path} holds predictions, but there is no --corpus",
+        expected="the corpus that was predicted, to score against",
+        fix="add --corpus ARCHIVE or --corpus sample, or pass a file of `sgdx score --json`",
+      )
+    scored.append(runs.score_run(name, path, corpus, args.split, **settings))
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
     sample = open_corpus(SAMPLE)  # unless the runs were scored with another release of it
     is_theirs = any(run.signature.checksum == sample.checksum() for run in scored)
@@ -147,16 +154,10 @@ def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], 
   return scored, corpus
 
 
-def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
-  """Refuses predictions without a corpus, and options that would have no effect."""
-  if unscored and not args.corpus:
-    raise UsageError(
-      f"{unscored[0]} holds predictions, but there is no --corpus",
-      expected="the corpus that was predicted, to score against",
-      fix="add --corpus ARCHIVE or --corpus sample, or pass a file written by `sgdx score --json`",
-    )
+def _check_no_scoring_options(args: argparse.Namespace) -> None:
+  """Refuses options that have no effect where every run is scored already."""
   changed = [name for name, value in args.usual.items() if getattr(args, name) != value]
-  if changed and not unscored:
+  if changed:
     option = "--" + changed[0].replace("_", "-")
     raise UsageError(
       f"{option}, but every RUN is already scored",

@@ -59,6 +59,13 @@ class Frame:
   service_call: dict | None = None
   service_results: list[dict] | None = None
 
+  @property
+  def user_state(self) -> State:
+    """The state of a user frame. Raises ValueError without one, which `check_dialogue` refuses."""
+    if self.state is None:
+      raise ValueError(f"the frame of {self.service} has no state")
+    return self.state
+
   def to_json(self) -> dict[str, Any]:
     """Returns the frame as SGD writes it, without absent keys."""
     data: dict[str, Any] = {"service": self.service}

@@ -84,7 +84,7 @@ def _with_eos(tokens: tf.RaggedTensor, eos: int | None) -> tf.RaggedTensor:
 
 def read_back(
   output: str,
-  example: Mapping[str, Any] | None = None,
+  example: Mapping[str, Any],
   is_target: bool = False,
   *,
   prompt_format: PromptFormat,

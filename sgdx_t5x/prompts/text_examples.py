@@ -229,7 +229,7 @@ class Tokens(Memo[str, bytes]):
     if self._scores and text.isascii():
       words = [*map(self._words.__getitem__, text.split(" "))]
       if None not in words:
-        return b"".join(words)
+        return b"".join(filter(None, words))
     return self._whole(text)
 
   def _whole(self, text: str) -> bytes:

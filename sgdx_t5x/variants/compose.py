@@ -183,8 +183,10 @@ def compose(
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
       spaCy is not installed.
   """
-  if lemmas is None and any(element.field != NAME for element in paraphrases):
-    lemmas = lemmatizer()
+  if lemmas is None:
+    # Names are compared without lemmas, so that spaCy is needed for descriptions only.
+    has_descriptions = any(element.field != NAME for element in paraphrases)
+    lemmas = lemmatizer() if has_descriptions else lambda text: frozenset()
   placements: list[Placement] = []
   too_few = []
   elements = wording(schema)
@@ -282,7 +284,7 @@ def _is_service_name(element: Element) -> bool:
 
 
 def _rank(
-  element: Element, original: str, texts: Sequence[str], lemmas: Lemmas | None
+  element: Element, original: str, texts: Sequence[str], lemmas: Lemmas
 ) -> tuple[list[tuple[str, float]], list[Placement]]:
   """Returns (text, distance) of different paraphrases, nearest first, and those not used."""
   from rapidfuzz.distance import Levenshtein

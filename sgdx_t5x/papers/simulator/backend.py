@@ -125,11 +125,15 @@ class Backend:
     matches = (row for row in rows if all(row[i] == value for i, value in wanted))
     return list(itertools.islice(matches, MAX_RESULTS))
 
+  def any_row(self, rng: random.Random) -> dict[str, str]:
+    """Draws a row."""
+    i = int(rng.random() * len(self._rows))
+    return {column: cells[i] for column, cells in self.cells.items()}
+
   def row(self, rng: random.Random, fixed: Mapping[str, str]) -> dict[str, str] | None:
     """Draws a row with the values of `fixed` in its matched columns; None if there is none."""
     wanted = {s: v for s, v in fixed.items() if s not in self.open}
     if not wanted:
-      i = int(rng.random() * len(self._rows))
-      return {c: cells[i] for c, cells in self.cells.items()}
+      return self.any_row(rng)
     rows = self.matching(wanted)
     return dict(zip(self._columns, rng.choice(rows), strict=True)) if rows else None

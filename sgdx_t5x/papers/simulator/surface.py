@@ -171,9 +171,10 @@ class Surface:
       return self._rng.choice(ways) if ways else value
     key = self._key(self._speaker, self._service, slot, value)
     if key not in self._form:
-      others = self._form.get((USER, *key[1:]))
-      keeps = others is not None and self._rng.random() < _P_SAME_FORM
-      self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
+      form = self._form.get((USER, *key[1:]))
+      if form is None or self._rng.random() >= _P_SAME_FORM:
+        form = self._rng.choice((*forms(value), *(ways or ())))
+      self._form[key] = form
     return self._form[key]
 
   # --- the user ----------------------------------------------------------------------------

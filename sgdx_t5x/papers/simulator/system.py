@@ -160,8 +160,10 @@ class System:
     """Proposes the transaction that follows up the selection, if there is one."""
     booking = follow_up(self._backend.service, self._intent)
     acts = self._move("SELECT")
-    if "OFFER_INTENT" in acts and booking is None:
-      acts = ("REQ_MORE",)
+    if "OFFER_INTENT" not in acts:
+      return [Act(act) for act in acts]
+    if booking is None:
+      return [Act("REQ_MORE")]
     return [Act(a, "intent", (booking.name,)) if a == "OFFER_INTENT" else Act(a) for a in acts]
 
   # --- transactions ------------------------------------------------------------------------

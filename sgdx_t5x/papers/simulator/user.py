@@ -29,7 +29,7 @@ class User:
     """Args: see `outline`; `ground` is shared with the system."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground
     self._left = list(scenario.steps)  # steps not begun yet
-    self._step: Step | None = None
+    self._step = scenario.steps[0]  # or the one begun last
     self._goal: dict[str, str] = {}
     self._carried: list[Link] = []
     self._offered: dict[str, str] = {}
@@ -189,7 +189,7 @@ class User:
     if row is None:  # this service does not have what the other one had
       linked = {slot: found for slot, found in linked.items() if slot in self._backend.open}
       fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
-      row = self._backend.row(self._rng, fixed) or self._backend.row(self._rng, {})
+      row = self._backend.row(self._rng, fixed) or self._backend.any_row(self._rng)
     self._goal = {s: self._draw_value(s, row) for s in self._wanted(step.intent, linked)}
     self._goal.update({slot: value for slot, value in fixed.items() if slot in self._goal})
     for slot in step.intent.optional_slots:

@@ -87,8 +87,8 @@ def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Fr
   for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
     if style.cumulate:
       of_service = values_so_far.setdefault(frame.service, {})
-      of_service.update(frame.state.slot_values)
-      state = dataclasses.replace(frame.state, slot_values=dict(of_service))
+      of_service.update(frame.user_state.slot_values)
+      state = dataclasses.replace(frame.user_state, slot_values=dict(of_service))
       frame = dataclasses.replace(frame, state=state)
     by_turn.setdefault(turn, []).append(frame)
   for turn, frames in by_turn.items():

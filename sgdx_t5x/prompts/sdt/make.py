@@ -74,8 +74,9 @@ def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginni
     if frame.service not in names:
       continue
     earlier = by_service.get(frame.service)
-    if earlier is None or len(frame.state.slot_values) > len(earlier.state.slot_values):
-      by_service[frame.service] = _Beginning(dialogue, turn, frame.state, len(services_so_far) == 1)
+    state = frame.user_state
+    if earlier is None or len(state.slot_values) > len(earlier.state.slot_values):
+      by_service[frame.service] = _Beginning(dialogue, turn, state, len(services_so_far) == 1)
   return by_service
 
 

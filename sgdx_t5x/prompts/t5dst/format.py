@@ -57,6 +57,8 @@ class T5DST:
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
     """The value of the slot, or None. Possible values are the same in every variant."""
+    if example.slot is None:
+      raise ValueError(f"{example} asks for a whole frame")
     original = service.original
     return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
 
