@@ -160,13 +160,13 @@ def register_encoder_task(
     return examples(batches, sequence_length, output_features, **how)
 
   check_new(name)
-  others = seqio.Feature(number_vocabulary(), add_eos=False)
+  integers = seqio.Feature(number_vocabulary(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
   task = seqio.TaskRegistry.add(
     name,
     source=source,
     preprocessors=[source.batches, make],
-    output_features={f: texts if f == "inputs" else others for f in features},
+    output_features={f: texts if f == "inputs" else integers for f in features},
     metric_fns=[metric],
     task_cls=RecordTask,
   )

@@ -73,8 +73,8 @@ def _folded(block: str) -> str:
   lines = block.splitlines()
   if any(line.startswith(" ") for line in lines) or max(map(len, lines), default=0) <= HELP_WIDTH:
     return block
-  parts = textwrap.wrap(" ".join(lines), HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
-  return "\n".join(parts) + ("\n" if block.endswith("\n") else "")
+  lines = textwrap.wrap(" ".join(lines), HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+  return "\n".join(lines) + ("\n" if block.endswith("\n") else "")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -136,21 +136,9 @@ def _annex_list() -> str:
   return "\n".join(["commands of annexes:", *lines, "", ""]) if lines else ""
 
 
-def _escape_what_cannot_be_encoded() -> None:
-  """Lets commands print names that stdout cannot encode."""
-  # Others replace what they cannot encode already: stderr, and stdout in the C locale.
-  if getattr(sys.stdout, "errors", "") == "strict" and hasattr(sys.stdout, "reconfigure"):
-    sys.stdout.reconfigure(errors="backslashreplace")
-
-
+@escaped_streams()
 def run(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
-  _escape_what_cannot_be_encoded()
-  with escaped_streams():
-    return _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> int:
   parser = make_parser()
   try:
     _check_options(parser, sys.argv[1:] if argv is None else argv)

@@ -33,14 +33,14 @@ says where every paraphrase went. The file and the rules: docs/compose.md
 """
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "compose variant schemas from paraphrases"
   parser = add_command(subparsers, "compose", __doc__, _EPILOG, summary)
   add_corpus(parser)
-  what = parser.add_mutually_exclusive_group(required=True)
-  add_input(what, "--paraphrases", metavar="FILE", help="JSONL, see below")
-  add_output(what, "--init", metavar="FILE", help="write FILE with every element, to fill in")
+  action = parser.add_mutually_exclusive_group(required=True)
+  add_input(action, "--paraphrases", metavar="FILE", help="JSONL, see below")
+  add_output(action, "--init", metavar="FILE", help="write FILE with every element, to fill in")
   add_output(parser, "--out", metavar="DIR", help="folder to write to, new or empty", folder=True)
   parser.add_argument(
     "--split",
@@ -58,7 +58,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "original",
   )
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

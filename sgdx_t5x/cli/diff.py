@@ -35,7 +35,7 @@ and wrong in B; fixed: improvements, the reverse.
 """
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
     subparsers,
@@ -63,7 +63,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_sampling(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:

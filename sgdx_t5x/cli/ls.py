@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"(?<=_)\d+$|(?<=_v)\d+$")
 _FAMILY = re.compile(r"(?:(?:sample|tiny|sim|plain)_)*[^_]+")
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "ls", __doc__, _EPILOG, "list tasks and mixtures")
   parser.add_argument(
@@ -49,7 +49,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="Python module to import first",
   )
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

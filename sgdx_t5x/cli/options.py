@@ -84,9 +84,8 @@ def add_split(
 
 def add_splits(parser: argparse.ArgumentParser) -> None:
   """Adds `--split` for commands that read several splits, or "all"."""
-  settings: dict[str, Any] = {"nargs": "+", "default": ["test"], "metavar": "NAME"}
   text = "train, dev, test, or all (default: test)"
-  parser.add_argument("--split", help=text, **settings)
+  parser.add_argument("--split", nargs="+", default=["test"], metavar="NAME", help=text)
 
 
 def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
@@ -114,17 +113,27 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
   )
 
 
-def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-  """Adds the options for how predictions are read, which are among those of `add_scoring`."""
+def add_prompt_style(
+  parser: "argparse.ArgumentParser | argparse._ActionsContainer", text: str
+) -> None:
+  """Adds `--prompt-style`, which `parse_format` reads. Args: text, its help."""
   add_input(
     parser,
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="format and style of the prompts of JSONL predictions, if not T5DST's default: "
-    "format=d3st, or values=letters lowercase=true",
+    help=text,
     path=style_path,
+  )
+
+
+def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+  """Adds the options for how predictions are read, which are among those of `add_scoring`."""
+  add_prompt_style(
+    parser,
+    "format and style of the prompts of JSONL predictions, if not T5DST's default: "
+    "format=d3st, or values=letters lowercase=true",
   )
   add_schemas(parser)
   parser.add_argument(
@@ -188,20 +197,20 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_least(
-  args: argparse.Namespace, name: str, least: int, fix: str, expected: str = ""
+  args: argparse.Namespace, name: str, minimum: int, fix: str, expected: str = ""
 ) -> None:
-  """Raises UsageError if a number that was given is below `least`.
+  """Raises UsageError if a number that was given is below `minimum`.
 
   Args:
     args: the parsed options.
     name: the option's name, without "--".
-    least: the smallest number allowed.
+    minimum: the smallest number allowed.
     fix: of the error.
     expected: of the error; defaults to "LEAST or more".
   """
   value = getattr(args, name.replace("-", "_"))
-  if value is not None and not value >= least:  # nan is not
-    raise UsageError(f"--{name} {value}", expected=expected or f"{least} or more", fix=fix)
+  if value is not None and not value >= minimum:  # nan is not
+    raise UsageError(f"--{name} {value}", expected=expected or f"{minimum} or more", fix=fix)
 
 
 def check_price(args: argparse.Namespace) -> None:

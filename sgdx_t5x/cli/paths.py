@@ -142,9 +142,9 @@ def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
   if not path.is_dir():
     check_regular(name, option)
   if not os.access(path.parent, os.W_OK) or path.is_dir():
-    why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
+    reason = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
     raise SgdxError(
-      f"{option} {name}: {why}",
+      f"{option} {name}: {reason}",
       expected="a file in an existing, writable folder",
       fix="create the folder, or choose another file",
     )

@@ -40,7 +40,7 @@ errors. See docs/report.md.
 """
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "write a page of tables, figures and errors for one or more runs"
   parser = add_command(subparsers, "report", __doc__, _EPILOG, summary)
@@ -72,7 +72,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   for module in annexes.table("REPORT_OPTIONS").values():
     annexes.load(module).add_options(parser)
   parser.set_defaults(run=run, usual={name: parser.get_default(name) for name in _OF_PREDICTIONS})
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
     build.check_out(out)
     check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
-    others = _texts_of_annexes(scored, corpus, args)
+    texts = _texts_of_annexes(scored, corpus, args)
     schemas = parse_schemas(args)
-    content = build.make(_TITLE, scored, corpus, args.force, update, others, schemas)
+    content = build.make(_TITLE, scored, corpus, args.force, update, texts, schemas)
     page = build.write(content, out, args.examples, update)
   seeds = run_tables.seeds(scored)
   output.show(
@@ -114,12 +113,12 @@ def _texts_of_annexes(
 ) -> "OtherTexts":
   from sgdx_t5x.report.build import OtherTexts
 
-  others = OtherTexts()
+  texts = OtherTexts()
   for annex in _annexes("read_texts"):
-    texts = annex.read_texts(scored, corpus, args)
-    lacks = [*others.lacks, *texts.lacks]
-    others = OtherTexts({**others.said, **texts.said}, {**others.edits, **texts.edits}, lacks)
-  return others
+    more = annex.read_texts(scored, corpus, args)
+    lacks = [*texts.lacks, *more.lacks]
+    texts = OtherTexts({**texts.said, **more.said}, {**texts.edits, **more.edits}, lacks)
+  return texts
 
 
 def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], Corpus | None]":

@@ -14,6 +14,7 @@ from sgdx_t5x.cli.options import (
   no_cycles,
   parse_named,
   parse_schemas,
+  scoring_settings,
 )
 from sgdx_t5x.cli.paths import add_input, named_path
 
@@ -43,7 +44,7 @@ docs/score-json.md the JSON.
 """
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
     subparsers,
@@ -54,7 +55,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_options(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +114,7 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
   return parse_named(items, "predictions", "VARIANT=DIR", fix)
 
 
+@no_cycles()
 def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
   """Scores, prints and writes. Returns 0.
 
@@ -123,13 +124,7 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
     args: what `add_options` parsed.
     prompt_format: of the predictions, if not what `--prompt-style` names.
   """
-  with no_cycles():
-    return _run(args, prompt_format)
-
-
-def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
   from sgdx_t5x import scoring
-  from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.scoring import score_files, score_tables

@@ -50,7 +50,7 @@ _LEGEND = (
 _PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate in section 5"
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
     subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
@@ -67,7 +67,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
   corpus = open_corpus(args.corpus)
   sets: dict[str, Any] = distances.variant_sets(VariantSchemas(corpus))
-  own = {*sets, _GIVEN}
-  for name, variant, schemas in _given(args.schemas, corpus, own):
+  set_names = {*sets, _GIVEN}
+  for name, variant, schemas in _given(args.schemas, corpus, set_names):
     if variant in sets.setdefault(name, {}):
       raise UsageError(
         f"--schemas: {variant!r} of {name!r} occurs twice",

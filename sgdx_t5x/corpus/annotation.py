@@ -156,20 +156,20 @@ class _History:
     place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
     return place if self.number < 0 else f"{place}, turn {self.number}"
 
-  def report(self, rule: str, found: str, available: str = "") -> None:
+  def report(self, rule: str, problem: str, available: str = "") -> None:
     """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`.
 
     If violations are collected, neither.
     """
     if self.violations is not None:
-      self.violations.append(Violation(rule, self.number, found))
+      self.violations.append(Violation(rule, self.number, problem))
       return
     if rule in WARNINGS:
-      first = f"{self.dialogue.dialogue_id}, turn {self.number}"
-      self.warnings.setdefault(rule, AnnotationWarning(0, first)).count += 1
+      place = f"{self.dialogue.dialogue_id}, turn {self.number}"
+      self.warnings.setdefault(rule, AnnotationWarning(0, place)).count += 1
       return
     raise SgdxError(
-      f"{self.where}: {found}",
+      f"{self.where}: {problem}",
       expected=f"{ERRORS[rule]} (rule {rule})",
       available=available,
       fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
@@ -305,21 +305,21 @@ def _check_actions(
 
 
 def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
-  state, before = frame.user_state, history.states.get(frame.service)
+  state, earlier = frame.user_state, history.states.get(frame.service)
   requested = list(state.requested_slots)
   slots_of_acts = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
   if len(set(requested)) != len(requested) or (
     frame.actions is not None and set(requested) != slots_of_acts
   ):
     history.report("requested", f"requested_slots {requested}", ", ".join(sorted(slots_of_acts)))
-  intent = NO_INTENT if before is None else before.active_intent
+  intent = NO_INTENT if earlier is None else earlier.active_intent
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
     if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
       history.report(
         "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
       )
-  earlier_values = {} if before is None else before.slot_values
+  earlier_values = {} if earlier is None else earlier.slot_values
   if earlier_values.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
   for slot, values in state.slot_values.items():

@@ -91,12 +91,12 @@ class Corpus:
       return "+".join(
         [perturbations[0].original, *dict.fromkeys("+".join(p.kinds) for p in perturbations)]
       )
-    first, own_name = self.splits[0], ""
-    if SIMULATION.format(split=first) not in self._names:
-      services = self.schema(first).names
-      if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
+    first_split, own_name = self.splits[0], ""
+    if SIMULATION.format(split=first_split) not in self._names:
+      services = self.schema(first_split).names
+      if len(services) == _PUBLISHED_SERVICES[first_split] and _KNOWN_BY[first_split] in services:
         return "sgd"
-      if len(services) == _SAMPLE_SERVICES[first] and _SAMPLE_KNOWN_BY in services:
+      if len(services) == _SAMPLE_SERVICES[first_split] and _SAMPLE_KNOWN_BY in services:
         own_name = "sample"
     path = pathlib.Path(self.origin).resolve()
     name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it

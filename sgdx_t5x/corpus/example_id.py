@@ -66,9 +66,9 @@ class ExampleId:
   @classmethod
   def parse(cls, text: str, where: str = "") -> "ExampleId":
     """Reads an id. Args: where, file and line for errors. Raises SgdxError if it is malformed."""
-    variant, _, rest = text.partition("/")
-    split, _, rest = rest.partition("/")
-    frame, _, slot = rest.rpartition("/")
+    variant, _, remainder = text.partition("/")
+    split, _, remainder = remainder.partition("/")
+    frame, _, slot = remainder.rpartition("/")
     if not (variant and split and frame and slot):
       raise SgdxError(
         f"{where}: example id {text!r}" if where else f"example id {text!r}",

@@ -133,11 +133,11 @@ def json_text(data: Any) -> str:
 def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
   for split, variants in chosen.items():
-    own = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
+    own_names = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
     names = (f"{split}/dialogues_*.json", *_MANIFESTS)
     for folder in (out / variant for variant in variants):
       present = [path for name in names for path in folder.glob(name.format(split=split))]
-      if foreign := sorted({path.relative_to(folder).as_posix() for path in present} - own):
+      if foreign := sorted({path.relative_to(folder).as_posix() for path in present} - own_names):
         raise SgdxError(
           f"--out {folder} contains {foreign[0]}, which {corpus.origin} lacks",
           expected="a folder without files of another corpus: they would be mixed with this one's",
@@ -148,7 +148,7 @@ def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: path
 
 def _manifests(corpus: Corpus, split: str) -> list[str]:
   """Returns the files that say how a split was made, and whether only last turns are scored."""
-  return [name for each in _MANIFESTS if corpus.has(name := each.format(split=split))]
+  return [name for manifest in _MANIFESTS if corpus.has(name := manifest.format(split=split))]
 
 
 def _schema_text(corpus: Corpus, split: str, variant: str, schema: Schema) -> str:

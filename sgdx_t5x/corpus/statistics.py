@@ -248,13 +248,13 @@ def _out_of_vocabulary(
       if train_values is None
       else {key: n for key, n in uses.items() if key[2] not in train_values}
     )
-    for name, part, whole in (
+    for name, part, total in (
       ("oov_values", len(not_in_train), len(uses)),
       ("oov_uses", sum(not_in_train.values()), sum(uses.values())),
     ):
-      result[name + suffix] = None if train_values is None else _ratio(part, whole)
+      result[name + suffix] = None if train_values is None else _ratio(part, total)
   return result
 
 
-def _ratio(part: float, whole: float) -> float | None:
-  return part / whole if whole else None
+def _ratio(part: float, total: float) -> float | None:
+  return part / total if total else None

@@ -243,10 +243,10 @@ def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
   if not folder.exists():
     new.rename(folder)
     return
-  with temporary_name(folder.with_name(f"{folder.name}.old")) as old:
-    folder.rename(old)
+  with temporary_name(folder.with_name(f"{folder.name}.old")) as backup:
+    folder.rename(backup)
     try:
       new.rename(folder)
     except BaseException:
-      old.rename(folder)
+      backup.rename(folder)
       raise

@@ -92,9 +92,9 @@ def text_examples(
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
         frame = ExampleId(variant, split, frame_id)
-        before = len(examples["prompt"])
+        num_before = len(examples["prompt"])
         _add_frame(examples, prompt_format, frame, pairs[variant][service.name], history, state)
-        examples["record"] += [i] * (len(examples["prompt"]) - before)
+        examples["record"] += [i] * (len(examples["prompt"]) - num_before)
     prompts = examples.pop("prompt")
     examples["inputs"] = input_tokens(prompts, tokens, limit)
     examples["inputs_pretokenized"] = [prompt.text for prompt in prompts]
@@ -257,7 +257,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
     return []
   proto: Any = sentencepiece_model_pb2  # its classes are created at import
   model = proto.ModelProto.FromString(vocabulary.sp_model)
-  rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
+  rules, pieces = model.normalizer_spec, {piece.piece for piece in model.pieces}
   if not (
     model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
     and not model.trainer_spec.treat_whitespace_as_suffix
@@ -271,7 +271,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
   kind = model.SentencePiece
   # SentencePiece prefers user-defined pieces to any others.
   special = {kind.UNKNOWN: math.nan, kind.BYTE: math.nan, kind.USER_DEFINED: 1000.0}
-  return [special.get(each.type, each.score) for each in model.pieces]
+  return [special.get(piece.type, piece.score) for piece in model.pieces]
 
 
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
@@ -305,8 +305,8 @@ def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
   tokens = b"".join(parts)
   if limit is None or len(tokens) <= (limit - 1) * _TOKEN.itemsize:
     return tokens
-  first = len(parts) - 1 - num_turns
-  before, turns, after = parts[:first], parts[first:-1], parts[-1]
+  num_before = len(parts) - 1 - num_turns
+  before, turns, after = parts[:num_before], parts[num_before:-1], parts[-1]
   room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
   newest, length = turns[-1:], sum(map(len, turns))
   while turns and length > room:

@@ -32,11 +32,13 @@ def check_choices(style: Any, choices: Mapping[str, Collection[str]]) -> None:
       )
 
 
-def check_letters(what: str, number: int, fix: str) -> None:
-  """Raises SgdxError, about `what`, for more choices than there are letters."""
+def check_letters(subject: str, number: int, fix: str) -> None:
+  """Raises SgdxError, about `subject`, for more choices than there are letters."""
   if number > len(LETTERS):
     raise SgdxError(
-      f"{what} has {number} choices", expected=f"at most {len(LETTERS)}: one letter each", fix=fix
+      f"{subject} has {number} choices",
+      expected=f"at most {len(LETTERS)}: one letter each",
+      fix=fix,
     )
 
 

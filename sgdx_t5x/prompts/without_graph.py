@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.prompts.protocol import PromptFormat, Schemas
 
 if TYPE_CHECKING:
@@ -11,7 +12,11 @@ if TYPE_CHECKING:
 
 
 class TextExamples:
-  """`PromptFormat.examples` of a format without its own graph."""
+  """`PromptFormat.examples` of a format without its own graph; examples ask for whole frames."""
+
+  def asked(self, service: Service) -> Sequence[str | None]:
+    """One example per frame, of all of it."""
+    return (None,)
 
   def examples(
     self,

@@ -103,20 +103,24 @@ def schema_statistics(
   names = [
     (a.name, b.name) for x, y in pairs for a, b in zip(_elements(x), _elements(y), strict=True)
   ]
-  shares: list[float | None] = [None, None]
+  slot_share = intent_share = None
   if train is not None:
-    new = [y for x, y in pairs if (x.name not in train if unseen is None else x.name in unseen)]
-    shares = [_share_in_train(new, train, kind) for kind in ("slots", "intents")]
-  before = [text for x, _ in pairs for text in _descriptions(x)]
-  after = [text for _, y in pairs for text in _descriptions(y)]
+    if unseen is None:
+      unseen = {x.name for x, _ in pairs if x.name not in train}
+    unseen_services = [y for x, y in pairs if x.name in unseen]
+    slot_share = _share_in_train(unseen_services, train, "slots")
+    intent_share = _share_in_train(unseen_services, train, "intents")
+  references = [text for x, _ in pairs for text in _descriptions(x)]
+  descriptions = [text for _, y in pairs for text in _descriptions(y)]
   return SchemaStatistics(
     len(pairs),
     len(names),
-    len(after),
-    *shares,  # type: ignore[call-arg]  # two of them
+    len(descriptions),
+    slot_share,
+    intent_share,
     _mean([Indel.normalized_distance(a, b) for a, b in names]),
     _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
-    corpus_bleu(after, before),
+    corpus_bleu(descriptions, references),
   )
 
 
@@ -174,12 +178,12 @@ def report(
 
   # The time for the BLEU of a set grows with its number of variant pairs.
   total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
-  done = 0
+  steps_done = 0
 
   def advance(steps: int) -> None:
-    nonlocal done
-    done += steps
-    on_progress("computing distances", done, total)
+    nonlocal steps_done
+    steps_done += steps
+    on_progress("computing distances", steps_done, total)
 
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
     pairs = [originals[s] for s in variant], list(variant.values())

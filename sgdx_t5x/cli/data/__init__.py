@@ -22,6 +22,5 @@ def add_parser(subparsers: Any) -> None:
   """Adds `data prepare`, `verify`, `export`, `stats`, `vocabulary` and `demos`."""
   summary = "check a corpus, write it as records or files"
   verbs = add_group(subparsers, "data", __doc__, _EPILOG, summary)
-  for verb in (prepare, verify, export, stats, vocabulary):
+  for verb in (prepare, verify, export, stats, vocabulary, demos):
     verb.add_verb(verbs)
-  demos.add_parser(verbs)

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     for split, names in schemas_by_split.items():
       files_of_split = [f"{split}/schema.json", *corpus.dialogue_files(split)]
       replaced = itertools.product([args.out], names, files_of_split)
-      check_no_inputs(args, [pathlib.Path(*parts) for parts in replaced])
+      check_no_inputs(args, [pathlib.Path(*place) for place in replaced])
     for path in track(export(corpus, schemas_by_split, args.out), "writing", "files", total):
       dialogues[path.split] += path.dialogues
   for split, names in schemas_by_split.items():

@@ -66,7 +66,7 @@ docs/corpus-statistics.md has definitions and the numbers of SGD.
 """
 
 
-def add_verb(verbs: Any) -> argparse.ArgumentParser:
+def add_verb(verbs: Any) -> None:
   """Adds `stats` to the verbs of `sgdx data`."""
   parser = add_command(
     verbs,
@@ -78,7 +78,6 @@ def add_verb(verbs: Any) -> argparse.ArgumentParser:
   add_corpus(parser)
   output.add_format(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -90,8 +90,8 @@ def _split_row(
 
   def check(dialogue: "Dialogue", schema: "Schema", origin: str) -> None:
     validate(dialogue, schema, origin)
-    if (done := next(checked)) % 10 == 0:
-      update(f"checking {split}", done, total)
+    if (number := next(checked)) % 10 == 0:
+      update(f"checking {split}", number, total)
 
   sizes = count(corpus, split, check)
   return {
@@ -115,9 +115,9 @@ def _warnings_table(
     numbers = [
       count(of_split[rule].count if rule in of_split else None) for of_split in warnings.values()
     ]
-    first = next(
+    first_place = next(
       f"{split} {of_split[rule].first}" for split, of_split in warnings.items() if rule in of_split
     )
-    rows.append((rule, *numbers, first))
+    rows.append((rule, *numbers, first_place))
   title = "annotation warnings: violations of rules that real SGD violates as well"
   return Table(title, ("", *warnings, "first"), tuple(rows))

@@ -36,16 +36,16 @@ class _Text:
     self.is_open = False
     self.text += text[:1].upper() + text[1:]
 
-  def add(self, fragment: Fragment, said: str, service: str, slot: str) -> None:
+  def add(self, fragment: Fragment, spoken: str, service: str, slot: str) -> None:
     """Adds a value and the text around it; `slot` is "" if no span is to be kept."""
-    before, after = fragment
-    if said in RELATIVE_DAYS or said.startswith("next "):
-      self.text, before = _ON_RELATIVE_DAY.sub("", self.text + before), ""
-    if not slot and not before and self.text[-2:] in ("", ". ", "? ", "! "):
-      said = said[:1].upper() + said[1:]  # a value with a span stays unchanged
-    start = len(self.text) + len(before)
-    self.text += f"{before}{said}{after}"
-    self.spans.append((service, slot, start, start + len(said)))
+    text_before, text_after = fragment
+    if spoken in RELATIVE_DAYS or spoken.startswith("next "):
+      self.text, text_before = _ON_RELATIVE_DAY.sub("", self.text + text_before), ""
+    if not slot and not text_before and self.text[-2:] in ("", ". ", "? ", "! "):
+      spoken = spoken[:1].upper() + spoken[1:]  # a value with a span stays unchanged
+    start = len(self.text) + len(text_before)
+    self.text += f"{text_before}{spoken}{text_after}"
+    self.spans.append((service, slot, start, start + len(spoken)))
 
   def finished(self) -> str:
     """Returns the text with its last sentence ended."""
@@ -132,10 +132,10 @@ class Surface:
     requested = tuple(sorted(a.slot for a in outline.acts if a.act == "REQUEST"))
     values = {}
     for slot, value in outline.values.items():
-      said = self._said.get((outline.service, slot, value))
-      values[slot] = (
-        tuple(sorted(said)) if said and self._is_free(outline.service, slot) else (value,)
-      )
+      forms_said = self._said.get((outline.service, slot, value))
+      values[slot] = (value,)
+      if forms_said and self._is_free(outline.service, slot):
+        values[slot] = tuple(sorted(forms_said))
     return State(outline.intent, requested, values)
 
   def _action(self, service: str, act: Act) -> dict[str, Any]:
@@ -203,8 +203,8 @@ class Surface:
       text.sentence(self._rng.choice(words.does_not_matter))
       return
     if text.is_open and self._rng.random() < _P_GO_ON:
-      before, after = self._rng.choice(words.tell)
-      self._put(text, (f" {before}", after), slot, value)
+      text_before, text_after = self._rng.choice(words.tell)
+      self._put(text, (f" {text_before}", text_after), slot, value)
       return
     is_sentence = not words.is_boolean and self._rng.random() < 0.5
     ways = words.inform if is_sentence else words.tell
@@ -272,19 +272,19 @@ class Surface:
       values: slot -> value.
       is_new: whether it is a search result, which is offered by name.
     """
-    before, _, after = self._other(text, self._acts[act]).partition("{slots}")
-    text.sentence(before)
-    first, value = next(iter(values.items()))
+    start, _, end = self._other(text, self._acts[act]).partition("{slots}")
+    text.sentence(start)
+    first_slot, value = next(iter(values.items()))
     # "How about Elmport Camp", but "how about one with fare $22"; not for a booking's alternative.
-    is_thing = is_new and is_name(value) and self._is_free(self._service, first)
+    is_thing = is_new and is_name(value) and self._is_free(self._service, first_slot)
     if is_new and not is_thing:
-      text.text += "one " if self._own.slots[first].is_boolean else "one with "
+      text.text += "one " if self._own.slots[first_slot].is_boolean else "one with "
     for i, (slot, value) in enumerate(values.items()):
       words = self._own.slots[slot]
       is_plain = words.is_boolean or (i == 0 and is_thing)
       named = "" if is_plain else f"{self._rng.choice(words.noun)} "
       self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
-    text.text += after
+    text.text += end
 
 
 def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:

@@ -32,7 +32,7 @@ def make_demonstrations(
   schema: Schema,
   per_service: int,
   source: str,
-  wanted: Iterable[str] | None = None,
+  service_names: Iterable[str] | None = None,
 ) -> dict[str, list[Demonstration]]:
   """Chooses demonstrations from dialogues.
 
@@ -41,12 +41,12 @@ def make_demonstrations(
     schema: the split's original schema.
     per_service: maximum number for each service, each from another dialogue.
     source: the demonstrations' `source`.
-    wanted: names of services; None for all of the schema.
+    service_names: names of services; None for all of the schema.
 
   Returns:
     Service -> its demonstrations, best first; a service without dialogues is absent.
   """
-  names = frozenset(schema.names if wanted is None else wanted)
+  names = frozenset(schema.names if service_names is None else service_names)
   best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
   for number, dialogue in enumerate(dialogues):
     for name, beginning in _beginnings(dialogue, names).items():

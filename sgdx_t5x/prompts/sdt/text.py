@@ -24,6 +24,7 @@ _FEW = 4  # so few choices recur in the same order often enough to be one part w
 _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 
+@functools.lru_cache(maxsize=4096)  # the order of the demonstrations recurs
 def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
   """Returns what precedes the history."""
   return " ".join(before_parts(service, layout, style))
@@ -149,12 +150,12 @@ def value_text(
   """
   if not values:
     return NONE
-  first = values[0]
+  value = values[0]
   if order is not None and style.values == "letters":
     possible = service.original.slots[slot].possible_values
-    if first in possible:
-      return LETTERS[order.index(possible.index(first))]
-  return first
+    if value in possible:
+      return LETTERS[order.index(possible.index(value))]
+  return value
 
 
 def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtStyle) -> str:
@@ -183,9 +184,9 @@ def shown_value(
   if order is None:
     return [value]
   values = ordered_values(service.variant, slot, order)
-  what = f"slot {service.variant.slots[slot].name!r}"
+  subject = f"slot {service.variant.slots[slot].name!r}"
   answer = value_text(service, slot, [value], order, style)
-  return [f"{answer} of possible values", *_choices(values, style.values, what)]
+  return [f"{answer} of possible values", *_choices(values, style.values, subject)]
 
 
 def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> list[str]:
@@ -193,14 +194,14 @@ def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle)
   order = layout.listed[k] if own_order else layout.intents
   names = [service.variant.intents[i].name for i in order]
   answer = intent_text(service, layout.demos[k].active_intent, layout, style)
-  what = f"service {service.variant.name}"
-  return [f"{answer} of possible values", *_choices(names, style.intents, what)]
+  subject = f"service {service.variant.name}"
+  return [f"{answer} of possible values", *_choices(names, style.intents, subject)]
 
 
-def _choices(values: Sequence[str], style: str, what: str) -> list[str]:
+def _choices(values: Sequence[str], style: str, subject: str) -> list[str]:
   if style == "list":
     return [", ".join(values)]
-  check_letters(what, len(values), 'use SdtStyle(values="list", intents="list")')
+  check_letters(subject, len(values), 'use SdtStyle(values="list", intents="list")')
   return lettered(values)
 
 
