@@ -22,7 +22,7 @@ HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
 def add_command(
-  subparsers: Any, name: str, doc: str, epilog: str, help: str = ""
+  subparsers: Any, name: str, doc: str, epilog: str = "", help: str = ""
 ) -> argparse.ArgumentParser:
   """Adds a subcommand.
 
@@ -30,13 +30,16 @@ def add_command(
     subparsers: what `ArgumentParser.add_subparsers` returned.
     name: the subcommand's name.
     doc: its description, usually the docstring of its module.
-    epilog: examples and notes below the options, in lines of 80 columns or less, which are kept.
+    epilog: examples and notes below the options, in lines of 80 columns or less, which are kept;
+      "" for what follows the first paragraph of `doc`.
     help: a line for the list of subcommands; "" for a command of an annex, which
       `annexes.table("SUMMARIES")` describes.
 
   Returns:
     Its parser, which is also the attribute `parser` of what it parses.
   """
+  if not epilog:
+    doc, _, epilog = doc.partition("\n\n")
   parser = subparsers.add_parser(
     name,
     **({"help": help} if help else {}),
@@ -49,7 +52,7 @@ def add_command(
   return parser
 
 
-def add_group(subparsers: Any, name: str, doc: str, epilog: str, help: str = "") -> Any:
+def add_group(subparsers: Any, name: str, doc: str, epilog: str = "", help: str = "") -> Any:
   """Adds a command that consists of subcommands. Returns what `add_command` takes to add them."""
   parser = add_command(subparsers, name, doc, epilog, help)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]

@@ -1,37 +1,5 @@
-"""`sgdx prompts`: the prompts of a split as JSONL, for any language model to answer or train on."""
+"""`sgdx prompts`: the prompts of a split as JSONL, for any language model to answer or train on.
 
-import argparse
-import contextlib
-import dataclasses
-import json
-import shlex
-import sys
-import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
-
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_prompt_style,
-  add_split,
-  add_variants,
-  schemas_of,
-)
-from sgdx_t5x.cli.output import folded_command
-from sgdx_t5x.cli.paths import STDOUT, add_output
-from sgdx_t5x.cli.terminal import exact_stdout
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
-
-if TYPE_CHECKING:
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.dialogue import Dialogue
-  from sgdx_t5x.corpus.schema import Schema
-  from sgdx_t5x.prompts.protocol import PromptFormat
-  from sgdx_t5x.prompts.rows import Pairs
-
-_WIDTH = 80
-_EPILOG = """\
 examples:
   The test split with the schemas of one variant:
     sgdx prompts --corpus sgd.zip --variant v3 --out v3.jsonl
@@ -67,11 +35,43 @@ docs/formats.md describes them, and has an instruction for language models.
 split: compare scores only for the same sample.
 """
 
+import argparse
+import contextlib
+import dataclasses
+import json
+import shlex
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_corpus,
+  add_prompt_style,
+  add_split,
+  add_variants,
+  schemas_of,
+)
+from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import STDOUT, add_output
+from sgdx_t5x.cli.terminal import exact_stdout
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.dialogue import Dialogue
+  from sgdx_t5x.corpus.schema import Schema
+  from sgdx_t5x.prompts.protocol import PromptFormat
+  from sgdx_t5x.prompts.rows import Pairs
+
+_WIDTH = 80
+
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
+    subparsers, "prompts", __doc__, help="write prompts for any language model to answer"
   )
   add_options(parser)
   add_prompt_style(parser, "format and style, if not T5DST's default: format=d3st values=a")

@@ -1,23 +1,5 @@
-"""`sgdx report`: the paper's tables and figures for any runs, and the errors behind them."""
+"""`sgdx report`: the paper's tables and figures for any runs, and the errors behind them.
 
-import argparse
-import pathlib
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x import annexes
-from sgdx_t5x.cli.options import CORPUS, add_command, add_reading, add_split
-from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
-from sgdx_t5x.errors import UsageError, require
-
-if TYPE_CHECKING:
-  from sgdx_t5x.cli.progress import Update
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.report.build import OtherTexts
-  from sgdx_t5x.report.runs import Run
-
-_TITLE = "Robustness to schema wording"
-_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
-_EPILOG = """\
 examples:
   Predictions of t5x.eval, which are first scored with the usual settings:
     sgdx report runs/quickstart/eval --corpus sample --out report
@@ -39,11 +21,29 @@ report.html, which needs no other file and no network; plots, tables, and all
 errors. See docs/report.md.
 """
 
+import argparse
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x import annexes
+from sgdx_t5x.cli.options import CORPUS, add_command, add_reading, add_split
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
+from sgdx_t5x.errors import UsageError, require
+
+if TYPE_CHECKING:
+  from sgdx_t5x.cli.progress import Update
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.report.build import OtherTexts
+  from sgdx_t5x.report.runs import Run
+
+_TITLE = "Robustness to schema wording"
+_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
+
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "write a page of tables, figures and errors for one or more runs"
-  parser = add_command(subparsers, "report", __doc__, _EPILOG, summary)
+  parser = add_command(subparsers, "report", __doc__, help=summary)
   add_input(
     parser, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below", path=named_path
   )

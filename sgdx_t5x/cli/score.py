@@ -1,4 +1,24 @@
-"""`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
+"""`sgdx score`: official metrics and schema sensitivity of any tracker's predictions.
+
+examples:
+  Predictions for the original schemas and the five variants of SGD-X:
+    sgdx score --corpus sgd.zip --split test \\
+      --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
+      v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
+
+  Output of t5x.eval for several tasks, whose rows name their variant:
+    sgdx score --corpus sample --predictions all=eval/inference_eval
+
+  Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
+    sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
+
+DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
+the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
+{"id", "prediction"}; a single file also works. Numbers are percent in tables
+and CSV, fractions in JSON. JGA_v1-5, Diff_rel, SS_JGA and robustness need
+v1 to v5; --all prints more tables. docs/metrics/ defines all metrics,
+docs/score-json.md the JSON.
+"""
 
 import argparse
 import pathlib
@@ -22,27 +42,6 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
 
-_EPILOG = """\
-examples:
-  Predictions for the original schemas and the five variants of SGD-X:
-    sgdx score --corpus sgd.zip --split test \\
-      --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
-      v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
-
-  Output of t5x.eval for several tasks, whose rows name their variant:
-    sgdx score --corpus sample --predictions all=eval/inference_eval
-
-  Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
-    sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
-
-DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
-the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
-{"id", "prediction"}; a single file also works. Numbers are percent in tables
-and CSV, fractions in JSON. JGA_v1-5, Diff_rel, SS_JGA and robustness need
-v1 to v5; --all prints more tables. docs/metrics/ defines all metrics,
-docs/score-json.md the JSON.
-"""
-
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
@@ -50,8 +49,7 @@ def add_parser(subparsers: Any) -> None:
     subparsers,
     "score",
     __doc__,
-    _EPILOG,
-    "score predictions: JGA per variant and schema sensitivity",
+    help="score predictions: JGA per variant and schema sensitivity",
   )
   add_options(parser)
   parser.set_defaults(run=run)

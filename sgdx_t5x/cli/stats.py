@@ -1,4 +1,21 @@
-"""`sgdx stats`: distances of schema variants from the original (SGD-X paper, Table 1)."""
+"""`sgdx stats`: distances of schema variants from the original (SGD-X paper, Table 1).
+
+examples:
+  Table 1 of the paper, and the back-translations that ship with this package:
+    sgdx stats --corpus sgd.zip
+
+  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
+    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
+      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
+    sgdx stats --corpus sgd.zip --schemas nllb
+
+  Schemas of your own, with names:
+    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
+
+A folder holds {split}/schema.json for one or more splits; its services are
+compared with the original ones of the same splits. Self-BLEU is computed over
+the variants of a set.
+"""
 
 import argparse
 import pathlib
@@ -25,23 +42,6 @@ _COLUMNS = (  # key, format, format in the paper ("": not in it)
 )
 _HEADER = ("", "services", "slots", "paper", "intents", "paper", "indel", "paper", "levensh.")
 _HEADER += ("BLEU", "paper")
-_EPILOG = """\
-examples:
-  Table 1 of the paper, and the back-translations that ship with this package:
-    sgdx stats --corpus sgd.zip
-
-  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
-      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
-    sgdx stats --corpus sgd.zip --schemas nllb
-
-  Schemas of your own, with names:
-    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
-
-A folder holds {split}/schema.json for one or more splits; its services are
-compared with the original ones of the same splits. Self-BLEU is computed over
-the variants of a set.
-"""
 _LEGEND = (
   "slots, intents: % of the names in test's unseen services that occur in train",
   'indel: 1 - ratio of names (the paper\'s "Levenshtein"); levensh.: edits / length',
@@ -53,7 +53,7 @@ _PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
+    subparsers, "stats", __doc__, help="distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
   add_input(

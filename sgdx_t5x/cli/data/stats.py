@@ -1,4 +1,11 @@
-"""`sgdx data stats`: statistics of dialogues, next to those of the SGD paper."""
+"""`sgdx data stats`: statistics of dialogues, next to those of the SGD paper.
+
+examples:
+  sgdx data stats --corpus sample
+  sgdx data stats --corpus sgd.zip
+
+docs/corpus-statistics.md has definitions and the numbers of SGD.
+"""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -57,13 +64,6 @@ _LEGEND = (
   "unseen: not in train's schema; not in train: in no state of train, for any slot",
   f"{_PAPER}: Rastogi et al. 2020, Table 1. SGD train: the release",
 )
-_EPILOG = """\
-examples:
-  sgdx data stats --corpus sample
-  sgdx data stats --corpus sgd.zip
-
-docs/corpus-statistics.md has definitions and the numbers of SGD.
-"""
 
 
 def add_verb(verbs: Any) -> None:
@@ -72,8 +72,7 @@ def add_verb(verbs: Any) -> None:
     verbs,
     "stats",
     __doc__,
-    _EPILOG,
-    "statistics of dialogues, acts and values, next to the SGD paper's",
+    help="statistics of dialogues, acts and values, next to the SGD paper's",
   )
   add_corpus(parser)
   output.add_format(parser)

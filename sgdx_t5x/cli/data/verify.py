@@ -1,4 +1,11 @@
-"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds."""
+"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds.
+
+example:
+  sgdx data verify --corpus sgd.zip
+
+Schemas must align by position, and dialogues must follow the annotation rules
+that SGD follows: see docs/dialogue-checks.md.
+"""
 
 import argparse
 import itertools
@@ -16,19 +23,11 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.tables import Table
 
-_EPILOG = """\
-example:
-  sgdx data verify --corpus sgd.zip
-
-Schemas must align by position, and dialogues must follow the annotation rules
-that SGD follows: see docs/dialogue-checks.md.
-"""
-
 
 def add_verb(verbs: Any) -> None:
   """Adds `verify` to the verbs of `sgdx data`."""
   summary = "read a whole corpus, check it, report what it holds"
-  parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
+  parser = add_command(verbs, "verify", __doc__, help=summary)
   add_corpus(parser)
   parser.set_defaults(run=run)
 
