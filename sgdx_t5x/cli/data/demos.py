@@ -1,20 +1,5 @@
-"""`sgdx data demos`: demonstrations of services for "Show, Don't Tell" prompts."""
+"""`sgdx data demos`: demonstrations of services for "Show, Don't Tell" prompts.
 
-import argparse
-import pathlib
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus, add_group
-from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError
-
-if TYPE_CHECKING:
-  from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
-
-_PER_SERVICE = 5
-_EPILOG = """\
 examples:
   From a corpus's own dialogues, for the services of train:
     sgdx data demos make --corpus sgd.zip --split train --out demos.jsonl
@@ -31,21 +16,37 @@ examples:
 docs/demonstrations.md describes the file, and how to write your own.
 """
 
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.options import add_command, add_corpus, add_group
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import SgdxError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
+
+_PER_SERVICE = 5
+_EXAMPLES = __doc__.partition("\n\n")[2]  # which the help of both verbs shows, too
+
 
 def add_verb(data_verbs: Any) -> None:
   """Adds `demos`, with `import` and `make`, to `sgdx data`."""
   summary = "demonstrations for Show, Don't Tell prompts"
-  verbs = add_group(data_verbs, "demos", __doc__, _EPILOG, summary)
+  verbs = add_group(data_verbs, "demos", __doc__, help=summary)
 
   doc = "`sgdx data demos import`: reads Google's demonstrations, without running their file."
-  command = add_command(verbs, "import", doc, _EPILOG, "read Google's demonstrations")
+  command = add_command(verbs, "import", doc, _EXAMPLES, "read Google's demonstrations")
   text = "your copy of Google's sdt_prompts.py"
   add_input(command, "--from", dest="source", help=text, required=True, metavar="FILE")
   add_output(command, "--out", help="JSONL to write", required=True, metavar="FILE")
   command.set_defaults(run=_import)
 
   doc = "`sgdx data demos make`: makes demonstrations from a corpus' dialogues."
-  command = add_command(verbs, "make", doc, _EPILOG, "make demonstrations from a corpus")
+  command = add_command(verbs, "make", doc, _EXAMPLES, "make demonstrations from a corpus")
   add_corpus(command)
   command.add_argument(
     "--split",
