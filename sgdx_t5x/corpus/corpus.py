@@ -386,11 +386,9 @@ def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCou
 
 def check_schemas(corpus: Corpus) -> Mapping[str, int]:
   """Reads every schema present and checks that it aligns. Returns service counts per variant."""
-  return {
-    variant: sum(
-      len(corpus.schema(split, variant))
-      for split in corpus.splits
-      if corpus.has_schema(split, variant)
-    )
-    for variant in corpus.variants
-  }
+  services: dict[str, int] = dict.fromkeys(corpus.variants, 0)
+  for variant in corpus.variants:
+    for split in corpus.splits:
+      if corpus.has_schema(split, variant):
+        services[variant] += len(corpus.schema(split, variant))
+  return services

@@ -142,27 +142,26 @@ def _graph(
     types: the features that it returns.
     one_each: whether each record gives exactly one example.
   """
-  parts = list(
-    itertools.chain.from_iterable([t, tf.int64] if k in _RAGGED else [t] for k, t in types.items())
-  )
+  column_types: list[tf.DType] = []
+  for key, type_ in types.items():
+    column_types += [type_, tf.int64] if key in _RAGGED else [type_]
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
     lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
     columns_of_batch = tf.numpy_function(
-      columns, [*(batch[key] for key in _SCALARS), *lists], parts
+      columns, [*(batch[key] for key in _SCALARS), *lists], column_types
     )
     for column in columns_of_batch:
       column.set_shape([None])
-    columns_of_batch = iter(columns_of_batch)
-    example = {
-      key: tf.RaggedTensor.from_row_lengths(
-        next(columns_of_batch), next(columns_of_batch), validate=False
-      )
-      if key in _RAGGED
-      else next(columns_of_batch)
-      for key in types
-    }
+    remaining = iter(columns_of_batch)
+    example = {}
+    for key in types:
+      example[key] = next(remaining)
+      if key in _RAGGED:  # the lengths of its rows follow
+        example[key] = tf.RaggedTensor.from_row_lengths(
+          example[key], next(remaining), validate=False
+        )
     record = example.pop("record")
     of_records = ("seen",) if "gold" in types else ("seen", *_GOLD_OF_A_FRAME)
     rest = {key: batch[key] if one_each else tf.gather(batch[key], record) for key in of_records}

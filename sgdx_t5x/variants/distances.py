@@ -4,6 +4,7 @@ Definitions, and where the released data differ from the paper: docs/schema-stat
 """
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -142,11 +143,13 @@ def self_bleu(
     pairs = _pairs([originals[s] for s in variant], list(variant.values()))
     texts.append({x.name: _descriptions(y) for x, y in pairs})
   common = [name for name in texts[0] if all(name in t for t in texts)] if texts else []
-  lists = [[text for name in common for text in t[name]] for t in texts]
-  ordered = [(i, j) for i in range(len(lists)) for j in range(len(lists)) if i != j]
-  return corpus_bleu(
-    [text for i, _ in ordered for text in lists[i]], [text for _, j in ordered for text in lists[j]]
-  )
+  hypotheses: list[str] = []
+  references: list[str] = []
+  for variant_texts, other_texts in itertools.permutations(texts, 2):
+    for name in common:
+      hypotheses += variant_texts[name]
+      references += other_texts[name]
+  return corpus_bleu(hypotheses, references)
 
 
 def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None:
@@ -191,28 +194,27 @@ def report(
     advance(1)
     return statistics_of_variant
 
-  def bleu_of_set(variants: Set) -> float | None:
+  is_sgd, original = corpus.name == "sgd", numbers(originals)
+  reported_sets = []
+  for name, variants in sets.items():
+    rows = {variant: numbers(schemas) for variant, schemas in variants.items()}
     bleu = self_bleu(originals, list(variants.values()))
     advance(len(variants) * (len(variants) - 1))
-    return bleu
-
-  is_sgd, original = corpus.name == "sgd", numbers(originals)
-  rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
+    reported_sets.append(
+      {
+        "name": name,
+        "variants": rows,
+        "average": {key: _mean([row[key] for row in rows.values()]) for key in _KEYS},
+        "self_bleu": bleu,
+        "paper": _paper_of(name, variants) if is_sgd else None,
+      }
+    )
   return {
     "format": "sgdx-stats/1",
     "signature": _signature(corpus, original["num_services"], len(unseen)),
     "original": original,
     "paper_original": PAPER_ORIGINAL if is_sgd else None,
-    "sets": [
-      {
-        "name": name,
-        "variants": rows[name],
-        "average": {key: _mean([row[key] for row in rows[name].values()]) for key in _KEYS},
-        "self_bleu": bleu_of_set(variants),
-        "paper": _paper_of(name, variants) if is_sgd else None,
-      }
-      for name, variants in sets.items()
-    ],
+    "sets": reported_sets,
   }
 
 

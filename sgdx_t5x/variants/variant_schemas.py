@@ -105,23 +105,21 @@ class VariantSchemas:
 
   def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
-    by_variant = {
-      variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
-      for variant in variants
-    }
-    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
+    by_variant: dict[str, dict[str, Schema]] = {}
+    for variant in variants:
+      for split in self._released.splits:
+        if schema := self._find_shipped(split, variant):
+          by_variant.setdefault(variant, {})[split] = schema
+    return by_variant
 
   def released(self) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of all variants of the data set but the original."""
-    by_variant = {
-      variant: {
-        s: self._released.schema(s, variant)
-        for s in self._released.splits
-        if self._released.has_schema(s, variant)
-      }
-      for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
-    }
-    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
+    by_variant: dict[str, dict[str, Schema]] = {}
+    for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS):
+      for split in self._released.splits:
+        if self._released.has_schema(split, variant):
+          by_variant.setdefault(variant, {})[split] = self._released.schema(split, variant)
+    return by_variant
 
   def _find_once(self, split: str, variant: str) -> Schema | None:
     key = split, variant

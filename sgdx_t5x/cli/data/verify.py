@@ -111,12 +111,12 @@ def _warnings_table(
 
   rows = []
   for rule in rules:
-    numbers = [
-      count(of_split[rule].count if rule in of_split else None) for of_split in warnings.values()
-    ]
-    first_place = next(
-      f"{split} {of_split[rule].first}" for split, of_split in warnings.items() if rule in of_split
-    )
-    rows.append((rule, *numbers, first_place))
+    numbers, places = [], []
+    for split, of_split in warnings.items():
+      warning = of_split.get(rule)
+      numbers.append(count(None if warning is None else warning.count))
+      if warning is not None:
+        places.append(f"{split} {warning.first}")
+    rows.append((rule, *numbers, places[0]))
   title = "annotation warnings: violations of rules that real SGD violates as well"
   return Table(title, ("", *warnings, "first"), tuple(rows))

@@ -55,14 +55,12 @@ def make_demonstrations(
       heapq.heappush(heap, (key, beginning))
       if len(heap) > per_service:
         heapq.heappop(heap)
-  return {
-    service.name: [
-      _demonstration(service, beginning, source)
-      for _, beginning in sorted(best[service.name], key=lambda x: x[0], reverse=True)
-    ]
-    for service in schema
-    if service.name in best
-  }
+  by_service = {}
+  for service in schema:
+    if service.name in best:
+      heap = sorted(best[service.name], key=lambda item: item[0], reverse=True)
+      by_service[service.name] = [_demonstration(service, x, source) for _, x in heap]
+  return by_service
 
 
 def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginning]:

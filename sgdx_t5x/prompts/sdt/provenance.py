@@ -65,12 +65,10 @@ def provenance(
   """
   check_services(demos, [corpus.schema(split) for split in corpus.splits])
   services = {frame.service for frame in gold}
-  demonstrations = [
-    demo
-    for name, of_service in demos.by_service.items()
-    if name in services
-    for demo in select(of_service)
-  ]
+  demonstrations: list[Demonstration] = []
+  for name, of_service in demos.by_service.items():
+    if name in services:
+      demonstrations += select(of_service)
   leak = count_leak(demonstrations, {frame.utterance_crc for frame in gold}, (USER,))
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
   notes = (
