@@ -237,17 +237,16 @@ def parse_variants(
   from sgdx_t5x.files.writing import is_folder_name
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-  variants: dict[str, str | None] = {}
+  variants: dict[str, str] = {}  # name -> folder; "" for the schemas that this name stands for
   for item in items:
     name, sign, folder = item.partition("=")
-    again = variants.get(name, folder or None) != (folder or None)
-    if not is_folder_name(name) or again or (sign and not folder) or (name == "all" and folder):
+    has_two = variants.setdefault(name, folder) != folder
+    if not is_folder_name(name) or has_two or (sign and not folder) or (name == "all" and folder):
       raise UsageError(
         f"--variant {item}",
         expected="NAME, or NAME=DIR for custom schemas, with one DIR per name and no slash in NAME",
         fix="pass, for example, --variant original v3 mine=my_schemas",
       )
-    variants[name] = folder or None
   folders = {name: folder for name, folder in variants.items() if folder}
   return tuple(variants), VariantSchemas(corpus, folders)
 

@@ -104,7 +104,7 @@ def _simulate(args: argparse.Namespace) -> int:
       folder,
       num_dialogues=args.num_dialogues,
       seed=str(args.seed),
-      on_progress=lambda done: update("simulating", done, args.num_dialogues),
+      on_progress=lambda number: update("simulating", number, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"written: {folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")

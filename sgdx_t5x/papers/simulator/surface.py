@@ -82,27 +82,27 @@ class Surface:
     return Turn(outline.speaker, text.finished(), frames)
 
   def user_text(
-    self, frames: Sequence[FrameOutline], said: Mapping[str, str], asked: Sequence[str]
+    self, frames: Sequence[FrameOutline], form_by_value: Mapping[str, str], requested: Sequence[str]
   ) -> tuple[str, list[tuple[str, str, int, int]]]:
     """Words the acts of a user turn outside of a simulation.
 
     Args:
       frames: the acts; their services must be known.
-      said: canonical value of a non-categorical slot -> this user's form of it.
-      asked: slots that the system requested in the previous turn.
+      form_by_value: canonical value of a non-categorical slot -> this user's form of it.
+      requested: slots that the system requested in the previous turn.
 
     Returns:
       The utterance, and (service, slot, start, end) of its values of non-categorical slots.
     """
-    self._speaker, self._asked = USER, list(asked)
+    self._speaker, self._asked = USER, list(requested)
     text = _Text()
     for frame in frames:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user"]
       for act in frame.acts:
         for value in act.values:
-          if value in said:
-            self._form[self._key(USER, frame.service, act.slot, value)] = said[value]
+          if value in form_by_value:
+            self._form[self._key(USER, frame.service, act.slot, value)] = form_by_value[value]
       self._user(frame, text)
     return text.finished(), [span for span in text.spans if span[1]]
 
@@ -282,8 +282,8 @@ class Surface:
     for i, (slot, value) in enumerate(values.items()):
       words = self._own.slots[slot]
       is_plain = words.is_boolean or (i == 0 and is_thing)
-      named = "" if is_plain else f"{self._rng.choice(words.noun)} "
-      self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
+      noun = "" if is_plain else f"{self._rng.choice(words.noun)} "
+      self._put(text, (f"{', ' if i else ''}{noun}", ""), slot, value)
     text.text += end
 
 
@@ -294,13 +294,13 @@ def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None
     (start, end) of each value, or None if it has no place of its own.
   """
   placed: list[tuple[int, int] | None] = [None] * len(values)
-  taken: list[tuple[int, int]] = []
+  occupied: list[tuple[int, int]] = []
   # Long values first: "New York Pizza" must not lose its place to "New York".
   for i in sorted(range(len(values)), key=lambda i: (-len(values[i]), i)):
     for match in re.finditer(rf"(?<!\w){re.escape(values[i])}(?!\w)", text):
       start, end = match.span()
-      if not any(start < other_end and other_start < end for other_start, other_end in taken):
-        taken.append((start, end))
+      if not any(start < other_end and other_start < end for other_start, other_end in occupied):
+        occupied.append((start, end))
         placed[i] = (start, end)
         break
   return placed

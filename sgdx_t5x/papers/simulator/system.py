@@ -107,9 +107,12 @@ class System:
 
   def _choices(self, slot: str) -> tuple[str, ...]:
     service = self._backend.service
-    asked = service.slots[service.slot_index[slot]]
-    values = asked.possible_values
-    if not asked.is_categorical or self._rng.random() >= self._transitions.chances["lists_choices"]:
+    definition = service.slots[service.slot_index[slot]]
+    values = definition.possible_values
+    if (
+      not definition.is_categorical
+      or self._rng.random() >= self._transitions.chances["lists_choices"]
+    ):
       return ()
     return values if set(values) != {"True", "False"} else ()
 
