@@ -115,9 +115,9 @@ def _texts_of_annexes(
 
   texts = OtherTexts()
   for annex in _annexes("read_texts"):
-    more = annex.read_texts(scored, corpus, args)
-    lacks = [*texts.lacks, *more.lacks]
-    texts = OtherTexts({**texts.said, **more.said}, {**texts.edits, **more.edits}, lacks)
+    of_annex = annex.read_texts(scored, corpus, args)
+    lacks = [*texts.lacks, *of_annex.lacks]
+    texts = OtherTexts({**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}, lacks)
   return texts
 
 

@@ -103,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(
-  items: list[str], corpus: "Corpus", own: Collection[str]
+  items: list[str], corpus: "Corpus", set_names: Collection[str]
 ) -> "Iterator[tuple[str, str, Mapping[str, Schema]]]":
-  """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `own`."""
+  """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `set_names`."""
   from sgdx_t5x.corpus.variants import PIVOTS
 
   for item in items:
@@ -127,7 +127,7 @@ def _given(
         available=f"schemas in {', '.join(variants)}" if variants else "",
         fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",
       )
-    name = f"./{item}" if item in own else item  # a set of its own
+    name = f"./{item}" if item in set_names else item  # a set of its own
     for folder, schemas in variants.items():
       yield name, f"bt_{folder}" if folder in PIVOTS else folder, schemas
 

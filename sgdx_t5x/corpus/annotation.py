@@ -60,13 +60,12 @@ def validate_annotation(
     history = _History(dialogue, origin, services, warnings)
     try:
       name = dialogue.dialogue_id
-      problems = {
-        "duplicate id": name in ids,
-        "a / in the id": "/" in name,
-        f"half a character in the id {name!r}": not is_text(name),
-      }
-      for problem in itertools.compress(problems, problems.values()):
-        history.report("id", problem)
+      if name in ids:
+        history.report("id", "duplicate id")
+      if "/" in name:
+        history.report("id", "a / in the id")
+      if not is_text(name):
+        history.report("id", f"half a character in the id {name!r}")
       ids.add(name)
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
@@ -187,11 +186,10 @@ def _check_services(history: _History) -> None:
 
 def _check_ending(history: _History) -> None:
   turns = history.dialogue.turns
-  goodbyes = [
-    i
-    for i, turn in enumerate(turns)
-    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
-  ]
+  goodbyes = []
+  for i, turn in enumerate(turns):
+    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0]):
+      goodbyes.append(i)
   if not turns or goodbyes != [len(turns) - 1]:
     history.report("ending", f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}")
 
@@ -252,13 +250,10 @@ def _check_spans(
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
-    act_values = {
-      (action["slot"], value)
-      for action in frame.actions
-      if action["slot"] in facts.free and action["act"] not in _NAMED
-      for value in action["values"]
-      if value != DONTCARE
-    }
+    act_values = set()
+    for action in frame.actions:
+      if action["slot"] in facts.free and action["act"] not in _NAMED:
+        act_values.update((action["slot"], x) for x in action["values"] if x != DONTCARE)
     for slot, text in sorted(texts ^ act_values):
       has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
       history.report(
@@ -358,13 +353,12 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
     if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
       history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
   is_older = any("canonical_values" not in action for action in frame.actions or ())
-  if not is_older and (
-    not _NOTIFY.isdisjoint(acts) if call is None
-    else _NOTIFY.isdisjoint(acts) and call["method"] in facts.transactional
-  ):  # fmt: skip
-    history.report(
-      "transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call"
-    )
+  if not is_older:
+    notifies = not _NOTIFY.isdisjoint(acts)
+    if call is None and notifies:
+      history.report("transaction", f"acts {', '.join(acts)}, no service call")
+    if call is not None and not notifies and call["method"] in facts.transactional:
+      history.report("transaction", f"acts {', '.join(acts)}, service call")
   results_so_far = history.results.get(frame.service, ())
   for action in frame.actions or ():
     act = action["act"]

@@ -69,15 +69,15 @@ def _states(turn: Turn, original: Schema, reworded: Schema) -> Iterator[str]:
     if frame.state is None:
       continue
     service, in_variant = original[frame.service], _reworded(original, reworded, frame.service)
-    parts = []
+    facts = []
     if frame.state.active_intent != NO_INTENT:
       intent = in_variant.intents[service.intent_index[frame.state.active_intent]]
-      parts.append(f"intent: {intent.name}")
+      facts.append(f"intent: {intent.name}")
     for slot, values in frame.state.slot_values.items():
-      parts.append(f"{in_variant.slots[service.slot_index[slot]].name} = {' | '.join(values)}")
+      facts.append(f"{in_variant.slots[service.slot_index[slot]].name} = {' | '.join(values)}")
     for slot in frame.state.requested_slots:
-      parts.append(f"asks for {in_variant.slots[service.slot_index[slot]].name}")
-    yield from _wrapped(f"{_INDENT}[{in_variant.name}] " + ("; ".join(parts) or "nothing yet"))
+      facts.append(f"asks for {in_variant.slots[service.slot_index[slot]].name}")
+    yield from _wrapped(f"{_INDENT}[{in_variant.name}] " + ("; ".join(facts) or "nothing yet"))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -83,9 +83,9 @@ def _words(slot: Slot) -> str:
 def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
   """Returns the service, and the slots that a state can have, as parts of the prompt."""
   service_shown = service.variant
-  parts = [base_name(service_shown.name)]
+  texts = [base_name(service_shown.name)]
   if style.descriptions:
-    parts[0] += f" : {service_shown.description}"
+    texts[0] += f" : {service_shown.description}"
   for place in service.original.tracked_slots:
     slot = service_shown.slots[place]
     text = f"[slot] {_words(slot)}"
@@ -93,8 +93,8 @@ def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
       text += f" : {slot.description}"
     if style.values and slot.choices:
       text += f" [PVs] {', '.join(slot.choices)}"
-    parts.append(text)
-  return tuple(" ".join(part.split()) for part in parts)
+    texts.append(text)
+  return tuple(" ".join(part.split()) for part in texts)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -32,21 +32,21 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
 
 def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
   """Returns what precedes the history, in parts that recur in any order."""
-  parts: list[str] = []
+  pieces: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
     names = _names(service, numbered, style)
     if style.descriptions and (layout.separate or k == 0):
       lines = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
-      parts += [case(part, style) for part in lines]
-    parts += _opening(demo, style)
+      pieces += [case(part, style) for part in lines]
+    pieces += _opening(demo, style)
     shown_slot = _slot_writer(service, demo, style)
     for i in slots:
-      parts += shown_slot[i, names[i], layout.values.get(i)]
+      pieces += shown_slot[i, names[i], layout.values.get(i)]
     if style.intents != "absent":
       lines = _shown_intent(service, k, layout, style)
-      parts += [INTENT_TAG, *(case(part, style) for part in lines)]
-  return (*parts, case("[CONTEXT]", style))
+      pieces += [INTENT_TAG, *(case(part, style) for part in lines)]
+  return (*pieces, case("[CONTEXT]", style))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -214,16 +214,16 @@ def _descriptions(
   service: Service, k: int, names: Mapping[int, str], layout: Layout, style: SdtStyle
 ) -> list[str]:
   """Returns the parts before demonstration k. Google's script never shuffles those of intents."""
-  parts = []
+  texts = []
   for i, name in names.items():
-    parts.append(f"{name}={service.slots[i].description}")
+    texts.append(f"{name}={service.slots[i].description}")
     if style.values == "letters":
-      parts += lettered(ordered_values(service, i, layout.values.get(i)))
+      texts += lettered(ordered_values(service, i, layout.values.get(i)))
   if style.intents != "absent":
     order = layout.listed[k] if layout.separate else layout.intents
     intents = [service.intents[i] for i in order]
-    parts += [f"{intent.name}={intent.description}" for intent in intents]
-  return parts
+    texts += [f"{intent.name}={intent.description}" for intent in intents]
+  return texts
 
 
 def case(text: str, style: SdtStyle) -> str:
