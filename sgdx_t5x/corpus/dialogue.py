@@ -15,7 +15,7 @@ import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import converted_item, decode_json, decode_list, is_text, json_type
+from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, decode_list, is_text
 
 USER = "USER"
 SYSTEM = "SYSTEM"
@@ -138,11 +138,7 @@ def frame_id(dialogue_id: str, turn: int, service: str) -> str:
 
 def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
   """Returns the decoded dialogues of one file. Raises SgdxError if the JSON is no list of them."""
-  data = decode_json(text, origin, _EXPECTED, _FIX)
-  if not isinstance(data, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
-    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
-  return data
+  return checked_list(decode_json(text, origin, _EXPECTED, _FIX), origin, _EXPECTED, _FIX)
 
 
 # --- the form of a file --------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import converted_item, decode_list, is_text, json_type
+from sgdx_t5x.files.reading import checked_list, converted_item, decode_list, is_text
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
@@ -182,11 +182,9 @@ def parse_schema(data: Any, origin: str) -> Schema:
     SgdxError: missing keys, duplicate names, or an intent that names a slot the
       service does not have.
   """
-  if not isinstance(data, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
-    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
   items = [
-    converted_item(item, _ServiceItem, "service_name", origin, _EXPECTED, _FIX) for item in data
+    converted_item(item, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
+    for item in checked_list(data, origin, _EXPECTED, _FIX)
   ]
   return _schema(items, origin)
 

@@ -192,11 +192,16 @@ def decode_list(
     return cast(list[_T], msgspec.json.decode(text, type=list[kind]))  # type: ignore[valid-type]
   except (msgspec.MsgspecError, RecursionError, ValueError):
     pass  # item by item, which is slower, reads lone surrogates, and says what is wrong
-  items = decode_json(text, origin, expected, fix)
-  if not isinstance(items, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(items)}"
-    raise SgdxError(problem, expected=expected, fix=fix)
+  items = checked_list(decode_json(text, origin, expected, fix), origin, expected, fix)
   return [converted_item(item, kind, name_key, origin, expected, fix) for item in items]
+
+
+def checked_list(data: Any, origin: str, expected: str, fix: str) -> list[Any]:
+  """Returns decoded JSON. Raises SgdxError if it is no list."""
+  if not isinstance(data, list):
+    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
+    raise SgdxError(problem, expected=expected, fix=fix)
+  return data
 
 
 def converted_item(

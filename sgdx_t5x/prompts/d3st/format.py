@@ -68,7 +68,7 @@ class D3ST(TextExamples):
       for frame in frames if dialogue.is_scored(turn) else ():
         yield turn, frames[-1] if self.style.frames == "last" else frame
 
-  def examples(self, batches: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
     if not self.style.shows_own_frames:
       raise SgdxError(
@@ -76,7 +76,7 @@ class D3ST(TextExamples):
         expected="frames=each and cumulate=false: a record holds one frame and its state",
         fix="write such examples with `sgdx prompts --targets`, to compare texts only",
       )
-    return super().examples(batches, *args, **how)
+    return super().examples(*args, **settings)
 
 
 @functools.lru_cache(maxsize=16)
