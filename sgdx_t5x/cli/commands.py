@@ -1,4 +1,26 @@
-"""All subcommands of `sgdx`: their parsers, and what all of their runs share."""
+"""All subcommands of `sgdx`: their parsers, and what all of their runs share.
+
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data verify --corpus sgd.zip
+  sgdx data stats --corpus sgd.zip
+  sgdx ls tasks
+  sgdx show 1_00000 --corpus sample --variant v3
+  sgdx score --corpus sample --predictions all=eval/inference_eval
+  sgdx diff scores_a.json scores_b.json
+  sgdx report scores_a.json scores_b.json --out report
+  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx stats --corpus sgd.zip
+  sgdx compose --corpus sgd.zip --init texts.jsonl
+  sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
+  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+
+sgd.zip is the official archive of SGD and SGD-X:
+  github.com/google-research-datasets/dstc8-schema-guided-dialogue
+
+exit codes: 0 success, 1 failure, 2 wrong usage.
+`sgdx COMMAND --help` has more examples.
+"""
 
 import argparse
 import os
@@ -28,28 +50,6 @@ from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
 _COMMANDS = (data, ls, show, prompts, score, diff, report, stats, compose, track, weights)
-_EPILOG = """\
-examples:
-  sgdx data prepare --corpus sample --data-dir data
-  sgdx data verify --corpus sgd.zip
-  sgdx data stats --corpus sgd.zip
-  sgdx ls tasks
-  sgdx show 1_00000 --corpus sample --variant v3
-  sgdx score --corpus sample --predictions all=eval/inference_eval
-  sgdx diff scores_a.json scores_b.json
-  sgdx report scores_a.json scores_b.json --out report
-  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
-  sgdx stats --corpus sgd.zip
-  sgdx compose --corpus sgd.zip --init texts.jsonl
-  sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
-  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
-
-sgd.zip is the official archive of SGD and SGD-X:
-  github.com/google-research-datasets/dstc8-schema-guided-dialogue
-
-exit codes: 0 success, 1 failure, 2 wrong usage.
-`sgdx COMMAND --help` has more examples.
-"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
   parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
-    epilog=_annex_list() + _EPILOG,
+    epilog=_annex_list() + __doc__.partition("\n\n")[2],
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(

@@ -130,7 +130,7 @@ class Surface:
 
   def _state(self, outline: FrameOutline) -> State:
     requested = tuple(sorted(a.slot for a in outline.acts if a.act == "REQUEST"))
-    values = {}
+    values: dict[str, tuple[str, ...]] = {}
     for slot, value in outline.values.items():
       forms_said = self._said.get((outline.service, slot, value))
       values[slot] = (value,)
