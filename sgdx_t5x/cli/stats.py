@@ -33,15 +33,13 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.schema import Schema
 
 _GIVEN = "given"
-_COLUMNS = (  # key, format, format in the paper ("": not in it)
-  ("slot_names_in_train", ".0%", ".0%"),
-  ("intent_names_in_train", ".0%", ".0%"),
-  ("indel_distance", ".3f", ".2f"),
-  ("levenshtein_distance", ".3f", ""),
-  ("bleu", ".1f", ".1f"),
+_COLUMNS = (  # key, heading, format, format in the paper ("": not in it)
+  ("slot_names_in_train", "slots", ".0%", ".0%"),
+  ("intent_names_in_train", "intents", ".0%", ".0%"),
+  ("indel_distance", "indel", ".3f", ".2f"),
+  ("levenshtein_distance", "levensh.", ".3f", ""),
+  ("bleu", "BLEU", ".1f", ".1f"),
 )
-_HEADER = ("", "services", "slots", "paper", "intents", "paper", "indel", "paper", "levensh.")
-_HEADER += ("BLEU", "paper")
 _LEGEND = (
   "slots, intents: % of the names in test's unseen services that occur in train",
   'indel: 1 - ratio of names (the paper\'s "Levenshtein"); levensh.: edits / length',
@@ -156,37 +154,44 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
       has the same name for all corpora.
   """
   tables = []
+  paper_original = report["paper_original"]
   empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
   for number, part in enumerate(report["sets"] or [empty]):
     paper = part["paper"] or {"variants": {}, "average": {}, "self_bleu": None}
-    rows = [
-      _row(name, row, paper["variants"].get(name, {})) for name, row in part["variants"].items()
-    ]
     has_paper = part["paper"] is not None
+    rows: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []  # name, ours, the paper's
     if number == 0:
-      has_paper = has_paper or report["paper_original"] is not None
-      rows.insert(0, _row("original", report["original"], report["paper_original"] or {}))
+      has_paper = has_paper or paper_original is not None
+      rows.append(("original", report["original"], paper_original or {}))
+    for name, statistics in part["variants"].items():
+      rows.append((name, statistics, paper["variants"].get(name, {})))
     if len(part["variants"]) > 1:
-      rows.append(_row("average", part["average"], paper["average"]))
-      self_bleu = {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}
-      rows.append(_row("self-BLEU", *self_bleu))
-    keep = [i for i, name in enumerate(_HEADER) if has_paper or name != "paper"]
-    header = [
-      f"{_HEADER[i - 1]}, paper" if distinct and _HEADER[i] == "paper" else _HEADER[i] for i in keep
-    ]
-    cut = tuple(tuple(row[i] for i in keep) for row in rows)
+      rows.append(("average", part["average"], paper["average"]))
+      rows.append(("self-BLEU", {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}))
     title = part["name"]
-    if title == "SGD-X" and report["paper_original"] is None and not distinct:
+    if title == "SGD-X" and paper_original is None and not distinct:
       title = "variants of the corpus"  # which is not SGD
-    tables.append(Table(title, tuple(header), cut))
+    cells = tuple(_row(*row, has_paper) for row in rows)
+    tables.append(Table(title, _header(has_paper, distinct), cells))
   return tables
 
 
-def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _header(has_paper: bool, distinct: bool) -> tuple[str, ...]:
+  header = ["", "services"]
+  for _, heading, _, paper_form in _COLUMNS:
+    header.append(heading)
+    if has_paper and paper_form:
+      header.append(f"{heading}, paper" if distinct else "paper")
+  return tuple(header)
+
+
+def _row(
+  name: str, ours: Mapping[str, Any], paper: Mapping[str, Any], has_paper: bool
+) -> tuple[Cell, ...]:
   cells: list[Cell] = [name, _number(ours.get("num_services"), "d")]
-  for key, form, paper_form in _COLUMNS:
+  for key, _, form, paper_form in _COLUMNS:
     cells.append(_number(ours.get(key), form))
-    if paper_form:
+    if has_paper and paper_form:
       cells.append(_number(paper.get(key), paper_form))
   return tuple(cells)
 
