@@ -56,14 +56,13 @@ def choose(
   """
   schema = schema or corpus.schema
   variants, schemas_by_split = list(variants), {}
-  split_names = [x for split in splits for x in (corpus.splits if split == ALL else [split])]
-  for split in dict.fromkeys(split_names):
+  for split in _expanded(splits, corpus.splits):
     corpus.schema(split)  # raises if there is no such split
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
-    names = [x for variant in variants for x in (released if variant == ALL else [variant])]
+    names = _expanded(variants, released)
     for name in names:
       corpus.check_kinds(split, name)
-    schemas_by_split[split] = {name: schema(split, name) for name in dict.fromkeys(names)}
+    schemas_by_split[split] = {name: schema(split, name) for name in names}
   if not any(schemas_by_split.values()):
     raise SgdxError(
       f"{corpus.origin}: no schema variants",
@@ -78,6 +77,14 @@ def choose(
       fix="choose a split that has both",
     )
   return schemas_by_split
+
+
+def _expanded(names: Iterable[str], everything: Iterable[str]) -> list[str]:
+  """Returns the names, each once; "all" among them stands for `everything`."""
+  expanded: list[str] = []
+  for name in names:
+    expanded += everything if name == ALL else [name]
+  return list(dict.fromkeys(expanded))
 
 
 def export(

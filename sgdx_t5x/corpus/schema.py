@@ -271,12 +271,12 @@ def _same_length(kind: str, a: Sized, place_a: str, b: Sized, place_b: str) -> N
 def _check_service(service: Service, place: str) -> None:
   """Refuses what the types of a service allow and its meaning does not."""
   elements: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
-  texts = [text for x in elements for text in (x.name, x.description)]
-  texts += [value for slot in service.slots for value in slot.possible_values]
-  for text in texts:
-    if not is_text(text):
-      problem = f"{place}: {text!r} holds half a character (a lone surrogate)"
-      raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
+  for element in elements:
+    values = element.possible_values if isinstance(element, Slot) else ()
+    for text in (element.name, element.description, *values):
+      if not is_text(text):
+        problem = f"{place}: {text!r} holds half a character (a lone surrogate)"
+        raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
   _refuse_duplicates([slot.name for slot in service.slots], "slot", place)
   _refuse_duplicates([intent.name for intent in service.intents], "intent", place)
   for intent in service.intents:

@@ -101,9 +101,13 @@ def schema_statistics(
   from rapidfuzz.distance import Indel, Levenshtein
 
   pairs = _pairs(originals, variants)
-  names = [
-    (a.name, b.name) for x, y in pairs for a, b in zip(_elements(x), _elements(y), strict=True)
-  ]
+  names: list[tuple[str, str]] = []
+  references: list[str] = []
+  descriptions: list[str] = []
+  for x, y in pairs:
+    names += [(a.name, b.name) for a, b in zip(_elements(x), _elements(y), strict=True)]
+    references += _descriptions(x)
+    descriptions += _descriptions(y)
   slot_share = intent_share = None
   if train is not None:
     if unseen is None:
@@ -111,8 +115,6 @@ def schema_statistics(
     unseen_services = [y for x, y in pairs if x.name in unseen]
     slot_share = _share_in_train(unseen_services, train, "slots")
     intent_share = _share_in_train(unseen_services, train, "intents")
-  references = [text for x, _ in pairs for text in _descriptions(x)]
-  descriptions = [text for _, y in pairs for text in _descriptions(y)]
   return SchemaStatistics(
     len(pairs),
     len(names),

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
-from sgdx_t5x.tables import Number, Table, count, percent
+from sgdx_t5x.tables import Number, Row, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
@@ -111,16 +111,15 @@ def run(args: argparse.Namespace) -> int:
 def _layout(report: Mapping[str, Any]) -> list[Table]:
   splits, paper = report["splits"], report["paper"]
   names = [name if split["complete"] else f"{name} PARTIAL" for name, split in splits.items()]
-  rows = tuple(
-    (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
-    for key, (label, form) in _ROWS.items()
-  )
-  tables = [Table("dialogues", ("", _PAPER, *names), rows)]
-  rows = tuple(
-    (label, *(count(split["provenance"][key]) for split in splits.values()))
-    for key, label in _PROVENANCE.items()
-  )
-  tables.append(Table("provenance of values", ("", *names), rows))
+  rows: list[Row] = []
+  for key, (label, form) in _ROWS.items():
+    numbers = [_number(split[key], form) for split in splits.values()]
+    rows.append((label, _number(paper.get(key), form), *numbers))
+  tables = [Table("dialogues", ("", _PAPER, *names), tuple(rows))]
+  rows = []
+  for key, label in _PROVENANCE.items():
+    rows.append((label, *(count(split["provenance"][key]) for split in splits.values())))
+  tables.append(Table("provenance of values", ("", *names), tuple(rows)))
   for speaker in ("user", "system"):
     by_split = [split["acts"][speaker]["actions"] for split in splits.values()]
     sgd_shares = report["sgd_train_acts"][speaker]
