@@ -129,8 +129,8 @@ def load_demonstrations(where: str) -> Demonstrations:
 def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
   """Reads the text of a file. Raises SgdxError naming the line that cannot be read."""
   by_service: dict[str, tuple[Demonstration, ...]] = {}
-  for where, data in decode_lines(text, origin, f"a demonstration: {_FORM}"):
-    demo = _demonstration(data, where)
+  for place, data in decode_lines(text, origin, f"a demonstration: {_FORM}"):
+    demo = _demonstration(data, place)
     by_service[demo.service] = (*by_service.get(demo.service, ()), demo)
   if not by_service:
     raise SgdxError(

@@ -63,11 +63,11 @@ def _slot_writer(
 ) -> Memo[_Shown, tuple[str, ...]]:
   """Returns a cached mapping from what is shown of a slot to its parts in a demonstration."""
 
-  def write(shown: _Shown) -> tuple[str, ...]:
-    slot, name, order = shown
-    first, *choices = shown_value(service, slot, demo, order, style)
-    parts = tuple(case(part, style) for part in (f"{name}={first}", *choices))
-    return parts if len(choices) > _FEW else (" ".join(parts),)
+  def write(key: _Shown) -> tuple[str, ...]:
+    slot, name, order = key
+    answer, *choices = shown_value(service, slot, demo, order, style)
+    texts = tuple(case(part, style) for part in (f"{name}={answer}", *choices))
+    return texts if len(choices) > _FEW else (" ".join(texts),)
 
   return Memo(write, 5_000)
 
