@@ -50,4 +50,4 @@ def _registers() -> tuple[types.ModuleType, ...]:
   """The `register` modules of all annexes; they import nothing themselves."""
   files = sorted([*_ROOT.glob("papers/*/register.py"), *_ROOT.glob("*/register.py")])
   packages = [file.parent.relative_to(_ROOT.parent).parts for file in files]
-  return tuple(importlib.import_module(".".join((*parts, "register"))) for parts in packages)
+  return tuple(importlib.import_module(".".join((*names, "register"))) for names in packages)

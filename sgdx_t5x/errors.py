@@ -132,5 +132,5 @@ def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:
   close = difflib.get_close_matches(str(name)[:_LONGEST_NAME], names, n=3, cutoff=0.6)
   if close:
     return "nearest: " + ", ".join(close)
-  more = f", ... ({len(names)} in all)" if len(names) > limit else ""
-  return ", ".join(names[:limit]) + more if names else "nothing"
+  and_more = f", ... ({len(names)} in all)" if len(names) > limit else ""
+  return ", ".join(names[:limit]) + and_more if names else "nothing"

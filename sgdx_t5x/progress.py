@@ -24,12 +24,12 @@ def counter(
     total: how much there is to do.
     size: how much is one unit: `MEGABYTE` if bytes are counted and shown as "MB".
   """
-  done = 0
+  completed = 0
 
-  def advance(more: int) -> None:
-    nonlocal done
-    done += more
-    on_progress(task, done // size, total // size, unit)
+  def advance(amount: int) -> None:
+    nonlocal completed
+    completed += amount
+    on_progress(task, completed // size, total // size, unit)
 
   return advance
 
@@ -38,7 +38,7 @@ def counted(
   items: Iterable[_T], on_progress: OnProgress, task: str, total: int | None, unit: str
 ) -> Iterator[_T]:
   """Yields the items and reports how many were yielded, every hundred."""
-  for done, item in enumerate(items, start=1):
+  for number, item in enumerate(items, start=1):
     yield item
-    if done % _ITEMS_BETWEEN_CALLS == 0:
-      on_progress(task, done, total, unit)
+    if number % _ITEMS_BETWEEN_CALLS == 0:
+      on_progress(task, number, total, unit)

@@ -160,13 +160,13 @@ def register_encoder_task(
     return examples(batches, sequence_length, output_features, **how)
 
   check_new(name)
-  others = seqio.Feature(number_vocabulary(), add_eos=False)
+  integers = seqio.Feature(number_vocabulary(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
   task = seqio.TaskRegistry.add(
     name,
     source=source,
     preprocessors=[source.batches, make],
-    output_features={f: texts if f == "inputs" else others for f in features},
+    output_features={f: texts if f == "inputs" else integers for f in features},
     metric_fns=[metric],
     task_cls=RecordTask,
   )
@@ -221,10 +221,10 @@ def register_mixture(
     )
   check_new(name)
   tasks = list(dict.fromkeys(part for task in tasks for part in _tasks_of(task)))
-  parts = [REGISTERED[task] for task in tasks]
-  if len({part.data.split("_")[0] == "sample" for part in parts}) > 1:
+  registered = [REGISTERED[task] for task in tasks]
+  if len({part.data.split("_")[0] == "sample" for part in registered}) > 1:
     raise SgdxError(
-      f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in parts}))} data",
+      f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in registered}))} data",
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
@@ -236,10 +236,10 @@ def register_mixture(
     )
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
-  variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
-  formats = "+".join(dict.fromkeys(part.format for part in parts))
-  data = "+".join(dict.fromkeys(part.data for part in parts))
-  how = parts[0].how if all(part.how == parts[0].how for part in parts) else None
+  variants = tuple(dict.fromkeys(v for part in registered for v in part.variants))
+  formats = "+".join(dict.fromkeys(part.format for part in registered))
+  data = "+".join(dict.fromkeys(part.data for part in registered))
+  how = registered[0].how if all(part.how == registered[0].how for part in registered) else None
   REGISTERED[name] = Registered(name, data, variants, mixture=True, format=formats, how=how)
   return mixture
 

@@ -70,27 +70,28 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
   """
   slots, changes, frames, intents, requested = [], [], [], [], []
   for rows, vector in zip(targets, predictions, strict=True):
-    found = answers.read_answer(vector)
-    right = {row[:4] for row in answers.target_rows(np.asarray(rows))}
-    labelled = {slot for slot, kind, _, _ in right if kind <= answers.MEMORY}
-    kept = {slot for slot, kind, _, _ in right if kind == answers.KEEP}
-    frame = []
-    for number, slot in enumerate(found.slots, start=1):
-      keeps = slot.kind == answers.KEEP
-      is_right = (
-        keeps if number not in labelled else ((number, slot.kind, slot.first, slot.last) in right)
-      )
+    predicted = answers.read_answer(vector)
+    gold_rows = {row[:4] for row in answers.target_rows(np.asarray(rows))}
+    labelled_slots = {slot for slot, kind, _, _ in gold_rows if kind <= answers.MEMORY}
+    kept_slots = {slot for slot, kind, _, _ in gold_rows if kind == answers.KEEP}
+    frame, predicted_requested = [], set()
+    for number, slot in enumerate(predicted.slots, start=1):
+      if number in labelled_slots:
+        is_right = (number, slot.kind, slot.first, slot.last) in gold_rows
+      else:
+        is_right = slot.kind == answers.KEEP
       frame.append(is_right)
-      if number in labelled - kept:
+      if slot.requested > 0.5:
+        predicted_requested.add(number)
+      if number in labelled_slots - kept_slots:
         changes.append(is_right)
     slots += frame
     frames.append(all(frame))
-    wanted = {first for _, kind, first, _ in right if kind == answers.INTENT}
-    if wanted:
-      intents.append(found.intent in wanted)
-    asked = {number for number, kind, _, _ in right if kind == answers.REQUESTED}
-    said = {number for number, slot in enumerate(found.slots, start=1) if slot.requested > 0.5}
-    requested.append(asked == said)
+    gold_intents = {first for _, kind, first, _ in gold_rows if kind == answers.INTENT}
+    if gold_intents:
+      intents.append(predicted.intent in gold_intents)
+    gold_requested = {number for number, kind, _, _ in gold_rows if kind == answers.REQUESTED}
+    requested.append(gold_requested == predicted_requested)
   return {
     "slot_accuracy": _mean(slots),
     "change_accuracy": _mean(changes),
@@ -100,5 +101,5 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
   }
 
 
-def _mean(found: list[bool]) -> float:
-  return float(np.mean(found)) if found else float("nan")
+def _mean(values: list[bool]) -> float:
+  return float(np.mean(values)) if values else float("nan")

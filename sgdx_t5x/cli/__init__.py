@@ -1,4 +1,4 @@
-"""The command `sgdx`: one file per subcommand, each with `add_parser` and `run`.
+"""The command `sgdx`: a file per command with `add_parser`, `run` and, as its docstring, the help.
 
 It imports next to nothing, so that interrupts are handled before the commands are imported.
 """

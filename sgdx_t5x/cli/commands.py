@@ -1,4 +1,26 @@
-"""All subcommands of `sgdx`: their parsers, and what all of their runs share."""
+"""All subcommands of `sgdx`: their parsers, and what all of their runs share.
+
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data verify --corpus sgd.zip
+  sgdx data stats --corpus sgd.zip
+  sgdx ls tasks
+  sgdx show 1_00000 --corpus sample --variant v3
+  sgdx score --corpus sample --predictions all=eval/inference_eval
+  sgdx diff scores_a.json scores_b.json
+  sgdx report scores_a.json scores_b.json --out report
+  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx stats --corpus sgd.zip
+  sgdx compose --corpus sgd.zip --init texts.jsonl
+  sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
+  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+
+sgd.zip is the official archive of SGD and SGD-X:
+  github.com/google-research-datasets/dstc8-schema-guided-dialogue
+
+exit codes: 0 success, 1 failure, 2 wrong usage.
+`sgdx COMMAND --help` has more examples.
+"""
 
 import argparse
 import os
@@ -28,28 +50,6 @@ from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
 _COMMANDS = (data, ls, show, prompts, score, diff, report, stats, compose, track, weights)
-_EPILOG = """\
-examples:
-  sgdx data prepare --corpus sample --data-dir data
-  sgdx data verify --corpus sgd.zip
-  sgdx data stats --corpus sgd.zip
-  sgdx ls tasks
-  sgdx show 1_00000 --corpus sample --variant v3
-  sgdx score --corpus sample --predictions all=eval/inference_eval
-  sgdx diff scores_a.json scores_b.json
-  sgdx report scores_a.json scores_b.json --out report
-  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
-  sgdx stats --corpus sgd.zip
-  sgdx compose --corpus sgd.zip --init texts.jsonl
-  sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
-  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
-
-sgd.zip is the official archive of SGD and SGD-X:
-  github.com/google-research-datasets/dstc8-schema-guided-dialogue
-
-exit codes: 0 success, 1 failure, 2 wrong usage.
-`sgdx COMMAND --help` has more examples.
-"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,8 +73,8 @@ def _folded(block: str) -> str:
   lines = block.splitlines()
   if any(line.startswith(" ") for line in lines) or max(map(len, lines), default=0) <= HELP_WIDTH:
     return block
-  parts = textwrap.wrap(" ".join(lines), HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
-  return "\n".join(parts) + ("\n" if block.endswith("\n") else "")
+  lines = textwrap.wrap(" ".join(lines), HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+  return "\n".join(lines) + ("\n" if block.endswith("\n") else "")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
   parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
-    epilog=_annex_list() + _EPILOG,
+    epilog=_annex_list() + __doc__.partition("\n\n")[2],
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
@@ -136,21 +136,9 @@ def _annex_list() -> str:
   return "\n".join(["commands of annexes:", *lines, "", ""]) if lines else ""
 
 
-def _escape_what_cannot_be_encoded() -> None:
-  """Lets commands print names that stdout cannot encode."""
-  # Others replace what they cannot encode already: stderr, and stdout in the C locale.
-  if getattr(sys.stdout, "errors", "") == "strict" and hasattr(sys.stdout, "reconfigure"):
-    sys.stdout.reconfigure(errors="backslashreplace")
-
-
+@escaped_streams()
 def run(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
-  _escape_what_cannot_be_encoded()
-  with escaped_streams():
-    return _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> int:
   parser = make_parser()
   try:
     _check_options(parser, sys.argv[1:] if argv is None else argv)

@@ -1,20 +1,5 @@
-"""`sgdx compose`: composes variant schemas from paraphrases, as SGD-X was made."""
+"""`sgdx compose`: composes variant schemas from paraphrases, as SGD-X was made.
 
-import argparse
-import pathlib
-import shlex
-import sys
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus, check_least
-from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError, UsageError
-
-if TYPE_CHECKING:
-  from sgdx_t5x.variants.compose import Composition
-
-_VARIANTS = 5  # as in SGD-X
-_EPILOG = """\
 examples:
   A file that lists every name and description, to fill in:
     sgdx compose --corpus sgd.zip --init texts.jsonl
@@ -32,15 +17,30 @@ k-th. DIR will contain v1/SPLIT/schema.json ... and paraphrases.jsonl, which
 says where every paraphrase went. The file and the rules: docs/compose.md
 """
 
+import argparse
+import pathlib
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+from sgdx_t5x.cli.options import add_command, add_corpus, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.variants.compose import Composition
+
+_VARIANTS = 5  # as in SGD-X
+
+
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "compose variant schemas from paraphrases"
-  parser = add_command(subparsers, "compose", __doc__, _EPILOG, summary)
+  parser = add_command(subparsers, "compose", __doc__, help=summary)
   add_corpus(parser)
-  what = parser.add_mutually_exclusive_group(required=True)
-  add_input(what, "--paraphrases", metavar="FILE", help="JSONL, see below")
-  add_output(what, "--init", metavar="FILE", help="write FILE with every element, to fill in")
+  action = parser.add_mutually_exclusive_group(required=True)
+  add_input(action, "--paraphrases", metavar="FILE", help="JSONL, see below")
+  add_output(action, "--init", metavar="FILE", help="write FILE with every element, to fill in")
   add_output(parser, "--out", metavar="DIR", help="folder to write to, new or empty", folder=True)
   parser.add_argument(
     "--split",
@@ -58,7 +58,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "original",
   )
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

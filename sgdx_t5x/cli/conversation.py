@@ -87,25 +87,27 @@ class Conversation:
   def _say(self, line: str, is_system: bool) -> None:
     original = next(iter(self._shown.values())).original
     try:
-      said: Utterance = line
+      utterance: Utterance = line
       if is_system and self._tracker.reads_acts and (match := _ACTS.search(line)):
-        said = (line[: match.start()].strip(), read_acts(match[1], original, self._services))
-      dialogue = from_utterances([*self._said, said], original, self._services)
+        utterance = (line[: match.start()].strip(), read_acts(match[1], original, self._services))
+      dialogue = from_utterances([*self._said, utterance], original, self._services)
       if not is_system:
         with native_stderr_hidden(self._debug):
-          found = {k: states(self._tracker, dialogue, x)[-1] for k, x in self._shown.items()}
-        self._show(found)
-      self._said.append(said)
+          frames_by_variant = {
+            k: states(self._tracker, dialogue, x)[-1] for k, x in self._shown.items()
+          }
+        self._show(frames_by_variant)
+      self._said.append(utterance)
     except SgdxError as e:  # the line can be typed again
       sys.stdout.flush()
       print(e, file=sys.stderr)
 
-  def _show(self, found: Mapping[str, Mapping[str, TrackedFrame]]) -> None:
+  def _show(self, frames_by_variant: Mapping[str, Mapping[str, TrackedFrame]]) -> None:
     tables = []
     for service in self._services:
-      frames = [of_variant[service] for of_variant in found.values()]
-      rows = [(what, *cells, _mark(cells)) for what, cells in _rows(frames)]
-      header = (service, *found, "")
+      frames = [of_variant[service] for of_variant in frames_by_variant.values()]
+      rows = [(label, *cells, _mark(cells)) for label, cells in _rows(frames)]
+      header = (service, *frames_by_variant, "")
       tables.append(Table("", header, tuple(rows), left=len(header)))
       if not rows:
         print(textwrap.fill(f"{service}: nothing yet", _WIDTH))
@@ -121,7 +123,7 @@ def _rows(frames: Sequence[TrackedFrame]) -> list[tuple[str, list[str]]]:
   rows.append(("(asked for)", requested))
   intents = [frame.active_intent or "" for frame in frames]
   rows.append(("(intent)", [intent if intent != "NONE" else "" for intent in intents]))
-  return [(what, [x or _NOTHING for x in cells]) for what, cells in rows if any(cells)]
+  return [(label, [x or _NOTHING for x in cells]) for label, cells in rows if any(cells)]
 
 
 def _mark(cells: Sequence[str]) -> str:

@@ -1,20 +1,5 @@
-"""`sgdx diff`: do two systems differ by more than chance, and in which frames?"""
+"""`sgdx diff`: do two systems differ by more than chance, and in which frames?
 
-import argparse
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, check_least
-from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import UsageError
-from sgdx_t5x.tables import Table
-
-_JOINT_GOAL = "joint_goal_accuracy"
-_FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
-
-_EPILOG = """\
 examples:
   Score two systems, with scores per frame, and compare them:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
@@ -34,15 +19,28 @@ each has as many. broken: regressions, frames that are correct (score 1) in A
 and wrong in B; fixed: improvements, the reverse.
 """
 
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.tables import Table
+
+_JOINT_GOAL = "joint_goal_accuracy"
+_FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
+
+
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
     subparsers,
     "diff",
     __doc__,
-    _EPILOG,
-    "compare two systems: differences, intervals, flipped frames",
+    help="compare two systems: differences, intervals, flipped frames",
   )
   kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
   add_input(parser, "a", metavar="A", help=kind)
@@ -63,7 +61,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_sampling(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:

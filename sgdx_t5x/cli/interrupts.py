@@ -27,11 +27,11 @@ def termination_raises() -> Iterator[None]:
     raise Terminated
 
   try:
-    before = signal.signal(signal.SIGTERM, on_signal)
+    previous = signal.signal(signal.SIGTERM, on_signal)
   except ValueError:  # not the main thread
     yield
     return
   try:
     yield
   finally:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL if previous is None else previous)

@@ -1,4 +1,14 @@
-"""`sgdx ls`: lists tasks and mixtures to train and evaluate on."""
+"""`sgdx ls`: lists tasks and mixtures to train and evaluate on.
+
+examples:
+  sgdx ls tasks                          # a summary
+  sgdx ls tasks 'd3st_*' '*_backtrans'   # names, data and schema variants
+  sgdx ls tasks 'mine_*' --module my_project.tasks  # also those of your module
+
+Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
+tasks/README.md shows how to add tasks; your own folder of schemas needs one
+function call.
+"""
 
 import argparse
 import fnmatch
@@ -18,24 +28,14 @@ from sgdx_t5x.tables import Table, count
 if TYPE_CHECKING:
   from sgdx_t5x.tasks.registration import Registered
 
-_EPILOG = """\
-examples:
-  sgdx ls tasks                          # a summary
-  sgdx ls tasks 'd3st_*' '*_backtrans'   # names, data and schema variants
-  sgdx ls tasks 'mine_*' --module my_project.tasks  # also those of your module
-
-Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
-tasks/README.md shows how to add tasks; your own folder of schemas needs one
-function call.
-"""
 _NUMBER = re.compile(r"(?<=_)\d+$|(?<=_v)\d+$")
 # "sample_t5dst" of "sample_t5dst_sgdx_v3"
 _FAMILY = re.compile(r"(?:(?:sample|tiny|sim|plain)_)*[^_]+")
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "ls", __doc__, _EPILOG, "list tasks and mixtures")
+  parser = add_command(subparsers, "ls", __doc__, help="list tasks and mixtures")
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
@@ -49,7 +49,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="Python module to import first",
   )
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
 def add_command(
-  subparsers: Any, name: str, doc: str, epilog: str, help: str = ""
+  subparsers: Any, name: str, doc: str, epilog: str = "", help: str = ""
 ) -> argparse.ArgumentParser:
   """Adds a subcommand.
 
@@ -30,13 +30,16 @@ def add_command(
     subparsers: what `ArgumentParser.add_subparsers` returned.
     name: the subcommand's name.
     doc: its description, usually the docstring of its module.
-    epilog: examples and notes below the options, in lines of 80 columns or less, which are kept.
+    epilog: examples and notes below the options, in lines of 80 columns or less, which are kept;
+      "" for what follows the first paragraph of `doc`.
     help: a line for the list of subcommands; "" for a command of an annex, which
       `annexes.table("SUMMARIES")` describes.
 
   Returns:
     Its parser, which is also the attribute `parser` of what it parses.
   """
+  if not epilog:
+    doc, _, epilog = doc.partition("\n\n")
   parser = subparsers.add_parser(
     name,
     **({"help": help} if help else {}),
@@ -49,7 +52,7 @@ def add_command(
   return parser
 
 
-def add_group(subparsers: Any, name: str, doc: str, epilog: str, help: str = "") -> Any:
+def add_group(subparsers: Any, name: str, doc: str, epilog: str = "", help: str = "") -> Any:
   """Adds a command that consists of subcommands. Returns what `add_command` takes to add them."""
   parser = add_command(subparsers, name, doc, epilog, help)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
@@ -84,9 +87,8 @@ def add_split(
 
 def add_splits(parser: argparse.ArgumentParser) -> None:
   """Adds `--split` for commands that read several splits, or "all"."""
-  settings: dict[str, Any] = {"nargs": "+", "default": ["test"], "metavar": "NAME"}
   text = "train, dev, test, or all (default: test)"
-  parser.add_argument("--split", help=text, **settings)
+  parser.add_argument("--split", nargs="+", default=["test"], metavar="NAME", help=text)
 
 
 def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
@@ -114,17 +116,27 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
   )
 
 
-def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-  """Adds the options for how predictions are read, which are among those of `add_scoring`."""
+def add_prompt_style(
+  parser: "argparse.ArgumentParser | argparse._ActionsContainer", text: str
+) -> None:
+  """Adds `--prompt-style`, which `parse_format` reads. Args: text, its help."""
   add_input(
     parser,
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="format and style of the prompts of JSONL predictions, if not T5DST's default: "
-    "format=d3st, or values=letters lowercase=true",
+    help=text,
     path=style_path,
+  )
+
+
+def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+  """Adds the options for how predictions are read, which are among those of `add_scoring`."""
+  add_prompt_style(
+    parser,
+    "format and style of the prompts of JSONL predictions, if not T5DST's default: "
+    "format=d3st, or values=letters lowercase=true",
   )
   add_schemas(parser)
   parser.add_argument(
@@ -188,20 +200,20 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_least(
-  args: argparse.Namespace, name: str, least: int, fix: str, expected: str = ""
+  args: argparse.Namespace, name: str, minimum: int, fix: str, expected: str = ""
 ) -> None:
-  """Raises UsageError if a number that was given is below `least`.
+  """Raises UsageError if a number that was given is below `minimum`.
 
   Args:
     args: the parsed options.
     name: the option's name, without "--".
-    least: the smallest number allowed.
+    minimum: the smallest number allowed.
     fix: of the error.
     expected: of the error; defaults to "LEAST or more".
   """
   value = getattr(args, name.replace("-", "_"))
-  if value is not None and not value >= least:  # nan is not
-    raise UsageError(f"--{name} {value}", expected=expected or f"{least} or more", fix=fix)
+  if value is not None and not value >= minimum:  # nan is not
+    raise UsageError(f"--{name} {value}", expected=expected or f"{minimum} or more", fix=fix)
 
 
 def check_price(args: argparse.Namespace) -> None:
@@ -225,17 +237,16 @@ def parse_variants(
   from sgdx_t5x.files.writing import is_folder_name
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-  variants: dict[str, str | None] = {}
+  variants: dict[str, str] = {}  # name -> folder; "" for the schemas that this name stands for
   for item in items:
     name, sign, folder = item.partition("=")
-    again = variants.get(name, folder or None) != (folder or None)
-    if not is_folder_name(name) or again or (sign and not folder) or (name == "all" and folder):
+    has_two = variants.setdefault(name, folder) != folder
+    if not is_folder_name(name) or has_two or (sign and not folder) or (name == "all" and folder):
       raise UsageError(
         f"--variant {item}",
         expected="NAME, or NAME=DIR for custom schemas, with one DIR per name and no slash in NAME",
         fix="pass, for example, --variant original v3 mine=my_schemas",
       )
-    variants[name] = folder or None
   folders = {name: folder for name, folder in variants.items() if folder}
   return tuple(variants), VariantSchemas(corpus, folders)
 

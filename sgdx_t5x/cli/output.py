@@ -39,12 +39,12 @@ def say_written(*paths: str | None) -> None:
       print(f"written: {path}", file=sys.stderr)
 
 
-def folded_command(words: Sequence[str], before: str = "next: ") -> str:
+def folded_command(words: Sequence[str], prefix: str = "next: ") -> str:
   """Returns a command that can be pasted; one that is too wide is folded with backslashes.
 
   Args:
     words: of the command, shell-quoted where necessary; further lines begin with an option.
-    before: text before the command.
+    prefix: text before the command.
   """
   options: list[str] = []
   for word in words:
@@ -52,9 +52,9 @@ def folded_command(words: Sequence[str], before: str = "next: ") -> str:
       options[-1] += f" {word}"
     else:
       options.append(word)
-  if len(line := before + " ".join(options)) <= _WIDTH:
+  if len(line := prefix + " ".join(options)) <= _WIDTH:
     return line
-  lines = [before + options[0]]
+  lines = [prefix + options[0]]
   for option in options[1:]:
     if len(f"{lines[-1]} {option} \\") <= _WIDTH:
       lines[-1] += f" {option}"
@@ -89,8 +89,8 @@ def show(
     lines = (*notes, *signature_lines(signatures or {}, warnings))
     _print_text(tables, alarms, heading, lines)
   else:
-    about = {"marks": marks, "warnings": warnings, "heading": heading, "notes": notes}
-    text = document(form, tables, **about, signatures=signatures)
+    texts = {"marks": marks, "warnings": warnings, "heading": heading, "notes": notes}
+    text = document(form, tables, **texts, signatures=signatures)
     print(text, end="", file=exact_stdout())
 
 
@@ -125,7 +125,7 @@ def _print_text(
     return console.measure(rich_tables).minimum
 
   rich_tables = {id(table): _rich_tables(table, limit, measure) for table in tables if table.rows}
-  needed = (measure(part) for parts in rich_tables.values() for part in parts)
+  needed = (measure(part) for tables_of_one in rich_tables.values() for part in tables_of_one)
   console.width = width if limit else max([width, *needed])
   for line in alarms:
     _print_lines(console, line, limit, "bold red")
@@ -147,11 +147,11 @@ def _print_text(
 def _print_lines(console: Any, line: str, limit: int | None, style: str | None = None) -> None:
   """Prints a line, folded between words if longer than `limit`, unless it is to be copied."""
   line = escaped(line, kept="\n")
-  parts = [line]
+  folded = [line]
   if limit is not None and not line.startswith(_TO_COPY) and not _SIGNATURE.match(line):
-    parts = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
-  for part in parts:
-    console.print(part, style=style, soft_wrap=True)
+    folded = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
+  for text in folded:
+    console.print(text, style=style, soft_wrap=True)
 
 
 def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int]) -> list[Any]:
@@ -171,10 +171,10 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
   if measure(whole_table) <= limit:
     return [whole_table]
   for last in range(len(table.header) - 1, 1, -1):
-    left_part = _rich_table(_columns_of(table, range(last)), short)
-    if measure(left_part) <= limit or last == 2:
-      right_part = _columns_of(table, (0, *range(last, len(table.header))))
-      return [left_part, *_rich_tables(dataclasses.replace(right_part, title=""), limit, measure)]
+    beginning = _rich_table(_columns_of(table, range(last)), short)
+    if measure(beginning) <= limit or last == 2:
+      remainder = _columns_of(table, (0, *range(last, len(table.header))))
+      return [beginning, *_rich_tables(dataclasses.replace(remainder, title=""), limit, measure)]
   return [whole_table]
 
 
@@ -201,8 +201,8 @@ def _rich_table(table: Table, shortest: int) -> Any:
     # Text may be folded; numbers and the headings above them may not.
     numbers = any(isinstance(row[i], Number) for row in table.rows)
     side: Literal["left", "right"] = "left" if i < table.left else "right"
-    least = 0 if i else min(shortest, max(len(str(row[0])) for row in table.rows))
-    text.add_column(name, justify=side, no_wrap=numbers, overflow="fold", min_width=least)
+    min_width = 0 if i else min(shortest, max(len(str(row[0])) for row in table.rows))
+    text.add_column(name, justify=side, no_wrap=numbers, overflow="fold", min_width=min_width)
   for row in table.rows:
     text.add_row(*map(str, row))
   return text

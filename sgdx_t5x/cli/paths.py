@@ -85,7 +85,13 @@ def check_paths(args: argparse.Namespace) -> None:
         check_no_inputs(args, [name], option)
       continue
     path = pathlib.Path(name).resolve()
-    _check_separate(name, path, option, used)
+    if path in used or not name:
+      raise UsageError(
+        f"{option} {name!r}" + (f" is also the file of {used[path]}" if name else " is empty"),
+        expected="a separate file for each output",
+        fix="choose another file",
+      )
+    used[path] = option
     if path.is_file():
       check_no_inputs(args, [path], option)
     _check_writable(name, path, option)
@@ -126,25 +132,13 @@ def check_no_inputs(
       )
 
 
-def _check_separate(
-  name: str, path: pathlib.Path, option: str, used: dict[pathlib.Path, str]
-) -> None:
-  if path in used or not name:
-    raise UsageError(
-      f"{option} {name!r}" + (f" is also the file of {used[path]}" if name else " is empty"),
-      expected="a separate file for each output",
-      fix="choose another file",
-    )
-  used[path] = option
-
-
 def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
   if not path.is_dir():
     check_regular(name, option)
   if not os.access(path.parent, os.W_OK) or path.is_dir():
-    why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
+    reason = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
     raise SgdxError(
-      f"{option} {name}: {why}",
+      f"{option} {name}: {reason}",
       expected="a file in an existing, writable folder",
       fix="create the folder, or choose another file",
     )

@@ -64,11 +64,11 @@ def _bars(console: "Console", unit: str) -> Iterator[Update]:
   ):
     tasks = {}
 
-    def update(task: str, done: int, total: int | None = None, unit: str = unit) -> None:
+    def update(task: str, completed: int, total: int | None = None, unit: str = unit) -> None:
       if task not in tasks:
         tasks[task] = bars.add_task(escaped(task), total=total, count="")
-      count = f"{done:,} {unit}" if total is None else f"{done:,} of {total:,} {unit}"
-      bars.update(tasks[task], completed=done, total=total, count=count)
+      count = f"{completed:,} {unit}" if total is None else f"{completed:,} of {total:,} {unit}"
+      bars.update(tasks[task], completed=completed, total=total, count=count)
 
     yield update
 
@@ -79,9 +79,9 @@ def track(
   """Yields the items and shows how many were yielded; arguments as for `progress`."""
   with progress(unit, enabled) as update:
     update(task, 0, total)
-    for done, item in enumerate(items, start=1):
+    for number, item in enumerate(items, start=1):
       yield item
-      update(task, done, total)
+      update(task, number, total)
 
 
 @contextlib.contextmanager

@@ -1,30 +1,5 @@
-"""`sgdx prompts`: the prompts of a split as JSONL, for any language model to answer or train on."""
+"""`sgdx prompts`: the prompts of a split as JSONL, for any language model to answer or train on.
 
-import argparse
-import contextlib
-import dataclasses
-import json
-import shlex
-import sys
-import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
-
-from sgdx_t5x.cli.options import add_command, add_corpus, add_split, add_variants, schemas_of
-from sgdx_t5x.cli.output import folded_command
-from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
-from sgdx_t5x.cli.terminal import exact_stdout
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
-
-if TYPE_CHECKING:
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.dialogue import Dialogue
-  from sgdx_t5x.corpus.schema import Schema
-  from sgdx_t5x.prompts.protocol import PromptFormat
-  from sgdx_t5x.prompts.rows import Pairs
-
-_WIDTH = 80
-_EPILOG = """\
 examples:
   The test split with the schemas of one variant:
     sgdx prompts --corpus sgd.zip --variant v3 --out v3.jsonl
@@ -60,24 +35,47 @@ docs/formats.md describes them, and has an instruction for language models.
 split: compare scores only for the same sample.
 """
 
+import argparse
+import contextlib
+import dataclasses
+import json
+import shlex
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_corpus,
+  add_prompt_style,
+  add_split,
+  add_variants,
+  schemas_of,
+)
+from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import STDOUT, add_output
+from sgdx_t5x.cli.terminal import exact_stdout
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.dialogue import Dialogue
+  from sgdx_t5x.corpus.schema import Schema
+  from sgdx_t5x.prompts.protocol import PromptFormat
+  from sgdx_t5x.prompts.rows import Pairs
+
+_WIDTH = 80
+
+
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
+    subparsers, "prompts", __doc__, help="write prompts for any language model to answer"
   )
   add_options(parser)
-  add_input(
-    parser,
-    "--prompt-style",
-    nargs="+",
-    default=[],
-    metavar="FIELD=VALUE",
-    help="format and style, if not T5DST's default: format=d3st values=a",
-    path=style_path,
-  )
+  add_prompt_style(parser, "format and style, if not T5DST's default: format=d3st values=a")
   parser.set_defaults(run=run)
-  return parser
 
 
 def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None:
@@ -208,12 +206,12 @@ def _write(
   return counts
 
 
-def read(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
+def read(corpus: "Corpus", args: argparse.Namespace, task: str) -> "Iterable[Dialogue]":
   """Returns a split's dialogues, with a progress bar unless output goes to stdout."""
   from sgdx_t5x.cli.progress import track
 
   total = corpus.expected_dialogues(args.split)
-  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
+  return track(corpus.dialogues(args.split), task, "dialogues", total, args.out != STDOUT)
 
 
 def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:

@@ -1,23 +1,5 @@
-"""`sgdx report`: the paper's tables and figures for any runs, and the errors behind them."""
+"""`sgdx report`: the paper's tables and figures for any runs, and the errors behind them.
 
-import argparse
-import pathlib
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x import annexes
-from sgdx_t5x.cli.options import CORPUS, add_command, add_reading, add_split
-from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
-from sgdx_t5x.errors import UsageError, require
-
-if TYPE_CHECKING:
-  from sgdx_t5x.cli.progress import Update
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.report.build import OtherTexts
-  from sgdx_t5x.report.runs import Run
-
-_TITLE = "Robustness to schema wording"
-_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
-_EPILOG = """\
 examples:
   Predictions of t5x.eval, which are first scored with the usual settings:
     sgdx report runs/quickstart/eval --corpus sample --out report
@@ -39,11 +21,29 @@ report.html, which needs no other file and no network; plots, tables, and all
 errors. See docs/report.md.
 """
 
+import argparse
+import pathlib
+from typing import TYPE_CHECKING, Any
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+from sgdx_t5x import annexes
+from sgdx_t5x.cli.options import CORPUS, add_command, add_reading, add_split
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, named_path
+from sgdx_t5x.errors import UsageError, require
+
+if TYPE_CHECKING:
+  from sgdx_t5x.cli.progress import Update
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.report.build import OtherTexts
+  from sgdx_t5x.report.runs import Run
+
+_TITLE = "Robustness to schema wording"
+_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
+
+
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "write a page of tables, figures and errors for one or more runs"
-  parser = add_command(subparsers, "report", __doc__, _EPILOG, summary)
+  parser = add_command(subparsers, "report", __doc__, help=summary)
   add_input(
     parser, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below", path=named_path
   )
@@ -72,7 +72,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   for module in annexes.table("REPORT_OPTIONS").values():
     annexes.load(module).add_options(parser)
   parser.set_defaults(run=run, usual={name: parser.get_default(name) for name in _OF_PREDICTIONS})
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
     build.check_out(out)
     check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
-    others = _texts_of_annexes(scored, corpus, args)
+    texts = _texts_of_annexes(scored, corpus, args)
     schemas = parse_schemas(args)
-    content = build.make(_TITLE, scored, corpus, args.force, update, others, schemas)
+    content = build.make(_TITLE, scored, corpus, args.force, update, texts, schemas)
     page = build.write(content, out, args.examples, update)
   seeds = run_tables.seeds(scored)
   output.show(
@@ -114,12 +113,12 @@ def _texts_of_annexes(
 ) -> "OtherTexts":
   from sgdx_t5x.report.build import OtherTexts
 
-  others = OtherTexts()
+  texts = OtherTexts()
   for annex in _annexes("read_texts"):
-    texts = annex.read_texts(scored, corpus, args)
-    lacks = [*others.lacks, *texts.lacks]
-    others = OtherTexts({**others.said, **texts.said}, {**others.edits, **texts.edits}, lacks)
-  return others
+    of_annex = annex.read_texts(scored, corpus, args)
+    lacks = [*texts.lacks, *of_annex.lacks]
+    texts = OtherTexts({**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}, lacks)
+  return texts
 
 
 def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], Corpus | None]":
@@ -129,15 +128,22 @@ def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], 
 
   paths = runs.parse_names(args.runs)
   unscored = {name for name, path in paths.items() if runs.is_predictions(path)}
-  _check_options(args, [paths[name] for name in paths if name in unscored])
+  if not unscored:
+    _check_no_scoring_options(args)
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = {**scoring_settings(args), "on_progress": on_progress}
   scored = []
   for name, path in paths.items():
-    if name in unscored:
-      scored.append(runs.score_run(name, path, corpus, args.split, **settings))
-    else:
+    if name not in unscored:
       scored.append(runs.read_run(name, path))
+      continue
+    if corpus is None:
+      raise UsageError(
+        f"{path} holds predictions, but there is no --corpus",
+        expected="the corpus that was predicted, to score against",
+        fix="add --corpus ARCHIVE or --corpus sample, or pass a file of `sgdx score --json`",
+      )
+    scored.append(runs.score_run(name, path, corpus, args.split, **settings))
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
     sample = open_corpus(SAMPLE)  # unless the runs were scored with another release of it
     is_theirs = any(run.signature.checksum == sample.checksum() for run in scored)
@@ -147,16 +153,10 @@ def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], 
   return scored, corpus
 
 
-def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
-  """Refuses predictions without a corpus, and options that would have no effect."""
-  if unscored and not args.corpus:
-    raise UsageError(
-      f"{unscored[0]} holds predictions, but there is no --corpus",
-      expected="the corpus that was predicted, to score against",
-      fix="add --corpus ARCHIVE or --corpus sample, or pass a file written by `sgdx score --json`",
-    )
+def _check_no_scoring_options(args: argparse.Namespace) -> None:
+  """Refuses options that have no effect where every run is scored already."""
   changed = [name for name, value in args.usual.items() if getattr(args, name) != value]
-  if changed and not unscored:
+  if changed:
     option = "--" + changed[0].replace("_", "-")
     raise UsageError(
       f"{option}, but every RUN is already scored",

@@ -1,27 +1,5 @@
-"""`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
+"""`sgdx score`: official metrics and schema sensitivity of any tracker's predictions.
 
-import argparse
-import pathlib
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_outputs,
-  add_scoring,
-  add_split,
-  no_cycles,
-  parse_named,
-  parse_schemas,
-)
-from sgdx_t5x.cli.paths import add_input, named_path
-
-if TYPE_CHECKING:
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.prompts.protocol import PromptFormat
-
-_EPILOG = """\
 examples:
   Predictions for the original schemas and the five variants of SGD-X:
     sgdx score --corpus sgd.zip --split test \\
@@ -42,19 +20,39 @@ v1 to v5; --all prints more tables. docs/metrics/ defines all metrics,
 docs/score-json.md the JSON.
 """
 
+import argparse
+import pathlib
+from typing import TYPE_CHECKING, Any
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_corpus,
+  add_outputs,
+  add_scoring,
+  add_split,
+  no_cycles,
+  parse_named,
+  parse_schemas,
+  scoring_settings,
+)
+from sgdx_t5x.cli.paths import add_input, named_path
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.prompts.protocol import PromptFormat
+
+
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
     subparsers,
     "score",
     __doc__,
-    _EPILOG,
-    "score predictions: JGA per variant and schema sensitivity",
+    help="score predictions: JGA per variant and schema sensitivity",
   )
   add_options(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +112,7 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
   return parse_named(items, "predictions", "VARIANT=DIR", fix)
 
 
+@no_cycles()
 def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
   """Scores, prints and writes. Returns 0.
 
@@ -123,13 +122,7 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
     args: what `add_options` parsed.
     prompt_format: of the predictions, if not what `--prompt-style` names.
   """
-  with no_cycles():
-    return _run(args, prompt_format)
-
-
-def _run(args: argparse.Namespace, prompt_format: "PromptFormat | None") -> int:
   from sgdx_t5x import scoring
-  from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.scoring import score_files, score_tables

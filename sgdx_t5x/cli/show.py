@@ -1,20 +1,19 @@
-"""`sgdx show`: prints a dialogue with its schema and states, in any variant's words."""
+"""`sgdx show`: prints a dialogue with its schema and states, in any variant's words.
+
+examples:
+  sgdx show 1_00000 --corpus sample
+  sgdx show 1_00000 --corpus sgd.zip --variant v5
+"""
 
 import argparse
 from typing import Any
 
 from sgdx_t5x.cli.options import add_command, add_corpus, add_split
 
-_EPILOG = """\
-examples:
-  sgdx show 1_00000 --corpus sample
-  sgdx show 1_00000 --corpus sgd.zip --variant v5
-"""
-
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "show", __doc__, _EPILOG, "print a dialogue and its states")
+  parser = add_command(subparsers, "show", __doc__, help="print a dialogue and its states")
   parser.add_argument("dialogue", metavar="DIALOGUE", help="its id, such as 1_00000")
   add_corpus(parser)
   add_split(parser)

@@ -1,4 +1,21 @@
-"""`sgdx stats`: distances of schema variants from the original (SGD-X paper, Table 1)."""
+"""`sgdx stats`: distances of schema variants from the original (SGD-X paper, Table 1).
+
+examples:
+  Table 1 of the paper, and the back-translations that ship with this package:
+    sgdx stats --corpus sgd.zip
+
+  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
+    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
+      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
+    sgdx stats --corpus sgd.zip --schemas nllb
+
+  Schemas of your own, with names:
+    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
+
+A folder holds {split}/schema.json for one or more splits; its services are
+compared with the original ones of the same splits. Self-BLEU is computed over
+the variants of a set.
+"""
 
 import argparse
 import pathlib
@@ -16,32 +33,13 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.schema import Schema
 
 _GIVEN = "given"
-_COLUMNS = (  # key, format, format in the paper ("": not in it)
-  ("slot_names_in_train", ".0%", ".0%"),
-  ("intent_names_in_train", ".0%", ".0%"),
-  ("indel_distance", ".3f", ".2f"),
-  ("levenshtein_distance", ".3f", ""),
-  ("bleu", ".1f", ".1f"),
+_COLUMNS = (  # key, heading, format, format in the paper ("": not in it)
+  ("slot_names_in_train", "slots", ".0%", ".0%"),
+  ("intent_names_in_train", "intents", ".0%", ".0%"),
+  ("indel_distance", "indel", ".3f", ".2f"),
+  ("levenshtein_distance", "levensh.", ".3f", ""),
+  ("bleu", "BLEU", ".1f", ".1f"),
 )
-_HEADER = ("", "services", "slots", "paper", "intents", "paper", "indel", "paper", "levensh.")
-_HEADER += ("BLEU", "paper")
-_EPILOG = """\
-examples:
-  Table 1 of the paper, and the back-translations that ship with this package:
-    sgdx stats --corpus sgd.zip
-
-  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
-      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
-    sgdx stats --corpus sgd.zip --schemas nllb
-
-  Schemas of your own, with names:
-    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
-
-A folder holds {split}/schema.json for one or more splits; its services are
-compared with the original ones of the same splits. Self-BLEU is computed over
-the variants of a set.
-"""
 _LEGEND = (
   "slots, intents: % of the names in test's unseen services that occur in train",
   'indel: 1 - ratio of names (the paper\'s "Levenshtein"); levensh.: edits / length',
@@ -50,10 +48,10 @@ _LEGEND = (
 _PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate in section 5"
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
+    subparsers, "stats", __doc__, help="distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
   add_input(
@@ -67,7 +65,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
 
   corpus = open_corpus(args.corpus)
   sets: dict[str, Any] = distances.variant_sets(VariantSchemas(corpus))
-  own = {*sets, _GIVEN}
-  for name, variant, schemas in _given(args.schemas, corpus, own):
+  set_names = {*sets, _GIVEN}
+  for name, variant, schemas in _given(args.schemas, corpus, set_names):
     if variant in sets.setdefault(name, {}):
       raise UsageError(
         f"--schemas: {variant!r} of {name!r} occurs twice",
@@ -104,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(
-  items: list[str], corpus: "Corpus", own: Collection[str]
+  items: list[str], corpus: "Corpus", set_names: Collection[str]
 ) -> "Iterator[tuple[str, str, Mapping[str, Schema]]]":
-  """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `own`."""
+  """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `set_names`."""
   from sgdx_t5x.corpus.variants import PIVOTS
 
   for item in items:
@@ -128,7 +125,7 @@ def _given(
         available=f"schemas in {', '.join(variants)}" if variants else "",
         fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",
       )
-    name = f"./{item}" if item in own else item  # a set of its own
+    name = f"./{item}" if item in set_names else item  # a set of its own
     for folder, schemas in variants.items():
       yield name, f"bt_{folder}" if folder in PIVOTS else folder, schemas
 
@@ -157,37 +154,44 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
       has the same name for all corpora.
   """
   tables = []
+  paper_original = report["paper_original"]
   empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
   for number, part in enumerate(report["sets"] or [empty]):
     paper = part["paper"] or {"variants": {}, "average": {}, "self_bleu": None}
-    rows = [
-      _row(name, row, paper["variants"].get(name, {})) for name, row in part["variants"].items()
-    ]
     has_paper = part["paper"] is not None
+    rows: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []  # name, ours, the paper's
     if number == 0:
-      has_paper = has_paper or report["paper_original"] is not None
-      rows.insert(0, _row("original", report["original"], report["paper_original"] or {}))
+      has_paper = has_paper or paper_original is not None
+      rows.append(("original", report["original"], paper_original or {}))
+    for name, statistics in part["variants"].items():
+      rows.append((name, statistics, paper["variants"].get(name, {})))
     if len(part["variants"]) > 1:
-      rows.append(_row("average", part["average"], paper["average"]))
-      self_bleu = {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}
-      rows.append(_row("self-BLEU", *self_bleu))
-    keep = [i for i, name in enumerate(_HEADER) if has_paper or name != "paper"]
-    header = [
-      f"{_HEADER[i - 1]}, paper" if distinct and _HEADER[i] == "paper" else _HEADER[i] for i in keep
-    ]
-    cut = tuple(tuple(row[i] for i in keep) for row in rows)
+      rows.append(("average", part["average"], paper["average"]))
+      rows.append(("self-BLEU", {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}))
     title = part["name"]
-    if title == "SGD-X" and report["paper_original"] is None and not distinct:
+    if title == "SGD-X" and paper_original is None and not distinct:
       title = "variants of the corpus"  # which is not SGD
-    tables.append(Table(title, tuple(header), cut))
+    cells = tuple(_row(*row, has_paper) for row in rows)
+    tables.append(Table(title, _header(has_paper, distinct), cells))
   return tables
 
 
-def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _header(has_paper: bool, distinct: bool) -> tuple[str, ...]:
+  header = ["", "services"]
+  for _, heading, _, paper_form in _COLUMNS:
+    header.append(heading)
+    if has_paper and paper_form:
+      header.append(f"{heading}, paper" if distinct else "paper")
+  return tuple(header)
+
+
+def _row(
+  name: str, ours: Mapping[str, Any], paper: Mapping[str, Any], has_paper: bool
+) -> tuple[Cell, ...]:
   cells: list[Cell] = [name, _number(ours.get("num_services"), "d")]
-  for key, form, paper_form in _COLUMNS:
+  for key, _, form, paper_form in _COLUMNS:
     cells.append(_number(ours.get(key), form))
-    if paper_form:
+    if has_paper and paper_form:
       cells.append(_number(paper.get(key), paper_form))
   return tuple(cells)
 

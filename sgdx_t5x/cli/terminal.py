@@ -35,7 +35,10 @@ class EscapedStream:
 
 @contextlib.contextmanager
 def escaped_streams() -> Iterator[None]:
-  """Escapes what is printed to stdout and stderr while the block runs."""
+  """Escapes what is printed to stdout and stderr while the block runs, and cannot be encoded."""
+  # Others replace what they cannot encode already: stderr, and stdout in the C locale.
+  if getattr(sys.stdout, "errors", "") == "strict" and hasattr(sys.stdout, "reconfigure"):
+    sys.stdout.reconfigure(errors="backslashreplace")
   with (
     contextlib.redirect_stdout(cast(TextIO, EscapedStream(sys.stdout))),
     contextlib.redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))),

@@ -9,7 +9,7 @@ canonical values, service calls.
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
@@ -20,6 +20,7 @@ from sgdx_t5x.files.reading import is_text
 # Their slot is a keyword of the format; the schema may have a slot of the same name.
 _NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
 _NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
+_T = TypeVar("_T")
 
 
 @dataclasses.dataclass
@@ -59,13 +60,12 @@ def validate_annotation(
     history = _History(dialogue, origin, services, warnings)
     try:
       name = dialogue.dialogue_id
-      problems = {
-        "duplicate id": name in ids,
-        "a / in the id": "/" in name,
-        f"half a character in the id {name!r}": not is_text(name),
-      }
-      for problem in itertools.compress(problems, problems.values()):
-        history.report("id", problem)
+      if name in ids:
+        history.report("id", "duplicate id")
+      if "/" in name:
+        history.report("id", "a / in the id")
+      if not is_text(name):
+        history.report("id", f"half a character in the id {name!r}")
       ids.add(name)
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
@@ -155,20 +155,20 @@ class _History:
     place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
     return place if self.number < 0 else f"{place}, turn {self.number}"
 
-  def report(self, rule: str, found: str, available: str = "") -> None:
+  def report(self, rule: str, problem: str, available: str = "") -> None:
     """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`.
 
     If violations are collected, neither.
     """
     if self.violations is not None:
-      self.violations.append(Violation(rule, self.number, found))
+      self.violations.append(Violation(rule, self.number, problem))
       return
     if rule in WARNINGS:
-      first = f"{self.dialogue.dialogue_id}, turn {self.number}"
-      self.warnings.setdefault(rule, AnnotationWarning(0, first)).count += 1
+      place = f"{self.dialogue.dialogue_id}, turn {self.number}"
+      self.warnings.setdefault(rule, AnnotationWarning(0, place)).count += 1
       return
     raise SgdxError(
-      f"{self.where}: {found}",
+      f"{self.where}: {problem}",
       expected=f"{ERRORS[rule]} (rule {rule})",
       available=available,
       fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
@@ -186,11 +186,10 @@ def _check_services(history: _History) -> None:
 
 def _check_ending(history: _History) -> None:
   turns = history.dialogue.turns
-  goodbyes = [
-    i
-    for i, turn in enumerate(turns)
-    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
-  ]
+  goodbyes = []
+  for i, turn in enumerate(turns):
+    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0]):
+      goodbyes.append(i)
   if not turns or goodbyes != [len(turns) - 1]:
     history.report("ending", f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}")
 
@@ -219,7 +218,7 @@ def _check_turn(history: _History, turn: Turn) -> None:
     if frame.actions is None:
       history.has_all_acts = False
     else:
-      _check_actions(history, turn, frame, facts)
+      _check_actions(history, turn, frame, frame.actions, facts)
     if turn.speaker == USER:
       _check_state(history, frame, facts)
     else:
@@ -234,7 +233,7 @@ def _check_spans(
 ) -> Sequence[tuple[int, int]]:
   """Checks the spans of a frame and returns them."""
   spans, texts = [], set()
-  for span in frame.slots:
+  for span in _present(frame.slots, "slots"):
     slot, start, end = span["slot"], span["start"], span["exclusive_end"]
     if slot not in facts.free:
       history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
@@ -243,7 +242,7 @@ def _check_spans(
       history.report("span-offsets", span_text)
     text = turn.utterance[start:end]
     if turn.speaker == USER:
-      values = frame.state.slot_values.get(slot)
+      values = frame.user_state.slot_values.get(slot)
       if values is None:
         history.report("span-slot-state", f"a span of slot {slot!r} of {frame.service}")
       elif text not in values:
@@ -251,13 +250,10 @@ def _check_spans(
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
-    act_values = {
-      (action["slot"], value)
-      for action in frame.actions
-      if action["slot"] in facts.free and action["act"] not in _NAMED
-      for value in action["values"]
-      if value != DONTCARE
-    }
+    act_values = set()
+    for action in frame.actions:
+      if action["slot"] in facts.free and action["act"] not in _NAMED:
+        act_values.update((action["slot"], x) for x in action["values"] if x != DONTCARE)
     for slot, text in sorted(texts ^ act_values):
       has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
       history.report(
@@ -266,9 +262,11 @@ def _check_spans(
   return spans
 
 
-def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -> None:
-  state = frame.state
-  for action in frame.actions:
+def _check_actions(
+  history: _History, turn: Turn, frame: Frame, actions: Sequence[Mapping[str, Any]], facts: _Facts
+) -> None:
+  state = frame.user_state if turn.speaker == USER else None
+  for action in actions:
     act, slot, values = action["act"], action["slot"], action["values"]
     forms = ACTS[turn.speaker].get(act, frozenset())
     if act not in ACTS[turn.speaker]:
@@ -285,7 +283,7 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
     history.said.update(canonical)
     if kind == "intent":
       is_unknown = values[0] not in facts.required
-      if is_unknown or (turn.speaker == USER and values[0] != state.active_intent):
+      if is_unknown or (state is not None and values[0] != state.active_intent):
         expected_intents = state.active_intent if state else ", ".join(facts.required)
         history.report(
           "act-intent", f"{act} {values[0]!r}, service {frame.service}", expected_intents
@@ -295,28 +293,28 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
         if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
           history.report("act-value", f"{act}, slot {slot!r}: {', '.join(canonical)}")
         values = canonical  # as states have them
-      if act in ("INFORM", "SELECT") and turn.speaker == USER:
+      if act in ("INFORM", "SELECT") and state is not None:
         has = state.slot_values.get(slot, ())
         if values[0] not in has:
           history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", ", ".join(has))
 
 
 def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
-  state, before = frame.state, history.states.get(frame.service)
+  state, earlier = frame.user_state, history.states.get(frame.service)
   requested = list(state.requested_slots)
   slots_of_acts = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
   if len(set(requested)) != len(requested) or (
     frame.actions is not None and set(requested) != slots_of_acts
   ):
     history.report("requested", f"requested_slots {requested}", ", ".join(sorted(slots_of_acts)))
-  intent = NO_INTENT if before is None else before.active_intent
+  intent = NO_INTENT if earlier is None else earlier.active_intent
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
     if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
       history.report(
         "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
       )
-  earlier_values = {} if before is None else before.slot_values
+  earlier_values = {} if earlier is None else earlier.slot_values
   if earlier_values.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
   for slot, values in state.slot_values.items():
@@ -348,19 +346,19 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
       "results", f"service {frame.service}: a call without results, or results without a call"
     )
   if call is not None:
-    _check_parameters(history, frame, facts)
+    _check_parameters(history, frame.service, call, facts)
+    results = _present(results, "service_results")
     _check_results(history, call["method"], call["parameters"], results, facts)
     history.results.setdefault(frame.service, []).extend(results)
     if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
       history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
   is_older = any("canonical_values" not in action for action in frame.actions or ())
-  if not is_older and (
-    not _NOTIFY.isdisjoint(acts) if call is None
-    else _NOTIFY.isdisjoint(acts) and call["method"] in facts.transactional
-  ):  # fmt: skip
-    history.report(
-      "transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call"
-    )
+  if not is_older:
+    notifies = not _NOTIFY.isdisjoint(acts)
+    if call is None and notifies:
+      history.report("transaction", f"acts {', '.join(acts)}, no service call")
+    if call is not None and not notifies and call["method"] in facts.transactional:
+      history.report("transaction", f"acts {', '.join(acts)}, service call")
   results_so_far = history.results.get(frame.service, ())
   for action in frame.actions or ():
     act = action["act"]
@@ -372,9 +370,11 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
       history.report("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
 
 
-def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
-  method, parameters = frame.service_call["method"], frame.service_call["parameters"]
-  state = history.states[frame.service]
+def _check_parameters(
+  history: _History, service: str, call: Mapping[str, Any], facts: _Facts
+) -> None:
+  method, parameters = call["method"], call["parameters"]
+  state = history.states[service]
   if method != state.active_intent or method not in facts.required:
     history.report("call-intent", f"a call to {method!r}", state.active_intent)
   expected = {
@@ -394,7 +394,7 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
       description = f"{method} called with slot {slot!r}: {value!r}"
       history.report("call-values", description, ", ".join(state.slot_values[slot]))
   if method in facts.transactional:
-    user = history.user_frames[frame.service]
+    user = history.user_frames[service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
       history.report("call-affirmed", f"a call to {method!r}", ", ".join(_acts(user)))
 
@@ -421,6 +421,13 @@ def _check_results(
           description = f"slot {slot!r}: {value!r} in a result of {method}"
           history.report("result-match", description, parameters[slot])
         history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
+
+
+def _present(value: _T | None, key: str) -> _T:
+  """Returns what a frame has under a key. Raises KeyError if it lacks the key."""
+  if value is None:
+    raise KeyError(key)
+  return value
 
 
 def _acts(frame: Frame) -> list[str]:

@@ -32,14 +32,12 @@ def renamings(source: Schema, target: Schema) -> dict[str, Renaming]:
     SgdxError: the schemas do not align by position.
   """
   check_aligned(source, target)
-  return {
-    a.name: Renaming(
-      b.name,
-      {x.name: y.name for x, y in zip(a.slots, b.slots, strict=True)},
-      {x.name: y.name for x, y in zip(a.intents, b.intents, strict=True)},
-    )
-    for a, b in zip(source, target, strict=True)
-  }
+  by_service = {}
+  for a, b in zip(source, target, strict=True):
+    slots = {x.name: y.name for x, y in zip(a.slots, b.slots, strict=True)}
+    intents = {x.name: y.name for x, y in zip(a.intents, b.intents, strict=True)}
+    by_service[a.name] = Renaming(b.name, slots, intents)
+  return by_service
 
 
 def convert_dialogue(dialogue: Dialogue, names: Mapping[str, Renaming]) -> Dialogue:

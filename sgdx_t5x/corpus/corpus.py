@@ -59,6 +59,7 @@ class Corpus:
       v for v in ALL_VARIANTS if any(schema_path(v, s) in schema_files for s in self.splits)
     )
     self._schemas: dict[tuple[str, str], Schema] = {}
+    self._perturbations: dict[str, _Perturbation] = {}
     if not self.splits:
       raise SgdxError(
         f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
@@ -87,16 +88,16 @@ class Corpus:
     name with other services is called "own_sgd". A perturbed corpus has its kinds of perturbation
     appended: "sgd+ned".
     """
-    if perturbations := [p for p in self._perturbations.values() if p]:
-      return "+".join(
-        [perturbations[0].original, *dict.fromkeys("+".join(p.kinds) for p in perturbations)]
-      )
-    first, own_name = self.splits[0], ""
-    if SIMULATION.format(split=first) not in self._names:
-      services = self.schema(first).names
-      if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
+    perturbations = [p for p in map(self._perturbation, self.splits) if p.kinds]
+    if perturbations:
+      kinds_of_splits = dict.fromkeys("+".join(p.kinds) for p in perturbations)
+      return "+".join([perturbations[0].original, *kinds_of_splits])
+    first_split, own_name = self.splits[0], ""
+    if SIMULATION.format(split=first_split) not in self._names:
+      services = self.schema(first_split).names
+      if len(services) == _PUBLISHED_SERVICES[first_split] and _KNOWN_BY[first_split] in services:
         return "sgd"
-      if len(services) == _SAMPLE_SERVICES[first] and _SAMPLE_KNOWN_BY in services:
+      if len(services) == _SAMPLE_SERVICES[first_split] and _SAMPLE_KNOWN_BY in services:
         own_name = "sample"
     path = pathlib.Path(self.origin).resolve()
     name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
@@ -106,8 +107,7 @@ class Corpus:
 
   def perturbed(self, split: str) -> tuple[str, ...]:
     """Returns the kinds of perturbation of a split, in their order; () for none."""
-    perturbation = self._perturbations.get(split)
-    return perturbation.kinds if perturbation else ()
+    return self._perturbation(split).kinds
 
   def check_kinds(self, split: str, variant: str) -> None:
     """Refuses "ned" or "ned+v3" of a split whose dialogues are not perturbed so."""
@@ -137,17 +137,17 @@ class Corpus:
 
   def perturbation_label(self, split: str) -> str:
     """Returns the kinds of perturbation of a split as records name them, such as "ned"."""
-    perturbation = self._perturbations.get(split)
-    return perturbation.label if perturbation else ""
+    return self._perturbation(split).label
 
-  @functools.cached_property
-  def _perturbations(self) -> dict[str, "_Perturbation | None"]:
-    return {split: self._read_perturbation(split) for split in self.splits}
+  def _perturbation(self, split: str) -> "_Perturbation":
+    if split not in self._perturbations:
+      self._perturbations[split] = self._read_perturbation(split)
+    return self._perturbations[split]
 
-  def _read_perturbation(self, split: str) -> "_Perturbation | None":
+  def _read_perturbation(self, split: str) -> "_Perturbation":
     name = PERTURBATION.format(split=split)
     if name not in self._names:
-      return None
+      return _Perturbation()
     expected, fix = "a manifest of a perturbed corpus", "perturb the original again"
     data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
     try:
@@ -214,8 +214,7 @@ class Corpus:
 
   def scores_last_turns(self, split: str) -> bool:
     """Whether only each dialogue's last turn is scored, as of counterfactuals."""
-    perturbation = self._perturbations.get(split)
-    return bool(perturbation and perturbation.last_only)
+    return self._perturbation(split).last_only
 
   def dialogue_files(self, split: str) -> list[str]:
     """Names of a split's dialogue files, in order."""
@@ -229,7 +228,8 @@ class Corpus:
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
-    if perturbation := self._perturbations.get(split):
+    perturbation = self._perturbation(split)
+    if perturbation.kinds:
       return perturbation.complete and num_dialogues == perturbation.dialogues
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
@@ -243,8 +243,8 @@ class Corpus:
 
   def expected_dialogues(self, split: str) -> int | None:
     """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""
-    if perturbation := self._perturbations.get(split):
-      return perturbation.dialogues
+    if self.perturbed(split):
+      return self._perturbation(split).dialogues
     if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
       return None
     return PUBLISHED_DIALOGUES[split]
@@ -348,14 +348,14 @@ def schema_path(variant: str, split: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Perturbation:
-  """What a corpus needs to know from the manifest of a perturbed split."""
+  """What a corpus needs to know from the manifest of a perturbed split; the default for others."""
 
-  original: str  # name of the corpus that was perturbed first
-  kinds: tuple[str, ...]
-  dialogues: int
-  complete: bool
-  last_only: bool  # of each dialogue, only the last turn is scored
-  label: str
+  original: str = ""  # name of the corpus that was perturbed first
+  kinds: tuple[str, ...] = ()
+  dialogues: int = 0
+  complete: bool = True
+  last_only: bool = False  # of each dialogue, only the last turn is scored
+  label: str = ""
 
 
 def _label(step: Mapping[str, Any]) -> str:
@@ -386,11 +386,9 @@ def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCou
 
 def check_schemas(corpus: Corpus) -> Mapping[str, int]:
   """Reads every schema present and checks that it aligns. Returns service counts per variant."""
-  return {
-    variant: sum(
-      len(corpus.schema(split, variant))
-      for split in corpus.splits
-      if corpus.has_schema(split, variant)
-    )
-    for variant in corpus.variants
-  }
+  services: dict[str, int] = dict.fromkeys(corpus.variants, 0)
+  for variant in corpus.variants:
+    for split in corpus.splits:
+      if corpus.has_schema(split, variant):
+        services[variant] += len(corpus.schema(split, variant))
+  return services

@@ -15,7 +15,7 @@ import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import converted_item, decode_json, decode_list, is_text, json_type
+from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, decode_list, is_text
 
 USER = "USER"
 SYSTEM = "SYSTEM"
@@ -58,6 +58,13 @@ class Frame:
   actions: list[dict] | None = None
   service_call: dict | None = None
   service_results: list[dict] | None = None
+
+  @property
+  def user_state(self) -> State:
+    """The state of a user frame. Raises ValueError without one, which `check_dialogue` refuses."""
+    if self.state is None:
+      raise ValueError(f"the frame of {self.service} has no state")
+    return self.state
 
   def to_json(self) -> dict[str, Any]:
     """Returns the frame as SGD writes it, without absent keys."""
@@ -131,11 +138,7 @@ def frame_id(dialogue_id: str, turn: int, service: str) -> str:
 
 def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
   """Returns the decoded dialogues of one file. Raises SgdxError if the JSON is no list of them."""
-  data = decode_json(text, origin, _EXPECTED, _FIX)
-  if not isinstance(data, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
-    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
-  return data
+  return checked_list(decode_json(text, origin, _EXPECTED, _FIX), origin, _EXPECTED, _FIX)
 
 
 # --- the form of a file --------------------------------------------------------------------
@@ -211,16 +214,16 @@ def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
       alternate starting with the user; it names dialogue and turn.
   """
   for i, turn in enumerate(dialogue.turns):
-    where = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
+    place = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
     speaker = (USER, SYSTEM)[i % 2]
     if turn.speaker != speaker:
       raise SgdxError(
-        f"{where}: speaker {turn.speaker!r}",
+        f"{place}: speaker {turn.speaker!r}",
         expected=f"{speaker}: speakers alternate, and the user begins",
         fix="merge or split turns so that they alternate",
       )
     for frame in turn.frames:
-      _check_frame(frame, schema, where, needs_state=speaker == USER)
+      _check_frame(frame, schema, place, needs_state=speaker == USER)
 
 
 def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
@@ -248,17 +251,17 @@ def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
     )
 
 
-def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) -> None:
+def _check_frame(frame: Frame, schema: Schema, place: str, needs_state: bool) -> None:
   try:
     service = schema[frame.service]
   except SgdxError as e:
     raise SgdxError(
-      f"{where}: {e.found}", expected=e.expected, available=e.available, fix=e.fix
+      f"{place}: {e.found}", expected=e.expected, available=e.available, fix=e.fix
     ) from None
   if frame.state is None:
     if needs_state:
       raise SgdxError(
-        f"{where}, service {frame.service}: user frame without a state",
+        f"{place}, service {frame.service}: user frame without a state",
         expected="active_intent, requested_slots and slot_values",
         fix="add the state; an empty one is valid",
       )
@@ -266,7 +269,7 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
   for slot in (*frame.state.slot_values, *frame.state.requested_slots):
     if slot not in service.slot_index:
       raise SgdxError(
-        f"{where}: unknown slot {slot!r} of service {frame.service}",
+        f"{place}: unknown slot {slot!r} of service {frame.service}",
         expected="a slot of the schema",
         available=nearest(slot, service.slot_index),
         fix="rename the slot in the dialogue, or use the schema that it was written for",
@@ -274,7 +277,7 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
   intent = frame.state.active_intent
   if intent != NO_INTENT and intent not in service.intent_index:
     raise SgdxError(
-      f"{where}: unknown intent {intent!r} of service {frame.service}",
+      f"{place}: unknown intent {intent!r} of service {frame.service}",
       expected="an intent of the schema, or NONE",
       available=nearest(intent, service.intent_index),
       fix="rename the intent in the dialogue, or use the schema that it was written for",

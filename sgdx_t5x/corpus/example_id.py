@@ -64,14 +64,14 @@ class ExampleId:
     return ExampleId(self.variant, self.split, self.frame_id, slot)
 
   @classmethod
-  def parse(cls, text: str, where: str = "") -> "ExampleId":
-    """Reads an id. Args: where, file and line for errors. Raises SgdxError if it is malformed."""
-    variant, _, rest = text.partition("/")
-    split, _, rest = rest.partition("/")
-    frame, _, slot = rest.rpartition("/")
+  def parse(cls, text: str, place: str = "") -> "ExampleId":
+    """Reads an id. Args: place, file and line for errors. Raises SgdxError if it is malformed."""
+    variant, _, remainder = text.partition("/")
+    split, _, remainder = remainder.partition("/")
+    frame, _, slot = remainder.rpartition("/")
     if not (variant and split and frame and slot):
       raise SgdxError(
-        f"{where}: example id {text!r}" if where else f"example id {text!r}",
+        f"{place}: example id {text!r}" if place else f"example id {text!r}",
         expected="; ".join(FORMS.values()),
         fix="run inference with a task of sgdx_t5x.tasks, or keep the ids from `sgdx prompts`",
       )

@@ -56,14 +56,13 @@ def choose(
   """
   schema = schema or corpus.schema
   variants, schemas_by_split = list(variants), {}
-  split_names = [x for split in splits for x in (corpus.splits if split == ALL else [split])]
-  for split in dict.fromkeys(split_names):
+  for split in _expanded(splits, corpus.splits):
     corpus.schema(split)  # raises if there is no such split
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
-    names = [x for variant in variants for x in (released if variant == ALL else [variant])]
+    names = _expanded(variants, released)
     for name in names:
       corpus.check_kinds(split, name)
-    schemas_by_split[split] = {name: schema(split, name) for name in dict.fromkeys(names)}
+    schemas_by_split[split] = {name: schema(split, name) for name in names}
   if not any(schemas_by_split.values()):
     raise SgdxError(
       f"{corpus.origin}: no schema variants",
@@ -78,6 +77,14 @@ def choose(
       fix="choose a split that has both",
     )
   return schemas_by_split
+
+
+def _expanded(names: Iterable[str], everything: Iterable[str]) -> list[str]:
+  """Returns the names, each once; "all" among them stands for `everything`."""
+  expanded: list[str] = []
+  for name in names:
+    expanded += everything if name == ALL else [name]
+  return list(dict.fromkeys(expanded))
 
 
 def export(
@@ -133,11 +140,11 @@ def json_text(data: Any) -> str:
 def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
   for split, variants in chosen.items():
-    own = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
+    own_names = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
     names = (f"{split}/dialogues_*.json", *_MANIFESTS)
     for folder in (out / variant for variant in variants):
       present = [path for name in names for path in folder.glob(name.format(split=split))]
-      if foreign := sorted({path.relative_to(folder).as_posix() for path in present} - own):
+      if foreign := sorted({path.relative_to(folder).as_posix() for path in present} - own_names):
         raise SgdxError(
           f"--out {folder} contains {foreign[0]}, which {corpus.origin} lacks",
           expected="a folder without files of another corpus: they would be mixed with this one's",
@@ -148,7 +155,7 @@ def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: path
 
 def _manifests(corpus: Corpus, split: str) -> list[str]:
   """Returns the files that say how a split was made, and whether only last turns are scored."""
-  return [name for each in _MANIFESTS if corpus.has(name := each.format(split=split))]
+  return [name for manifest in _MANIFESTS if corpus.has(name := manifest.format(split=split))]
 
 
 def _schema_text(corpus: Corpus, split: str, variant: str, schema: Schema) -> str:

@@ -68,10 +68,10 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
   by_span = spans and not _has_user_acts(dialogue)
   states: dict[str, Mapping[str, tuple[str, ...]]] = {}
   origins: dict[str, dict[str, Origin]] = {}
-  said = _Said()
+  system_said = _Said()
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker == SYSTEM:
-      said.add(number, turn)
+      system_said.add(number, turn)
     if turn.speaker != USER:
       continue
     # A value can be carried within a turn that is about two services.
@@ -79,17 +79,19 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
     states_after = {**states, **states_of_turn}
     for frame in turn.frames:
       old_origins = origins.get(frame.service, {})
-      old = states.get(frame.service, {})
+      old_state = states.get(frame.service, {})
       informed = _informed(frame, by_span)
       new_origins: dict[str, Origin] = {}
       for slot, values in states_after.get(frame.service, {}).items():
         forms = set(values)
-        if slot in old and not forms.isdisjoint(old[slot]):
+        if slot in old_state and not forms.isdisjoint(old_state[slot]):
           new_origins[slot] = old_origins[slot]
         elif slot in informed:
           new_origins[slot] = Origin(INFORMED, number)
         else:
-          new_origins[slot] = _origin(number, frame.service, slot, forms, said, states_after, old)
+          new_origins[slot] = _origin(
+            number, frame.service, slot, forms, system_said, states_after, old_state
+          )
       origins[frame.service] = new_origins
       if dialogue.is_scored(number):
         yield number, frame, new_origins
@@ -172,9 +174,9 @@ def _origin(
   service: str,
   slot: str,
   forms: Set[str],
-  said: _Said,
+  system_said: _Said,
   states: Mapping[str, Mapping[str, tuple[str, ...]]],
-  old: Mapping[str, tuple[str, ...]],
+  old_state: Mapping[str, tuple[str, ...]],
 ) -> Origin:
   """Returns the origin of a value that enters and was not informed.
 
@@ -182,19 +184,19 @@ def _origin(
     number: index of the user turn.
     service, slot: whose state it enters.
     forms: the value's forms.
-    said: what the system has said in earlier turns.
+    system_said: what the system has said in earlier turns.
     states: states of all services after this turn.
-    old: the service's state before this turn.
+    old_state: the service's state before this turn.
   """
-  turns = said.of_slot.get((service, slot), {})
+  turns = system_said.of_slot.get((service, slot), {})
   if heard := [turns[form] for form in forms if form in turns]:
     return Origin(ACCEPTED, number, LAST_TURN if max(heard) == number - 1 else EARLIER)
-  for other, state in states.items():
-    if other != service and not all(forms.isdisjoint(values) for values in state.values()):
+  for other_service, state in states.items():
+    if other_service != service and not all(forms.isdisjoint(values) for values in state.values()):
       return Origin(CARRIED, number, FROM_STATE)
-  for other, values in said.of_service.items():
-    if other != service and not forms.isdisjoint(values):
+  for other_service, values in system_said.of_service.items():
+    if other_service != service and not forms.isdisjoint(values):
       return Origin(CARRIED, number, FROM_SYSTEM)
-  if any(name != slot and not forms.isdisjoint(values) for name, values in old.items()):
+  if any(name != slot and not forms.isdisjoint(values) for name, values in old_state.items()):
     return Origin(OWN, number)
   return Origin(UNKNOWN, number)

@@ -8,11 +8,11 @@ aligns them (SGD-X paper, section 3.2).
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import converted_item, decode_list, is_text, json_type
+from sgdx_t5x.files.reading import checked_list, converted_item, decode_list, is_text
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
@@ -182,19 +182,16 @@ def parse_schema(data: Any, origin: str) -> Schema:
     SgdxError: missing keys, duplicate names, or an intent that names a slot the
       service does not have.
   """
-  if not isinstance(data, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
-    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
-  return _schema([_item(item, origin) for item in data], origin)
+  items = [
+    converted_item(item, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
+    for item in checked_list(data, origin, _EXPECTED, _FIX)
+  ]
+  return _schema(items, origin)
 
 
 def load_schema(text: str | bytes, origin: str) -> Schema:
   """Decodes and checks the text of a schema file. Raises SgdxError if it is invalid."""
   return _schema(decode_list(text, _ServiceItem, "service_name", origin, _EXPECTED, _FIX), origin)
-
-
-def _item(data: Any, origin: str) -> _ServiceItem:
-  return converted_item(data, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
 
 
 def _schema(items: Sequence[_ServiceItem], origin: str) -> Schema:
@@ -208,7 +205,7 @@ def _schema(items: Sequence[_ServiceItem], origin: str) -> Schema:
 
 def check_slot_names(schema: Schema) -> None:
   """Refuses names of slots that the ids of examples could not hold, see `example_id`."""
-  for service in map(schema.__getitem__, schema.names):
+  for service in schema:
     for slot in service.slots:
       if "/" in slot.name:
         raise SgdxError(
@@ -225,16 +222,11 @@ def check_aligned(source: Schema, target: Schema) -> None:
     SgdxError: naming the first list whose lengths differ, or the first slot or intent that differs
       in more than its wording: in its flags, possible values, or an intent's slots.
   """
-  _same_length("services", source.origin, len(source), target.origin, len(target))
+  _same_length("services", source, source.origin, target, target.origin)
   for a, b in zip(source, target, strict=True):
-    for what in ("slots", "intents"):
-      _same_length(
-        what,
-        f"{source.origin} {a.name}",
-        len(getattr(a, what)),
-        f"{target.origin} {b.name}",
-        len(getattr(b, what)),
-      )
+    place_a, place_b = f"{source.origin} {a.name}", f"{target.origin} {b.name}"
+    _same_length("slots", a.slots, place_a, b.slots, place_b)
+    _same_length("intents", a.intents, place_a, b.intents, place_b)
     _same_apart_from_wording(a, b, target.origin)
 
 
@@ -259,56 +251,56 @@ def _intent_shape(service: Service, intent: Intent) -> tuple:
   )
 
 
-def _misaligned(problem: str, original: str, what: str) -> SgdxError:
+def _misaligned(problem: str, original: str, difference: str) -> SgdxError:
   return SgdxError(
-    f"{problem} differs in {what} from {original} at the same position",
+    f"{problem} differs in {difference} from {original} at the same position",
     expected="a paraphrase of the original: the same order, values, flags and intent slots",
     fix="restore the order; a variant may reword names and descriptions, nothing else",
   )
 
 
-def _same_length(what: str, where_a: str, a: int, where_b: str, b: int) -> None:
-  if a != b:
+def _same_length(kind: str, a: Sized, place_a: str, b: Sized, place_b: str) -> None:
+  if len(a) != len(b):
     raise SgdxError(
-      f"{where_b} has {b} {what}",
-      expected=f"{a}, as many as {where_a}: variants are aligned by position",
+      f"{place_b} has {len(b)} {kind}",
+      expected=f"{len(a)}, as many as {place_a}: variants are aligned by position",
       fix="restore the variant's schema; it may reword elements, not add, drop or reorder them",
     )
 
 
-def _check_service(service: Service, where: str) -> None:
+def _check_service(service: Service, place: str) -> None:
   """Refuses what the types of a service allow and its meaning does not."""
   elements: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
-  texts = [text for x in elements for text in (x.name, x.description)]
-  texts += [value for slot in service.slots for value in slot.possible_values]
-  for text in texts:
-    if not is_text(text):
-      problem = f"{where}: {text!r} holds half a character (a lone surrogate)"
-      raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
-  _refuse_duplicates([slot.name for slot in service.slots], "slot", where)
-  _refuse_duplicates([intent.name for intent in service.intents], "intent", where)
+  for element in elements:
+    values = element.possible_values if isinstance(element, Slot) else ()
+    for text in (element.name, element.description, *values):
+      if not is_text(text):
+        problem = f"{place}: {text!r} holds half a character (a lone surrogate)"
+        raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
+  _refuse_duplicates([slot.name for slot in service.slots], "slot", place)
+  _refuse_duplicates([intent.name for intent in service.intents], "intent", place)
   for intent in service.intents:
-    _check_intent_slots(intent, service, where)
+    _check_intent_slots(intent, service, place)
 
 
-def _check_intent_slots(intent: Intent, service: Service, where: str) -> None:
+def _check_intent_slots(intent: Intent, service: Service, place: str) -> None:
   for name in (*intent.required_slots, *intent.optional_slots, *intent.result_slots):
     if name not in service.slot_index:
       raise SgdxError(
-        f"{where}, intent {intent.name!r}: unknown slot {name!r}",
+        f"{place}, intent {intent.name!r}: unknown slot {name!r}",
         expected="a slot of this service",
         available=nearest(name, service.slot_index),
         fix="rename it in the intent, or add the slot",
       )
 
 
-def _refuse_duplicates(names: Sequence[str], what: str, where: str) -> None:
-  seen = set()
+def _refuse_duplicates(names: Sequence[str], kind: str, place: str) -> None:
+  earlier_names = set()
   for name in names:
-    if name in seen:
+    if name in earlier_names:
       raise SgdxError(
-        f"{where}: {what} {name!r} occurs twice",
-        expected=f"each {what} name once",
+        f"{place}: {kind} {name!r} occurs twice",
+        expected=f"each {kind} name once",
         fix="rename or remove one of the two",
       )
-    seen.add(name)
+    earlier_names.add(name)

@@ -39,45 +39,45 @@ def show(
   """
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   dialogue = corpus[split][dialogue_id]
-  original, shown = corpus.schema(split), corpus.schema(split, variant)
+  original, reworded = corpus.schema(split), corpus.schema(split, variant)
   lines = [f"{dialogue_id}, {split}, {variant}"]
   for name in dialogue.services:
-    lines += _service(original[name], _reworded(original, shown, name))
+    lines += _service(original[name], _reworded(original, reworded, name))
   for turn in dialogue.turns:
     lines += ["", *_wrapped(f"{turn.speaker:<6}  {turn.utterance}")]
-    lines += _states(turn, original, shown)
+    lines += _states(turn, original, reworded)
   return "\n".join(lines)
 
 
-def _reworded(original: Schema, shown: Schema, name: str) -> Service:
+def _reworded(original: Schema, reworded: Schema, name: str) -> Service:
   """Returns the service of this original name in the variant: they align by position."""
-  return shown.services[original.names.index(name)]
+  return reworded.services[original.names.index(name)]
 
 
-def _service(original: Service, shown: Service) -> Iterator[str]:
+def _service(original: Service, reworded: Service) -> Iterator[str]:
   yield ""
-  yield from _wrapped(f"{shown.name}: {shown.description}")
-  for before, slot in zip(original.slots, shown.slots, strict=True):
-    renamed = "" if slot.name == before.name else f" (originally {before.name})"
+  yield from _wrapped(f"{reworded.name}: {reworded.description}")
+  for original_slot, slot in zip(original.slots, reworded.slots, strict=True):
+    renamed = "" if slot.name == original_slot.name else f" (originally {original_slot.name})"
     values = f" [{', '.join(slot.choices)}]" if slot.choices else ""
     yield from _wrapped(f"  {slot.name}{renamed}: {slot.description}{values}")
 
 
-def _states(turn: Turn, original: Schema, shown: Schema) -> Iterator[str]:
+def _states(turn: Turn, original: Schema, reworded: Schema) -> Iterator[str]:
   """Yields the lines below a turn: each frame's state, with the variant's names."""
   for frame in turn.frames:
     if frame.state is None:
       continue
-    service, reworded = original[frame.service], _reworded(original, shown, frame.service)
-    parts = []
+    service, in_variant = original[frame.service], _reworded(original, reworded, frame.service)
+    facts = []
     if frame.state.active_intent != NO_INTENT:
-      intent = reworded.intents[service.intent_index[frame.state.active_intent]]
-      parts.append(f"intent: {intent.name}")
+      intent = in_variant.intents[service.intent_index[frame.state.active_intent]]
+      facts.append(f"intent: {intent.name}")
     for slot, values in frame.state.slot_values.items():
-      parts.append(f"{reworded.slots[service.slot_index[slot]].name} = {' | '.join(values)}")
+      facts.append(f"{in_variant.slots[service.slot_index[slot]].name} = {' | '.join(values)}")
     for slot in frame.state.requested_slots:
-      parts.append(f"asks for {reworded.slots[service.slot_index[slot]].name}")
-    yield from _wrapped(f"{_INDENT}[{reworded.name}] " + ("; ".join(parts) or "nothing yet"))
+      facts.append(f"asks for {in_variant.slots[service.slot_index[slot]].name}")
+    yield from _wrapped(f"{_INDENT}[{in_variant.name}] " + ("; ".join(facts) or "nothing yet"))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -236,25 +236,22 @@ def _out_of_vocabulary(
 
   `oov_values` counts distinct values; `oov_uses` weights each by the dialogues that have it.
   """
-  result = {}
+  result: dict[str, float | None] = {}
   for suffix, noncategorical_only in (("", False), ("_noncategorical", True)):
-    uses = {
-      key: n
-      for key, n in counts.values.items()
-      if not noncategorical_only or key[1] in schema[key[0]].noncategorical_slots
-    }
-    not_in_train = (
-      {}
-      if train_values is None
-      else {key: n for key, n in uses.items() if key[2] not in train_values}
-    )
-    for name, part, whole in (
-      ("oov_values", len(not_in_train), len(uses)),
-      ("oov_uses", sum(not_in_train.values()), sum(uses.values())),
-    ):
-      result[name + suffix] = None if train_values is None else _ratio(part, whole)
+    values = uses = new_values = new_uses = 0
+    for (service, slot, value), dialogues in counts.values.items():
+      if noncategorical_only and slot not in schema[service].noncategorical_slots:
+        continue
+      values += 1
+      uses += dialogues
+      if train_values is not None and value not in train_values:
+        new_values += 1
+        new_uses += dialogues
+    is_known = train_values is not None
+    result[f"oov_values{suffix}"] = _ratio(new_values, values) if is_known else None
+    result[f"oov_uses{suffix}"] = _ratio(new_uses, uses) if is_known else None
   return result
 
 
-def _ratio(part: float, whole: float) -> float | None:
-  return part / whole if whole else None
+def _ratio(part: float, total: float) -> float | None:
+  return part / total if total else None

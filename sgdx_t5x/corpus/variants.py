@@ -42,7 +42,7 @@ def tagged(kinds: Sequence[str], variant: str) -> str:
 
 def untagged(name: str) -> tuple[tuple[str, ...], str]:
   """Returns kinds of perturbation and variant of a name that `tagged` made."""
-  kinds, rest = [], name.split("+")
-  while rest and rest[0] in PERTURBATIONS:
-    kinds.append(rest.pop(0))
-  return (tuple(kinds), "+".join(rest) or ORIGINAL) if kinds else ((), name)
+  kinds, remaining = [], name.split("+")
+  while remaining and remaining[0] in PERTURBATIONS:
+    kinds.append(remaining.pop(0))
+  return (tuple(kinds), "+".join(remaining) or ORIGINAL) if kinds else ((), name)

@@ -19,13 +19,13 @@ _T = TypeVar("_T")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:
+def not_found(path: pathlib.Path, expected: str, kind: str = "file") -> SgdxError:
   """Returns the error for a path that is no file, with the closest names in its folder.
 
   Args:
     path: the missing path.
     expected: what should be there.
-    what: "file", "folder", or "file or folder".
+    kind: "file", "folder", or "file or folder".
   """
   if path.is_dir():
     files = _shown(path)
@@ -35,11 +35,11 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
       available=", ".join(files[:5]) + (", ..." if len(files) > 5 else ""),
       fix="pass the path of a file",
     )
-  beside = _shown(path.parent) if path.parent.is_dir() else []
+  neighbours = _shown(path.parent) if path.parent.is_dir() else []
   return SgdxError(
-    f"no {what} at {path}",
+    f"no {kind} at {path}",
     expected=expected,
-    available=nearest(path.name, beside),
+    available=nearest(path.name, neighbours),
     fix="check the path",
   )
 
@@ -48,30 +48,30 @@ def _shown(folder: pathlib.Path) -> list[str]:
   return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def read_input(path: str | pathlib.Path, what: str) -> bytes:
+def read_input(path: str | pathlib.Path, expected: str) -> bytes:
   """Returns the content of a file that no output may overwrite.
 
   Args:
     path: the file.
-    what: what it should be, for messages.
+    expected: what it should be, for messages.
 
   Raises:
     SgdxError: there is no such file.
   """
   path = pathlib.Path(path)
   if not path.is_file():
-    raise not_found(path, what)
-  with opened(path, what) as file:
+    raise not_found(path, expected)
+  with opened(path, expected) as file:
     return file.read()
 
 
 @contextlib.contextmanager
-def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
+def opened(path: pathlib.Path, expected: str) -> Iterator[IO[bytes]]:
   """Opens a file for reading, decompressed if it is packed by gzip or xz, or named so.
 
   Args:
     path: the file.
-    what: what it should be, for messages.
+    expected: what it should be, for messages.
 
   Raises:
     SgdxError: the end of a packed file is missing or damaged, which reading it shows.
@@ -87,7 +87,7 @@ def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
         yield file
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as e:
       raise SgdxError(
-        f"{path}: not a complete compressed file ({e})", expected=what, fix="compress it again"
+        f"{path}: not a complete compressed file ({e})", expected=expected, fix="compress it again"
       ) from None
 
 
@@ -118,12 +118,12 @@ def is_number(value: Any) -> bool:
     return False
 
 
-def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:
+def decode_json(text: str | bytes, place: str, expected: str, fix: str = "") -> Any:
   """Decodes JSON.
 
   Args:
     text: str, or bytes in UTF-8. An integer of more than 64 bits becomes a float if that is finite.
-    where: file and line, for errors.
+    place: file and line, for errors.
     expected: what should be there.
     fix: what to do if it is malformed; a truncated file has a separate fix.
 
@@ -139,34 +139,34 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   try:
     return json.loads(text)
   except UnicodeDecodeError as e:
-    raise not_utf8(where, e, expected) from None
+    raise not_utf8(place, e, expected) from None
   except RecursionError:
     raise SgdxError(
-      f"{where}: JSON nested too deeply", expected=expected, fix="write the file again"
+      f"{place}: JSON nested too deeply", expected=expected, fix="write the file again"
     ) from None
   except json.JSONDecodeError as e:
     cut = e.pos >= len(e.doc.rstrip()) or e.msg.startswith("Unterminated")
     raise SgdxError(
-      f"{where}: not valid JSON ({e})",
+      f"{place}: not valid JSON ({e})",
       expected=expected,
       fix="write the file again: it was probably cut short" if cut or not fix else fix,
     ) from None
 
 
-def converted(data: Any, kind: type[_T], where: str, expected: str, fix: str) -> _T:
+def converted(data: Any, kind: type[_T], place: str, expected: str, fix: str) -> _T:
   """Returns decoded JSON as a dataclass or msgspec struct, whose types it must have.
 
   Args:
     data: decoded JSON.
     kind: the class.
-    where, expected, fix: of the error, which also names the place within `data`.
+    place, expected, fix: of the error, which also names the place within `data`.
   """
   import msgspec  # here, since it takes 25 ms and `sgdx --help` reads nothing
 
   try:
     return msgspec.convert(data, kind)
   except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half a character
-    raise SgdxError(f"{where}: {e}", expected=expected, fix=fix) from None
+    raise SgdxError(f"{place}: {e}", expected=expected, fix=fix) from None
 
 
 def decode_list(
@@ -192,11 +192,16 @@ def decode_list(
     return cast(list[_T], msgspec.json.decode(text, type=list[kind]))  # type: ignore[valid-type]
   except (msgspec.MsgspecError, RecursionError, ValueError):
     pass  # item by item, which is slower, reads lone surrogates, and says what is wrong
-  items = decode_json(text, origin, expected, fix)
-  if not isinstance(items, list):
-    problem = f"{origin}: the top-level JSON value is {json_type(items)}"
-    raise SgdxError(problem, expected=expected, fix=fix)
+  items = checked_list(decode_json(text, origin, expected, fix), origin, expected, fix)
   return [converted_item(item, kind, name_key, origin, expected, fix) for item in items]
+
+
+def checked_list(data: Any, origin: str, expected: str, fix: str) -> list[Any]:
+  """Returns decoded JSON. Raises SgdxError if it is no list."""
+  if not isinstance(data, list):
+    problem = f"{origin}: the top-level JSON value is {json_type(data)}"
+    raise SgdxError(problem, expected=expected, fix=fix)
+  return data
 
 
 def converted_item(
@@ -204,14 +209,14 @@ def converted_item(
 ) -> _T:
   """Returns a decoded item as `kind`, see `decode_list`."""
   name = item.get(name_key) if isinstance(item, dict) else None
-  where = f"{origin}, {name_key.partition('_')[0]} {name if isinstance(name, str) else '?'}"
-  return converted(item, kind, where, expected, fix)
+  place = f"{origin}, {name_key.partition('_')[0]} {name if isinstance(name, str) else '?'}"
+  return converted(item, kind, place, expected, fix)
 
 
-def not_utf8(where: str, error: UnicodeDecodeError, expected: str) -> SgdxError:
+def not_utf8(place: str, error: UnicodeDecodeError, expected: str) -> SgdxError:
   """Returns the error for bytes that are not UTF-8. Args: as for `decode_json`."""
   return SgdxError(
-    f"{where}: not UTF-8 ({error.reason} at byte {error.start:,})",
+    f"{place}: not UTF-8 ({error.reason} at byte {error.start:,})",
     expected=expected,
     fix="write the file again, in UTF-8",
   )
@@ -234,5 +239,5 @@ def decode_lines(
   content = content.removeprefix(codecs.BOM_UTF8)  # as some editors write
   for number, line in enumerate(content.splitlines(), start=first):
     if line.strip():
-      where = f"{origin}, line {number}"
-      yield where, decode_json(line, where, expected, fix)
+      place = f"{origin}, line {number}"
+      yield place, decode_json(line, place, expected, fix)

@@ -22,19 +22,19 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_ROOM_IN_WORDS = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)
 
 
-def writing_fix(error: BaseException, other: str) -> str:
-  """Returns the fix to suggest for a failed write: free space, or `other`.
+def writing_fix(error: BaseException, alternative: str) -> str:
+  """Returns the fix to suggest for a failed write: free space, or `alternative`.
 
   Args:
     error: an OSError, an exception raised from one, or a library's error that quotes one.
-    other: the alternative, such as "name another folder".
+    alternative: the alternative, such as "name another folder".
   """
   cause: BaseException | None = error
   while cause is not None and not getattr(cause, "errno", None):
     cause = cause.__cause__ or cause.__context__
   if getattr(cause, "errno", None) in NO_ROOM or _NO_ROOM_IN_WORDS.search(str(error)):
-    return f"free some space, or {other}"
-  return other
+    return f"free some space, or {alternative}"
+  return alternative
 
 
 def is_folder_name(name: str) -> bool:
@@ -238,15 +238,15 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
     ) from e
 
 
-def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
-  """Renames `new` to `folder`, whose old content is deleted only once that has succeeded."""
+def _replace(folder: pathlib.Path, replacement: pathlib.Path) -> None:
+  """Renames `replacement` to `folder`; the old content is deleted once that has succeeded."""
   if not folder.exists():
-    new.rename(folder)
+    replacement.rename(folder)
     return
-  with temporary_name(folder.with_name(f"{folder.name}.old")) as old:
-    folder.rename(old)
+  with temporary_name(folder.with_name(f"{folder.name}.old")) as backup:
+    folder.rename(backup)
     try:
-      new.rename(folder)
+      replacement.rename(folder)
     except BaseException:
-      old.rename(folder)
+      backup.rename(folder)
       raise

@@ -74,27 +74,21 @@ def formats_of(unit: Unit) -> list[str]:
   return [name for name in FORMATS if load_format(name).unit == unit]
 
 
-def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
-  """Returns the fields of a format's style that differ from the defaults."""
-  usual = type(prompt_format)().style
-  values = {f.name: getattr(prompt_format.style, f.name) for f in dataclasses.fields(usual)}
-  return {name: value for name, value in values.items() if value != getattr(usual, name)}
-
-
 def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
   """Returns a score signature's fields for the prompts; none for T5DST's default style."""
   fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
-  # Fields that `provenance` covers, such as files.
-  covered = {
-    f.name
-    for f in dataclasses.fields(prompt_format.style)
-    if f.metadata.get("file") or f.metadata.get("provenance")
-  }
-  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in covered}
+  style, usual = prompt_format.style, type(prompt_format)().style
+  changes = []
+  for field in dataclasses.fields(style):
+    if field.metadata.get("file") or field.metadata.get("provenance"):
+      continue  # `provenance` says what is behind it
+    value = getattr(style, field.name)
+    if value != getattr(usual, field.name):
+      # Separators of the signature and of its fields are escaped.
+      text = re.sub(r"[%|+]", lambda match: f"%{ord(match[0]):X}", str(value))
+      changes.append(f"{field.name}={text}")
   if changes:
-    # Separators of the signature and of its fields are escaped.
-    values = {k: re.sub(r"[%|+]", lambda m: f"%{ord(m[0]):X}", str(v)) for k, v in changes.items()}
-    fields["style"] = "+".join(f"{name}={value}" for name, value in values.items())
+    fields["style"] = "+".join(changes)
   return fields
 
 

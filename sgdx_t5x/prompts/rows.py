@@ -111,7 +111,7 @@ def dialogue_rows(
       example, pair = ExampleId(variant, split, name), pairs[frame.service]
       slots = prompt_format.asked(pair.original)
       prompts = prompt_format.prompts(example, pair, history)
-      answers = prompt_format.targets(example, pair, frame.state) if targets else ()
+      answers = prompt_format.targets(example, pair, frame.user_state) if targets else ()
       for i, (slot, prompt) in enumerate(zip(slots, prompts, strict=True)):
         target = {"target": answers[i]} if targets else {}
         row = {"id": str(example.with_slot(slot)), "prompt": prompt.text}

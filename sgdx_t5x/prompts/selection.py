@@ -47,17 +47,17 @@ def choose_dialogues(
   for dialogue_id in sorted(frames, key=lambda dialogue_id: rank(dialogue_id, seed)):
     for service in frames[dialogue_id]:
       waiting[service].append(dialogue_id)
-  chosen: set[str] = set()
+  sampled: set[str] = set()
   chosen_frames: collections.Counter[str] = collections.Counter()
   group_frames: collections.Counter[Hashable] = collections.Counter()
-  while waiting and len(chosen) < number:
+  while waiting and len(sampled) < number:
     service = min(waiting, key=lambda name: (group_frames[group(name)], chosen_frames[name], name))
     dialogue_id = waiting[service].pop()
     if not waiting[service]:
       del waiting[service]
-    if dialogue_id not in chosen:  # it may have been another service's
-      chosen.add(dialogue_id)
+    if dialogue_id not in sampled:  # it may have been another service's
+      sampled.add(dialogue_id)
       chosen_frames.update(frames[dialogue_id])
       for name, count in frames[dialogue_id].items():
         group_frames[group(name)] += count
-  return frozenset(chosen)
+  return frozenset(sampled)

@@ -21,8 +21,8 @@ def task_steps(
 
   # SeqIO inspects the names of the parameters, which a format need not repeat.
   def examples(batches, sequence_length, output_features):
-    how = {"schemas": schemas, "variants": tuple(variants)}
-    return prompt_format.examples(batches, sequence_length, output_features, **how)
+    settings = {"schemas": schemas, "variants": tuple(variants)}
+    return prompt_format.examples(batches, sequence_length, output_features, **settings)
 
   back = functools.partial(read_back, prompt_format=prompt_format, schemas=schemas)
   return [examples, one_by_one], back
@@ -31,11 +31,11 @@ def task_steps(
 class RecordTask(seqio.Task):
   """A task whose preprocessors end with `one_by_one`: SeqIO need not trim its examples again."""
 
-  def get_dataset(self, sequence_length=None, *args, trim_output_features=True, **how):
+  def get_dataset(self, sequence_length=None, *args, trim_output_features=True, **settings):
     """Like `seqio.Task.get_dataset`, but inputs are always cut: they lose their oldest turns."""
     if not trim_output_features:
       sequence_length = {k: n for k, n in (sequence_length or {}).items() if k == "inputs"}
-    return super().get_dataset(sequence_length, *args, trim_output_features=False, **how)
+    return super().get_dataset(sequence_length, *args, trim_output_features=False, **settings)
 
 
 def one_by_one(
@@ -84,7 +84,7 @@ def _with_eos(tokens: tf.RaggedTensor, eos: int | None) -> tf.RaggedTensor:
 
 def read_back(
   output: str,
-  example: Mapping[str, Any] | None = None,
+  example: Mapping[str, Any],
   is_target: bool = False,
   *,
   prompt_format: PromptFormat,

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
-from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
+from sgdx_t5x.corpus.schema import DONTCARE, Slot
 from sgdx_t5x.metrics.predicted_frame import PredictedFrame
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.t5dst.text import base_name
@@ -48,21 +48,17 @@ class StateText(TextExamples):
   unit: ClassVar[Unit] = FRAME
   answer: ClassVar[str] = 'the state, as in "city = San Jose || time = 7:30 pm", or "none"'
 
-  def asked(self, service: Service) -> tuple[None]:
-    """The frame as a whole."""
-    return (None,)
-
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service with its slots, then the history."""
     return [Prompt(_turns(history), before=_service_text(service, self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """The slots of the state in the schema's order, each with its first value."""
-    parts = []
-    for slot, shown in zip(service.original.slots, service.variant.slots, strict=True):
+    texts = []
+    for slot, reworded in zip(service.original.slots, service.variant.slots, strict=True):
       if values := state.slot_values.get(slot.name):
-        parts.append(f"{_words(shown)} = {values[0]}")
-    return [f" {_BETWEEN} ".join(parts) or NONE]
+        texts.append(f"{_words(reworded)} = {values[0]}")
+    return [f" {_BETWEEN} ".join(texts) or NONE]
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
     """The state, in original names; names that the service lacks are counted as ignored."""
@@ -86,26 +82,26 @@ def _words(slot: Slot) -> str:
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
 def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
   """Returns the service, and the slots that a state can have, as parts of the prompt."""
-  shown = service.variant
-  parts = [base_name(shown.name)]
+  service_shown = service.variant
+  texts = [base_name(service_shown.name)]
   if style.descriptions:
-    parts[0] += f" : {shown.description}"
+    texts[0] += f" : {service_shown.description}"
   for place in service.original.tracked_slots:
-    slot = shown.slots[place]
+    slot = service_shown.slots[place]
     text = f"[slot] {_words(slot)}"
     if style.descriptions:
       text += f" : {slot.description}"
     if style.values and slot.choices:
       text += f" [PVs] {', '.join(slot.choices)}"
-    parts.append(text)
-  return tuple(" ".join(part.split()) for part in parts)
+    texts.append(text)
+  return tuple(" ".join(part.split()) for part in texts)
 
 
 @functools.lru_cache(maxsize=4096)
 def _by_name(service: ServicePair) -> dict[str, Slot]:
   """Returns the name of each slot in the variant, without case and punctuation -> the slot."""
   pairs = zip(service.original.slots, service.variant.slots, strict=True)
-  return {loose(shown.name): slot for slot, shown in pairs}
+  return {loose(reworded.name): slot for slot, reworded in pairs}
 
 
 def _read_value(text: str, slot: Slot) -> str:

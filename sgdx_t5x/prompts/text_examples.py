@@ -92,9 +92,9 @@ def text_examples(
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
         frame = ExampleId(variant, split, frame_id)
-        before = len(examples["prompt"])
+        num_before = len(examples["prompt"])
         _add_frame(examples, prompt_format, frame, pairs[variant][service.name], history, state)
-        examples["record"] += [i] * (len(examples["prompt"]) - before)
+        examples["record"] += [i] * (len(examples["prompt"]) - num_before)
     prompts = examples.pop("prompt")
     examples["inputs"] = input_tokens(prompts, tokens, limit)
     examples["inputs_pretokenized"] = [prompt.text for prompt in prompts]
@@ -142,27 +142,26 @@ def _graph(
     types: the features that it returns.
     one_each: whether each record gives exactly one example.
   """
-  parts = list(
-    itertools.chain.from_iterable([t, tf.int64] if k in _RAGGED else [t] for k, t in types.items())
-  )
+  column_types: list[tf.DType] = []
+  for key, type_ in types.items():
+    column_types += [type_, tf.int64] if key in _RAGGED else [type_]
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
     lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
     columns_of_batch = tf.numpy_function(
-      columns, [*(batch[key] for key in _SCALARS), *lists], parts
+      columns, [*(batch[key] for key in _SCALARS), *lists], column_types
     )
     for column in columns_of_batch:
       column.set_shape([None])
-    columns_of_batch = iter(columns_of_batch)
-    example = {
-      key: tf.RaggedTensor.from_row_lengths(
-        next(columns_of_batch), next(columns_of_batch), validate=False
-      )
-      if key in _RAGGED
-      else next(columns_of_batch)
-      for key in types
-    }
+    remaining = iter(columns_of_batch)
+    example = {}
+    for key in types:
+      example[key] = next(remaining)
+      if key in _RAGGED:  # the lengths of its rows follow
+        example[key] = tf.RaggedTensor.from_row_lengths(
+          example[key], next(remaining), validate=False
+        )
     record = example.pop("record")
     of_records = ("seen",) if "gold" in types else ("seen", *_GOLD_OF_A_FRAME)
     rest = {key: batch[key] if one_each else tf.gather(batch[key], record) for key in of_records}
@@ -229,7 +228,7 @@ class Tokens(Memo[str, bytes]):
     if self._scores and text.isascii():
       words = [*map(self._words.__getitem__, text.split(" "))]
       if None not in words:
-        return b"".join(words)
+        return b"".join(filter(None, words))
     return self._whole(text)
 
   def _whole(self, text: str) -> bytes:
@@ -257,7 +256,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
     return []
   proto: Any = sentencepiece_model_pb2  # its classes are created at import
   model = proto.ModelProto.FromString(vocabulary.sp_model)
-  rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
+  rules, pieces = model.normalizer_spec, {piece.piece for piece in model.pieces}
   if not (
     model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
     and not model.trainer_spec.treat_whitespace_as_suffix
@@ -271,7 +270,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
   kind = model.SentencePiece
   # SentencePiece prefers user-defined pieces to any others.
   special = {kind.UNKNOWN: math.nan, kind.BYTE: math.nan, kind.USER_DEFINED: 1000.0}
-  return [special.get(each.type, each.score) for each in model.pieces]
+  return [special.get(piece.type, piece.score) for piece in model.pieces]
 
 
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
@@ -305,8 +304,8 @@ def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
   tokens = b"".join(parts)
   if limit is None or len(tokens) <= (limit - 1) * _TOKEN.itemsize:
     return tokens
-  first = len(parts) - 1 - num_turns
-  before, turns, after = parts[:first], parts[first:-1], parts[-1]
+  num_before = len(parts) - 1 - num_turns
+  before, turns, after = parts[:num_before], parts[num_before:-1], parts[-1]
   room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
   newest, length = turns[-1:], sum(map(len, turns))
   while turns and length > room:

@@ -32,11 +32,13 @@ def check_choices(style: Any, choices: Mapping[str, Collection[str]]) -> None:
       )
 
 
-def check_letters(what: str, number: int, fix: str) -> None:
-  """Raises SgdxError, about `what`, for more choices than there are letters."""
+def check_letters(subject: str, number: int, fix: str) -> None:
+  """Raises SgdxError, about `subject`, for more choices than there are letters."""
   if number > len(LETTERS):
     raise SgdxError(
-      f"{what} has {number} choices", expected=f"at most {len(LETTERS)}: one letter each", fix=fix
+      f"{subject} has {number} choices",
+      expected=f"at most {len(LETTERS)}: one letter each",
+      fix=fix,
     )
 
 
@@ -52,19 +54,19 @@ def loose(text: str) -> str:
 
 
 def matching_value(
-  text: str, values: Iterable[str], shown: Callable[[str], str] = str
+  text: str, values: Iterable[str], as_shown: Callable[[str], str] = str
 ) -> str | None:
   """Returns the value that a text stands for: the same, but for case, or but for punctuation.
 
   Args:
     text: of an answer.
     values: to choose from; the closest matches, and among equals the first. "$$" is not "$".
-    shown: how a prompt shows a value, which is also a way to say it.
+    as_shown: how a prompt shows a value, which is also a way to say it.
 
   Returns:
     A value, or None.
   """
-  ways = [(value, {value, shown(value)}) for value in values]
+  ways = [(value, {value, as_shown(value)}) for value in values]
   for normalise in (str, str.lower, loose):
     if key := normalise(text):
       for value, ways_to_say_it in ways:

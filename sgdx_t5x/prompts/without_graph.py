@@ -1,35 +1,24 @@
 """Base class of formats without their own TensorFlow graph."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from sgdx_t5x.prompts.protocol import PromptFormat, Schemas
+from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.prompts.protocol import PromptFormat
 
 if TYPE_CHECKING:
-  import seqio
   import tensorflow as tf
 
 
 class TextExamples:
-  """`PromptFormat.examples` of a format without its own graph."""
+  """`PromptFormat.examples` of a format without its own graph; examples ask for whole frames."""
 
-  def examples(
-    self,
-    batches: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: Schemas,
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
+  def asked(self, service: Service) -> Sequence[str | None]:
+    """One example per frame, of all of it."""
+    return (None,)
+
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`."""
     from sgdx_t5x.prompts.text_examples import text_examples
 
-    return text_examples(
-      cast(PromptFormat, self),
-      batches,
-      sequence_length,
-      output_features,
-      schemas=schemas,
-      variants=variants,
-    )
+    return text_examples(cast(PromptFormat, self), *args, **settings)

@@ -38,7 +38,7 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
   for dialogue in dialogues:
     rank = hashlib.blake2b(f"{seed} {dialogue.dialogue_id}".encode(), digest_size=8).hexdigest()
     for turn, frame in dialogue.user_frames():
-      if state_calls(pairs[frame.service], frame.state):
+      if state_calls(pairs[frame.service], frame.user_state):
         drawn = hashlib.blake2b(f"{rank} {turn}".encode(), digest_size=8).hexdigest()
         if frame.service not in best or drawn < best[frame.service][0]:
           best[frame.service] = drawn, dialogue, turn, frame
@@ -65,5 +65,5 @@ def _example(schema: Schema, dialogue: Dialogue, turn: int, frame: Frame) -> str
   tools = "\n".join(
     json.dumps(openai_tool(tool.for_states)["function"]) for tool in service_tools(pair)
   )
-  calls = calls_text(state_calls(pair, frame.state))
+  calls = calls_text(state_calls(pair, frame.user_state))
   return f"\n\nFunctions:\n{tools}\nConversation:\n{said}\nCalls:\n{calls}"

@@ -142,8 +142,8 @@ class Requests:
         tools = self._deliver[variant](example, frame.service, history)
         shown = ", ".join(map(_tool_text, tools))
         names = {tool.name for tool in tools}  # what is not shown cannot be called
-        wanted = (call for call in state_calls(pair, frame.state) if call["name"] in names)
-        calls = calls_text(wanted)
+        gold_calls = state_calls(pair, frame.user_state)
+        calls = calls_text(call for call in gold_calls if call["name"] in names)
         self.size.requests += 1
         self.size.read += _characters(said) + _characters(shown)
         self.size.written += _characters(calls)

@@ -21,23 +21,19 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
-from sgdx_t5x.variants.wording import NAME, SERVICE, Element, Repair, join_words, reword, wording
+from sgdx_t5x.variants.wording import NAME, SERVICE, Element, join_words, reword, wording
 
 RECORD = "paraphrases.jsonl"
-# Why a paraphrase is not in the schema: `wording.reword` keeps the original.
-_KEPT = {
-  "empty": "there is no text: the original is kept",
-  "not a name": "it cannot be used as a name: the original is kept",
-  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
-}
-# Why a paraphrase is not used, or changed; `wording.reword` applies "collision".
+# Why a paraphrase is not used, or changed. `wording.reword` applies the last four.
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
   "surplus": "closer paraphrases fill all variants: not used",
   "filled": "too few paraphrases: the most distant one is reused",
   "none": "no paraphrase: the original is kept",
   "collision": "another element already has this name: a number is appended",
-  **_KEPT,
+  "empty": "there is no text: the original is kept",
+  "not a name": "it cannot be used as a name: the original is kept",
+  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
 }
 DETERMINERS = frozenset(
   {"a", "an", "the", "this", "that", "these", "those", "which", "what", "whose", "any", "all"}
@@ -67,11 +63,6 @@ class Placement:
   distance: float
   rules: tuple[str, ...] = ()
   made: str | None = None
-
-  @property
-  def in_schema(self) -> bool:
-    """Whether the text is in the variant's schema."""
-    return self.variant is not None and _KEPT.keys().isdisjoint(self.rules)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a line of the record."""
@@ -105,19 +96,19 @@ def read_paraphrases(
   paraphrases: dict[Element, tuple[str, ...]] = {}
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
   content = read_input(path, "paraphrases, a line per element")
-  for where, row in decode_lines(content, str(path), expected, "correct the line"):
+  for place, row in decode_lines(content, str(path), expected, "correct the line"):
     if not (
       isinstance(row, dict)
       and is_text(row.get("element"))
       and isinstance(texts := row.get("paraphrases"), list)
       and all(map(is_text, texts))
     ):
-      raise SgdxError(f"{where}: {str(row)[:60]}", expected=expected, fix="correct the line")
-    element = Element.from_key(row["element"], where)
+      raise SgdxError(f"{place}: {str(row)[:60]}", expected=expected, fix="correct the line")
+    element = Element.from_key(row["element"], place)
     if element.key not in keys or element in paraphrases:
       twice = element in paraphrases
       raise SgdxError(
-        f"{where}: "
+        f"{place}: "
         + (f"duplicate element {element.key}" if twice else f"unknown element {element.key}"),
         expected="each element once" if twice else "an element of the corpus",
         available="" if twice else nearest(element.key, keys),
@@ -183,19 +174,22 @@ def compose(
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
       spaCy is not installed.
   """
-  if lemmas is None and any(element.field != NAME for element in paraphrases):
-    lemmas = lemmatizer()
+  if lemmas is None:
+    # Names are compared without lemmas, so that spaCy is needed for descriptions only.
+    has_descriptions = any(element.field != NAME for element in paraphrases)
+    lemmas = lemmatizer() if has_descriptions else lambda text: frozenset()
   placements: list[Placement] = []
   too_few = []
   elements = wording(schema)
-  for done, (element, original) in enumerate(elements.items(), start=1):
-    on_progress("ranking paraphrases", done, len(elements))
+  for number, (element, original) in enumerate(elements.items(), start=1):
+    on_progress("ranking paraphrases", number, len(elements))
     ranked, unused = _rank(element, original, paraphrases.get(element, ()), lemmas)
     if len(ranked) < num_variants and (ranked or not _is_service_name(element)):
       too_few.append((element, len(ranked)))
     placements += _place(element, original, ranked, num_variants) + unused
   if too_few and not fill:
     raise _too_few(too_few, num_variants, schema.origin)
+  positions = {(p.variant, p.element): i for i, p in enumerate(placements)}
   variants = []
   for k in range(1, num_variants + 1):
     placed = [p for p in placements if p.variant == k and "none" not in p.rules]
@@ -203,17 +197,13 @@ def compose(
       schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}"
     )
     variants.append(with_digit(variant, k))
-    repaired: dict[Element, list[Repair]] = {}
     for repair in repairs:  # an original that stays may collide too
-      repaired.setdefault(repair.element, []).append(repair)
-    placements = [
-      dataclasses.replace(p, rules=(*p.rules, *(x.rule for x in found)), made=found[-1].made)
-      if p.variant == k and (found := repaired.get(p.element))
-      else p
-      for p in placements
-    ]
-  kept = [p for p in placements if p.rules != ("none",) or not _is_service_name(p.element)]
-  return Composition(tuple(variants), tuple(kept))
+      i = positions[k, repair.element]
+      rules = (*placements[i].rules, repair.rule)
+      placements[i] = dataclasses.replace(placements[i], rules=rules, made=repair.made)
+  # A service whose name is not paraphrased has no line in the record.
+  recorded = [p for p in placements if p.rules != ("none",) or not _is_service_name(p.element)]
+  return Composition(tuple(variants), tuple(recorded))
 
 
 def lemmatizer() -> Lemmas:
@@ -282,14 +272,14 @@ def _is_service_name(element: Element) -> bool:
 
 
 def _rank(
-  element: Element, original: str, texts: Sequence[str], lemmas: Lemmas | None
+  element: Element, original: str, texts: Sequence[str], lemmas: Lemmas
 ) -> tuple[list[tuple[str, float]], list[Placement]]:
   """Returns (text, distance) of different paraphrases, nearest first, and those not used."""
   from rapidfuzz.distance import Levenshtein
 
   is_name = element.field == NAME
   used = {element.name if is_name else " ".join(original.split())}
-  before = lemmas(original) if texts and not is_name else frozenset()
+  original_lemmas = lemmas(original) if texts and not is_name else frozenset()
   ranked, unused = [], []
   for text in texts:
     name_or_text = (
@@ -306,7 +296,7 @@ def _rank(
     if is_name:
       distance = float(Levenshtein.distance(element.name, name_or_text))
     else:
-      distance = _jaccard(before, lemmas(name_or_text))
+      distance = _jaccard(original_lemmas, lemmas(name_or_text))
     if name_or_text in used:
       unused.append(Placement(element, None, text, distance, ("same",)))
     else:
@@ -345,9 +335,9 @@ def with_digit(schema: Schema, k: int) -> Schema:
 
 def _too_few(counts: Sequence[tuple[Element, int]], num_variants: int, origin: str) -> SgdxError:
   element, count = counts[0]
-  others = f" (and {len(counts) - 1:,} more elements)" if len(counts) > 1 else ""
+  and_more = f" (and {len(counts) - 1:,} more elements)" if len(counts) > 1 else ""
   return SgdxError(
-    f"{element.key}: {count} distinct paraphrases{others}",
+    f"{element.key}: {count} distinct paraphrases{and_more}",
     expected=f"{num_variants} for every slot and intent name and description, and every service "
     f"description, in {origin}",
     fix="add paraphrases, lower --variants, choose splits with --split, or reuse the most distant "

@@ -30,10 +30,10 @@ def corrupt_schema(
     moved: most places that a word can move.
   """
   texts = wording(schema)
-  pools = {
-    field: sorted({word for e, text in texts.items() if e.field == field for word in text.split()})
-    for field in {element.field for element in texts}
-  }
+  words: dict[str, set[str]] = {}  # of all names, and of all descriptions
+  for element, text in texts.items():
+    words.setdefault(element.field, set()).update(text.split())
+  pools = {field: sorted(of_field) for field, of_field in words.items()}
   corrupted = {
     element: _corrupt(element, text, pools[element.field], seed, replaced, moved)
     for element, text in texts.items()

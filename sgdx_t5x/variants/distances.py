@@ -4,6 +4,7 @@ Definitions, and where the released data differ from the paper: docs/schema-stat
 """
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -100,23 +101,29 @@ def schema_statistics(
   from rapidfuzz.distance import Indel, Levenshtein
 
   pairs = _pairs(originals, variants)
-  names = [
-    (a.name, b.name) for x, y in pairs for a, b in zip(_elements(x), _elements(y), strict=True)
-  ]
-  shares: list[float | None] = [None, None]
+  names: list[tuple[str, str]] = []
+  references: list[str] = []
+  descriptions: list[str] = []
+  for x, y in pairs:
+    names += [(a.name, b.name) for a, b in zip(_elements(x), _elements(y), strict=True)]
+    references += _descriptions(x)
+    descriptions += _descriptions(y)
+  slot_share = intent_share = None
   if train is not None:
-    new = [y for x, y in pairs if (x.name not in train if unseen is None else x.name in unseen)]
-    shares = [_share_in_train(new, train, kind) for kind in ("slots", "intents")]
-  before = [text for x, _ in pairs for text in _descriptions(x)]
-  after = [text for _, y in pairs for text in _descriptions(y)]
+    if unseen is None:
+      unseen = {x.name for x, _ in pairs if x.name not in train}
+    unseen_services = [y for x, y in pairs if x.name in unseen]
+    slot_share = _share_in_train(unseen_services, train, "slots")
+    intent_share = _share_in_train(unseen_services, train, "intents")
   return SchemaStatistics(
     len(pairs),
     len(names),
-    len(after),
-    *shares,  # type: ignore[call-arg]  # two of them
+    len(descriptions),
+    slot_share,
+    intent_share,
     _mean([Indel.normalized_distance(a, b) for a, b in names]),
     _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
-    corpus_bleu(after, before),
+    corpus_bleu(descriptions, references),
   )
 
 
@@ -138,11 +145,13 @@ def self_bleu(
     pairs = _pairs([originals[s] for s in variant], list(variant.values()))
     texts.append({x.name: _descriptions(y) for x, y in pairs})
   common = [name for name in texts[0] if all(name in t for t in texts)] if texts else []
-  lists = [[text for name in common for text in t[name]] for t in texts]
-  ordered = [(i, j) for i in range(len(lists)) for j in range(len(lists)) if i != j]
-  return corpus_bleu(
-    [text for i, _ in ordered for text in lists[i]], [text for _, j in ordered for text in lists[j]]
-  )
+  hypotheses: list[str] = []
+  references: list[str] = []
+  for variant_texts, other_texts in itertools.permutations(texts, 2):
+    for name in common:
+      hypotheses += variant_texts[name]
+      references += other_texts[name]
+  return corpus_bleu(hypotheses, references)
 
 
 def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None:
@@ -174,12 +183,12 @@ def report(
 
   # The time for the BLEU of a set grows with its number of variant pairs.
   total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
-  done = 0
+  steps_done = 0
 
   def advance(steps: int) -> None:
-    nonlocal done
-    done += steps
-    on_progress("computing distances", done, total)
+    nonlocal steps_done
+    steps_done += steps
+    on_progress("computing distances", steps_done, total)
 
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
     pairs = [originals[s] for s in variant], list(variant.values())
@@ -187,28 +196,27 @@ def report(
     advance(1)
     return statistics_of_variant
 
-  def bleu_of_set(variants: Set) -> float | None:
+  is_sgd, original = corpus.name == "sgd", numbers(originals)
+  reported_sets = []
+  for name, variants in sets.items():
+    rows = {variant: numbers(schemas) for variant, schemas in variants.items()}
     bleu = self_bleu(originals, list(variants.values()))
     advance(len(variants) * (len(variants) - 1))
-    return bleu
-
-  is_sgd, original = corpus.name == "sgd", numbers(originals)
-  rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
+    reported_sets.append(
+      {
+        "name": name,
+        "variants": rows,
+        "average": {key: _mean([row[key] for row in rows.values()]) for key in _KEYS},
+        "self_bleu": bleu,
+        "paper": _paper_of(name, variants) if is_sgd else None,
+      }
+    )
   return {
     "format": "sgdx-stats/1",
     "signature": _signature(corpus, original["num_services"], len(unseen)),
     "original": original,
     "paper_original": PAPER_ORIGINAL if is_sgd else None,
-    "sets": [
-      {
-        "name": name,
-        "variants": rows[name],
-        "average": {key: _mean([row[key] for row in rows[name].values()]) for key in _KEYS},
-        "self_bleu": bleu_of_set(variants),
-        "paper": _paper_of(name, variants) if is_sgd else None,
-      }
-      for name, variants in sets.items()
-    ],
+    "sets": reported_sets,
   }
 
 

@@ -85,8 +85,8 @@ def apply_records(
       repairs.append(Repair(element, text, stays, UNTRANSLATED))
     else:
       texts[element] = text
-  reworded, more = reword(schema, texts, origin)
-  return reworded, repairs + more
+  reworded, reword_repairs = reword(schema, texts, origin)
+  return reworded, repairs + reword_repairs
 
 
 def _foreign_letters(text: str) -> set[str]:
@@ -147,13 +147,13 @@ class TranslationTable:
       services_without = list(
         dict.fromkeys(e.service for e in missing if e.service not in services)
       )
-      what = (
+      subject = (
         f"{len(services_without)} services ({', '.join(services_without)})"
         if services_without
         else missing[0].key
       )
       raise SgdxError(
-        f"{self._origin}: no {pivot} record for {what}; {len(missing)} of {len(items)} elements "
+        f"{self._origin}: no {pivot} record for {subject}; {len(missing)} of {len(items)} elements "
         "have none",
         expected="a record for every name and description in the schema",
         available=nearest((services_without or [missing[0].key])[0], services),
@@ -188,33 +188,33 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
     ) from None
   defaults: Mapping[str, Any] = {}
   records = []
-  for number, (where, data) in enumerate(decode_lines(content, str(file), expected, fix)):
+  for number, (place, data) in enumerate(decode_lines(content, str(file), expected, fix)):
     if not isinstance(data, dict):
-      raise SgdxError(f"{where}: {json_type(data)}", expected=expected, fix=fix)
+      raise SgdxError(f"{place}: {json_type(data)}", expected=expected, fix=fix)
     if number == 0 and "format" in data:
       _check_format(data["format"], str(file))
       defaults = data
     else:
-      records.append(_record({**defaults, **data}, where))
+      records.append(_record({**defaults, **data}, place))
   return records
 
 
-def _record(data: Mapping[str, Any], where: str) -> Record:
+def _record(data: Mapping[str, Any], place: str) -> Record:
   bad_keys = [key for key in _FIELDS if not is_text(data.get(key))]
   if bad_keys:
     raise SgdxError(
-      f"{where}: no string value for the key {', '.join(bad_keys)}",
+      f"{place}: no string value for the key {', '.join(bad_keys)}",
       expected=f"the keys {', '.join(_FIELDS)}",
       available=", ".join(data),
       fix="add the missing keys; a header line may give pivot, provider and date for all lines",
     )
-  return Record(Element.from_key(data["element"], where), *(data[key] for key in _FIELDS[1:]))
+  return Record(Element.from_key(data["element"], place), *(data[key] for key in _FIELDS[1:]))
 
 
-def _check_format(found: Any, where: str) -> None:
-  if found != TABLE_FORMAT:
+def _check_format(format_name: Any, place: str) -> None:
+  if format_name != TABLE_FORMAT:
     raise SgdxError(
-      f"{where}: format {found!r}",
+      f"{place}: format {format_name!r}",
       expected=TABLE_FORMAT,
       fix="pass a back-translation file, or install the version of sgdx_t5x that wrote it",
     )

@@ -78,7 +78,7 @@ class VariantSchemas:
           fix=f"name it, for example, my_{name}",
         )
     self._released, self._folders = released, dict(folders or {})
-    self._made: dict[tuple[str, str], Schema] = {}
+    self._schemas: dict[tuple[str, str], Schema | None] = {}  # None: there is none
 
   def get(self, split: str, variant: str = ORIGINAL) -> Schema:
     """Returns a split's schema in a variant, aligned with the original; see the module docstring.
@@ -86,22 +86,17 @@ class VariantSchemas:
     Raises:
       SgdxError: an unknown split or variant, or a schema that does not align.
     """
-    key = (split, variant)
-    if key not in self._made:
-      schema = self._find(split, variant)
-      if schema is None:
-        raise self._missing(split, variant)
-      self._made[key] = schema
-    return self._made[key]
+    schema = self._find_once(split, variant)
+    if schema is None:
+      raise self._missing(split, variant)
+    return schema
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
-    key, folder = (split, variant), self._folders.get(untagged(variant)[1])
+    folder = self._folders.get(untagged(variant)[1])
     if folder is not None and not _file_in(folder, split).is_file():
       return False
-    if key not in self._made and (schema := self._find(split, variant)) is not None:
-      self._made[key] = schema
-    return key in self._made
+    return self._find_once(split, variant) is not None
 
   def names(self, split: str) -> tuple[str, ...]:
     """Variants of a split that can be listed: all but the corrupted ones, which are unlimited."""
@@ -110,23 +105,27 @@ class VariantSchemas:
 
   def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
-    by_variant = {
-      variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
-      for variant in variants
-    }
-    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
+    by_variant: dict[str, dict[str, Schema]] = {}
+    for variant in variants:
+      for split in self._released.splits:
+        if schema := self._find_shipped(split, variant):
+          by_variant.setdefault(variant, {})[split] = schema
+    return by_variant
 
   def released(self) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of all variants of the data set but the original."""
-    by_variant = {
-      variant: {
-        s: self._released.schema(s, variant)
-        for s in self._released.splits
-        if self._released.has_schema(s, variant)
-      }
-      for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
-    }
-    return {variant: schemas for variant, schemas in by_variant.items() if schemas}
+    by_variant: dict[str, dict[str, Schema]] = {}
+    for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS):
+      for split in self._released.splits:
+        if self._released.has_schema(split, variant):
+          by_variant.setdefault(variant, {})[split] = self._released.schema(split, variant)
+    return by_variant
+
+  def _find_once(self, split: str, variant: str) -> Schema | None:
+    key = split, variant
+    if key not in self._schemas:
+      self._schemas[key] = self._find(split, variant)
+    return self._schemas[key]
 
   def _find(self, split: str, variant: str) -> Schema | None:
     kinds, variant = untagged(variant)

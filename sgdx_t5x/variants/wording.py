@@ -46,12 +46,12 @@ class Element:
     return f"{self.service}/{self.kind}/{self.name}/{self.field}"
 
   @classmethod
-  def from_key(cls, key: str, where: str = "") -> "Element":
-    """Parses a `key`. Raises SgdxError, beginning with `where`, if it is invalid."""
+  def from_key(cls, key: str, place: str = "") -> "Element":
+    """Parses a `key`. Raises SgdxError, beginning with `place`, if it is invalid."""
     if match := _KEY.fullmatch(key):
       return cls(*match.groups())
     raise SgdxError(
-      f"{where}: element {key!r}".removeprefix(": "),
+      f"{place}: element {key!r}".removeprefix(": "),
       expected="SERVICE/{service,slot,intent}/NAME/{name,description}",
       available=nearest(key.rpartition("/")[2], (NAME, DESCRIPTION)),
       fix="use the names of the original schema",
@@ -88,13 +88,13 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   original = schema if original is None else original
   check_aligned(original, schema)
   texts: dict[Element, str] = {}
-  for before, after in zip(original, schema, strict=True):
-    pairs: list[tuple[str, Any, Any]] = [(SERVICE, before, after)]
-    pairs += [(SLOT, a, b) for a, b in zip(before.slots, after.slots, strict=True)]
-    pairs += [(INTENT, a, b) for a, b in zip(before.intents, after.intents, strict=True)]
+  for service, reworded in zip(original, schema, strict=True):
+    pairs: list[tuple[str, Any, Any]] = [(SERVICE, service, reworded)]
+    pairs += [(SLOT, a, b) for a, b in zip(service.slots, reworded.slots, strict=True)]
+    pairs += [(INTENT, a, b) for a, b in zip(service.intents, reworded.intents, strict=True)]
     for kind, a, b in pairs:
-      texts[Element(before.name, kind, a.name, NAME)] = name_words(b.name, kind)
-      texts[Element(before.name, kind, a.name, DESCRIPTION)] = b.description
+      texts[Element(service.name, kind, a.name, NAME)] = name_words(b.name, kind)
+      texts[Element(service.name, kind, a.name, DESCRIPTION)] = b.description
   return texts
 
 
@@ -118,13 +118,13 @@ def join_words(words: str, kind: str, original: str) -> str:
   """
   plain = unicodedata.normalize("NFKD", _APOSTROPHES.sub("", words))
   plain = "".join(c for c in plain if not unicodedata.combining(c))  # "café" -> "cafe"
-  parts = _NOT_IN_NAMES.sub(" ", plain).split()
-  if not parts or parts[0][0].isdigit():
+  name_parts = _NOT_IN_NAMES.sub(" ", plain).split()
+  if not name_parts or name_parts[0][0].isdigit():
     return ""
   if kind == SLOT:
-    return "_".join(parts).lower()
+    return "_".join(name_parts).lower()
   number = _NUMBER.search(original) if kind == SERVICE else None
-  return "".join(p[0].upper() + p[1:] for p in parts) + (number[0] if number else "")
+  return "".join(p[0].upper() + p[1:] for p in name_parts) + (number[0] if number else "")
 
 
 def reword(
@@ -235,8 +235,8 @@ class _Writer:
       return item.description
     return " ".join(text.split())
 
-  def _repair(self, element: Element, found: str, made: str, rule: str) -> None:
-    self.repairs.append(Repair(element, found, made, rule))
+  def _repair(self, element: Element, text: str, replacement: str, rule: str) -> None:
+    self.repairs.append(Repair(element, text, replacement, rule))
 
 
 def _numbered(name: str, kind: str, number: int) -> str:

@@ -76,7 +76,7 @@ def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
     return x
   mesh, rules = active
   spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  if mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
+  if spec is None or mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
     return x
   divided = NamedSharding(mesh, spec)
   whole = NamedSharding(mesh, PartitionSpec(*_without_data(spec)))
@@ -128,9 +128,9 @@ def map_over_data(function: Callable[[jax.Array, int], jax.Array], key: jax.Arra
     The rows of all partitions, divided over them. Outside of a partitioned function there is one.
   """
   active = _ACTIVE.get()
-  parts = 1 if active is None else active[0].shape["data"]
-  if parts == 1:
+  if active is None or active[0].shape["data"] == 1:
     return function(key, 1)
+  parts = active[0].shape["data"]
 
   def own(key: jax.Array) -> jax.Array:
     return function(jax.random.fold_in(key, jax.lax.axis_index("data")), parts)

@@ -109,7 +109,7 @@ def standard_logical_axis_rules(
         fix=f"set partitioning.standard_logical_axis_rules.{name}",
       )
   model = [("mlp", "model"), ("heads", "model"), ("kv", None), ("joined_kv", "model")]
-  rules = [("batch", "data"), ("vocab", "model")]
+  rules: list[tuple[str, str | None]] = [("batch", "data"), ("vocab", "model")]
   if (activation_partitioning_dims, parameter_partitioning_dims) == (1, 1):
     rules += [("embed", None), *model]
   else:

@@ -101,3 +101,10 @@ def test_refuses_json_cut_short(sample):
     list(read_dialogues(text[: len(text) // 2], "dialogues_001.json"))
   with pytest.raises(SgdxError, match="the top-level JSON value is an object"):
     list(read_dialogues(json.dumps({"turns": []}), "file"))
+
+
+def test_only_a_user_frame_has_a_user_state(data):
+  user, system = (turn.frames[0] for turn in Dialogue.from_json(data).turns[:2])
+  assert user.user_state == user.state
+  with pytest.raises(ValueError, match=f"the frame of {system.service} has no state"):
+    _ = system.user_state

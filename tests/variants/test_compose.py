@@ -116,7 +116,7 @@ def test_rules_are_recorded():
 
 def test_what_the_original_replaces_is_recorded():
   made = compose_names({AB: ["a" * 81, "x"]}, 2)
-  (replaced,) = (p for p in made.placements if p.variant and not p.in_schema)
+  (replaced,) = (p for p in made.placements if p.variant and "too long" in p.rules)
   assert (replaced.variant, replaced.rules, replaced.made) == (2, ("too long",), "ab")
   assert slot_names(made) == ["x", "ab"]
   assert {rule for p in made.placements for rule in p.rules} <= compose.PLACEMENT_RULES.keys()
@@ -138,7 +138,7 @@ def test_an_original_that_stays_may_collide_too():
   made = compose_names({AB: ["bc"], BC: ["very " * 20]}, 1)
   assert slot_names(made) + slot_names(made, 1) == ["bc", "bc_2"]
   [kept] = [p for p in made.placements if p.element == BC]
-  assert (kept.rules, kept.made, kept.in_schema) == (("too long", "collision"), "bc_2", False)
+  assert (kept.rules, kept.made) == (("too long", "collision"), "bc_2")
 
 
 def test_services_are_named_as_in_sgdx():

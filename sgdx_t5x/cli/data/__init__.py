@@ -1,11 +1,5 @@
-"""`sgdx data`: checks a corpus and writes it as records or files."""
+"""`sgdx data`: checks a corpus and writes it as records or files.
 
-from typing import Any
-
-from sgdx_t5x.cli.data import demos, export, prepare, stats, verify, vocabulary
-from sgdx_t5x.cli.options import add_group
-
-_EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data verify --corpus sgd.zip
@@ -17,11 +11,15 @@ examples:
 `sgdx data VERB --help` has more examples.
 """
 
+from typing import Any
+
+from sgdx_t5x.cli.data import demos, export, prepare, stats, verify, vocabulary
+from sgdx_t5x.cli.options import add_group
+
 
 def add_parser(subparsers: Any) -> None:
   """Adds `data prepare`, `verify`, `export`, `stats`, `vocabulary` and `demos`."""
   summary = "check a corpus, write it as records or files"
-  verbs = add_group(subparsers, "data", __doc__, _EPILOG, summary)
-  for verb in (prepare, verify, export, stats, vocabulary):
+  verbs = add_group(subparsers, "data", __doc__, help=summary)
+  for verb in (prepare, verify, export, stats, vocabulary, demos):
     verb.add_verb(verbs)
-  demos.add_parser(verbs)

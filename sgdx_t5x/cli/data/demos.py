@@ -1,20 +1,5 @@
-"""`sgdx data demos`: demonstrations of services for "Show, Don't Tell" prompts."""
+"""`sgdx data demos`: demonstrations of services for "Show, Don't Tell" prompts.
 
-import argparse
-import pathlib
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus, add_group
-from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError
-
-if TYPE_CHECKING:
-  from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
-
-_PER_SERVICE = 5
-_EPILOG = """\
 examples:
   From a corpus's own dialogues, for the services of train:
     sgdx data demos make --corpus sgd.zip --split train --out demos.jsonl
@@ -31,28 +16,37 @@ examples:
 docs/demonstrations.md describes the file, and how to write your own.
 """
 
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-def add_parser(subparsers: Any) -> None:
-  """Adds `demos import` and `demos make`."""
+from sgdx_t5x.cli.options import add_command, add_corpus, add_group
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import SgdxError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
+
+_PER_SERVICE = 5
+_EXAMPLES = __doc__.partition("\n\n")[2]  # which the help of both verbs shows, too
+
+
+def add_verb(data_verbs: Any) -> None:
+  """Adds `demos`, with `import` and `make`, to `sgdx data`."""
   summary = "demonstrations for Show, Don't Tell prompts"
-  verbs = add_group(subparsers, "demos", __doc__, _EPILOG, summary)
-  _add_import(verbs)
-  _add_make(verbs)
+  verbs = add_group(data_verbs, "demos", __doc__, help=summary)
 
-
-def _add_import(verbs: Any) -> None:
   doc = "`sgdx data demos import`: reads Google's demonstrations, without running their file."
-  command = add_command(verbs, "import", doc, _EPILOG, "read Google's demonstrations")
+  command = add_command(verbs, "import", doc, _EXAMPLES, "read Google's demonstrations")
   text = "your copy of Google's sdt_prompts.py"
-  settings: dict[str, Any] = {"required": True, "metavar": "FILE"}
-  add_input(command, "--from", dest="source", help=text, **settings)
-  add_output(command, "--out", help="JSONL to write", **settings)
+  add_input(command, "--from", dest="source", help=text, required=True, metavar="FILE")
+  add_output(command, "--out", help="JSONL to write", required=True, metavar="FILE")
   command.set_defaults(run=_import)
 
-
-def _add_make(verbs: Any) -> None:
   doc = "`sgdx data demos make`: makes demonstrations from a corpus' dialogues."
-  command = add_command(verbs, "make", doc, _EPILOG, "make demonstrations from a corpus")
+  command = add_command(verbs, "make", doc, _EXAMPLES, "make demonstrations from a corpus")
   add_corpus(command)
   command.add_argument(
     "--split",
@@ -108,12 +102,17 @@ def _make(args: argparse.Namespace) -> int:
 
 
 def _write(demos: "Sequence[Demonstration]", path: str) -> None:
+  from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.prompts.sdt.demonstrations import demonstrations_text
 
   text = demonstrations_text(demos)
-  old = pathlib.Path(path)
-  if old.is_file() and old.stat().st_size and _content(old) != text.encode():
+  earlier = pathlib.Path(path)
+  if (
+    earlier.is_file()
+    and earlier.stat().st_size
+    and read_input(earlier, "a file of demonstrations") != text.encode()
+  ):
     raise SgdxError(
       f"--out {path} already contains other demonstrations, perhaps your own",
       expected="a new file",
@@ -123,10 +122,3 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
     file.write(text)
   services = len({demo.service for demo in demos})
   print(f"written: {path}: {len(demos)} demonstrations of {services} services", file=sys.stderr)
-
-
-def _content(path: pathlib.Path) -> bytes:
-  from sgdx_t5x.files.reading import opened
-
-  with opened(path, "a file of demonstrations") as file:
-    return file.read()

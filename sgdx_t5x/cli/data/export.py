@@ -1,14 +1,5 @@
-"""`sgdx data export`: writes SGD-X dialogues as the official converter does."""
+"""`sgdx data export`: writes SGD-X dialogues as the official converter does.
 
-import argparse
-import itertools
-import pathlib
-from typing import Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus, add_splits, add_variants
-from sgdx_t5x.cli.paths import add_output, check_no_inputs
-
-_EPILOG = """\
 examples:
   sgdx data export --corpus sgd.zip --variant v3 --out sgdx
   sgdx data export --corpus sgd.zip --variant all --split all --out x  # 2.4 GB
@@ -21,11 +12,19 @@ generate_sgdx_dialogues.py of the dstc8 repository writes them (as fixed in
 of another corpus in a split's folder make the command fail.
 """
 
+import argparse
+import itertools
+import pathlib
+from typing import Any
+
+from sgdx_t5x.cli.options import add_command, add_corpus, add_splits, add_variants
+from sgdx_t5x.cli.paths import add_output, check_no_inputs
+
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
   parser = add_command(
-    verbs, "export", __doc__, _EPILOG, "write dialogues with the names of SGD-X variants"
+    verbs, "export", __doc__, help="write dialogues with the names of SGD-X variants"
   )
   add_corpus(parser)
   add_variants(parser, "variants to write, see below")
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     for split, names in schemas_by_split.items():
       files_of_split = [f"{split}/schema.json", *corpus.dialogue_files(split)]
       replaced = itertools.product([args.out], names, files_of_split)
-      check_no_inputs(args, [pathlib.Path(*parts) for parts in replaced])
+      check_no_inputs(args, [pathlib.Path(*place) for place in replaced])
     for path in track(export(corpus, schemas_by_split, args.out), "writing", "files", total):
       dialogues[path.split] += path.dialogues
   for split, names in schemas_by_split.items():

@@ -1,4 +1,16 @@
-"""`sgdx data prepare`: checks a corpus and writes its records for training."""
+"""`sgdx data prepare`: checks a corpus and writes its records for training.
+
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data prepare --corpus sgd.zip --data-dir data  # the official archive
+  sgdx data prepare --corpus sgd.zip --dialogues dev=100 test=300 --data-dir few
+  sgdx data prepare --download --data-dir data  # fetches it, 37 MB
+
+Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
+(default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
+corpus are put beside those of the original, under a name that its tasks know, if
+there are any (sgdx ls tasks).
+"""
 
 import argparse
 import contextlib
@@ -18,23 +30,10 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.corpus.subset import Subset
 
-_EPILOG = """\
-examples:
-  sgdx data prepare --corpus sample --data-dir data
-  sgdx data prepare --corpus sgd.zip --data-dir data  # the official archive
-  sgdx data prepare --corpus sgd.zip --dialogues dev=100 test=300 --data-dir few
-  sgdx data prepare --download --data-dir data  # fetches it, 37 MB
-
-Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
-(default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
-corpus are put beside those of the original, under a name that its tasks know, if
-there are any (sgdx ls tasks).
-"""
-
 
 def add_verb(verbs: Any) -> None:
   """Adds `prepare` to the verbs of `sgdx data`."""
-  parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
+  parser = add_command(verbs, "prepare", __doc__, help="check a corpus and write its records")
   source = parser.add_mutually_exclusive_group(required=True)
   add_input(source, "--corpus", help=CORPUS, path=corpus_path)
   source.add_argument("--download", action="store_true", help="fetch the official archive")

@@ -1,4 +1,11 @@
-"""`sgdx data stats`: statistics of dialogues, next to those of the SGD paper."""
+"""`sgdx data stats`: statistics of dialogues, next to those of the SGD paper.
+
+examples:
+  sgdx data stats --corpus sample
+  sgdx data stats --corpus sgd.zip
+
+docs/corpus-statistics.md has definitions and the numbers of SGD.
+"""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -6,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
-from sgdx_t5x.tables import Number, Table, count, percent
+from sgdx_t5x.tables import Number, Row, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
@@ -57,28 +64,19 @@ _LEGEND = (
   "unseen: not in train's schema; not in train: in no state of train, for any slot",
   f"{_PAPER}: Rastogi et al. 2020, Table 1. SGD train: the release",
 )
-_EPILOG = """\
-examples:
-  sgdx data stats --corpus sample
-  sgdx data stats --corpus sgd.zip
-
-docs/corpus-statistics.md has definitions and the numbers of SGD.
-"""
 
 
-def add_verb(verbs: Any) -> argparse.ArgumentParser:
+def add_verb(verbs: Any) -> None:
   """Adds `stats` to the verbs of `sgdx data`."""
   parser = add_command(
     verbs,
     "stats",
     __doc__,
-    _EPILOG,
-    "statistics of dialogues, acts and values, next to the SGD paper's",
+    help="statistics of dialogues, acts and values, next to the SGD paper's",
   )
   add_corpus(parser)
   output.add_format(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,16 +111,15 @@ def run(args: argparse.Namespace) -> int:
 def _layout(report: Mapping[str, Any]) -> list[Table]:
   splits, paper = report["splits"], report["paper"]
   names = [name if split["complete"] else f"{name} PARTIAL" for name, split in splits.items()]
-  rows = tuple(
-    (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
-    for key, (label, form) in _ROWS.items()
-  )
-  tables = [Table("dialogues", ("", _PAPER, *names), rows)]
-  rows = tuple(
-    (label, *(count(split["provenance"][key]) for split in splits.values()))
-    for key, label in _PROVENANCE.items()
-  )
-  tables.append(Table("provenance of values", ("", *names), rows))
+  rows: list[Row] = []
+  for key, (label, form) in _ROWS.items():
+    numbers = [_number(split[key], form) for split in splits.values()]
+    rows.append((label, _number(paper.get(key), form), *numbers))
+  tables = [Table("dialogues", ("", _PAPER, *names), tuple(rows))]
+  rows = []
+  for key, label in _PROVENANCE.items():
+    rows.append((label, *(count(split["provenance"][key]) for split in splits.values())))
+  tables.append(Table("provenance of values", ("", *names), tuple(rows)))
   for speaker in ("user", "system"):
     by_split = [split["acts"][speaker]["actions"] for split in splits.values()]
     sgd_shares = report["sgd_train_acts"][speaker]

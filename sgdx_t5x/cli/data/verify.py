@@ -1,4 +1,11 @@
-"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds."""
+"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds.
+
+example:
+  sgdx data verify --corpus sgd.zip
+
+Schemas must align by position, and dialogues must follow the annotation rules
+that SGD follows: see docs/dialogue-checks.md.
+"""
 
 import argparse
 import itertools
@@ -16,19 +23,11 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.tables import Table
 
-_EPILOG = """\
-example:
-  sgdx data verify --corpus sgd.zip
-
-Schemas must align by position, and dialogues must follow the annotation rules
-that SGD follows: see docs/dialogue-checks.md.
-"""
-
 
 def add_verb(verbs: Any) -> None:
   """Adds `verify` to the verbs of `sgdx data`."""
   summary = "read a whole corpus, check it, report what it holds"
-  parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
+  parser = add_command(verbs, "verify", __doc__, help=summary)
   add_corpus(parser)
   parser.set_defaults(run=run)
 
@@ -90,8 +89,8 @@ def _split_row(
 
   def check(dialogue: "Dialogue", schema: "Schema", origin: str) -> None:
     validate(dialogue, schema, origin)
-    if (done := next(checked)) % 10 == 0:
-      update(f"checking {split}", done, total)
+    if (number := next(checked)) % 10 == 0:
+      update(f"checking {split}", number, total)
 
   sizes = count(corpus, split, check)
   return {
@@ -112,12 +111,12 @@ def _warnings_table(
 
   rows = []
   for rule in rules:
-    numbers = [
-      count(of_split[rule].count if rule in of_split else None) for of_split in warnings.values()
-    ]
-    first = next(
-      f"{split} {of_split[rule].first}" for split, of_split in warnings.items() if rule in of_split
-    )
-    rows.append((rule, *numbers, first))
+    numbers, places = [], []
+    for split, of_split in warnings.items():
+      warning = of_split.get(rule)
+      numbers.append(count(None if warning is None else warning.count))
+      if warning is not None:
+        places.append(f"{split} {warning.first}")
+    rows.append((rule, *numbers, places[0]))
   title = "annotation warnings: violations of rules that real SGD violates as well"
   return Table(title, ("", *warnings, "first"), tuple(rows))

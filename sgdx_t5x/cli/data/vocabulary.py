@@ -1,4 +1,12 @@
-"""`sgdx data vocabulary`: trains a small SentencePiece vocabulary on a corpus."""
+"""`sgdx data vocabulary`: trains a small SentencePiece vocabulary on a corpus.
+
+examples:
+  sgdx data vocabulary --corpus sgd.zip --out sgd.model
+  SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
+
+The vocabulary is for models without pretraining. It is trained on the train
+split: its dialogues and original schemas, nothing of dev, test or v1 to v5.
+"""
 
 import argparse
 import sys
@@ -10,21 +18,11 @@ from sgdx_t5x.errors import UsageError, require
 
 _PIECES = 2000
 _MOST_PIECES = 1_000_000  # with 2**31, SentencePiece runs for long and ignores SIGTERM
-_EPILOG = """\
-examples:
-  sgdx data vocabulary --corpus sgd.zip --out sgd.model
-  SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
-
-The vocabulary is for models without pretraining. It is trained on the train
-split: its dialogues and original schemas, nothing of dev, test or v1 to v5.
-"""
 
 
 def add_verb(verbs: Any) -> None:
   """Adds `data vocabulary`."""
-  parser = add_command(
-    verbs, "vocabulary", __doc__, _EPILOG, "train a small vocabulary on a corpus"
-  )
+  parser = add_command(verbs, "vocabulary", __doc__, help="train a small vocabulary on a corpus")
   add_corpus(parser)
   add_output(
     parser,
@@ -57,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
   total = corpus.expected_dialogues("train")
   try:
     with progress("dialogues") as update:
-      lines = list(corpus_lines(corpus, lambda done: update("reading train", done, total)))
+      lines = list(corpus_lines(corpus, lambda number: update("reading train", number, total)))
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # SentencePiece says how many pieces the text would give

@@ -66,9 +66,9 @@ def read_table(path: pathlib.Path, service: Service) -> ServiceTable:
   return ServiceTable(columns, is_open, tuple(map(tuple, rows)))
 
 
-def _malformed(path: pathlib.Path, found: str, columns: Sequence[str]) -> SgdxError:
+def _malformed(path: pathlib.Path, problem: str, columns: Sequence[str]) -> SgdxError:
   return SgdxError(
-    f"{path}: {found}",
+    f"{path}: {problem}",
     expected=f"a CSV file in UTF-8 with the columns {','.join(columns)}, in which each cell has a "
     "value of its slot, and not dontcare, which only users may say",
     fix="correct the file; `sgdx simulate --init SCHEMA.json --out DIR` writes one",
@@ -105,31 +105,36 @@ class Backend:
     """
     if missing := [s for s in intent.required_slots if s not in parameters]:
       raise ValueError(f"{self.service.name}.{intent.name} called without {missing}")
-    given = {s: v for s, v in parameters.items() if v != DONTCARE}
-    echoed = {s: v for s, v in given.items() if s in self.open}
-    found = []
-    for row in (self.matching({**about, **given}) if about else ()) or self.matching(given):
+    constraints = {s: v for s, v in parameters.items() if v != DONTCARE}
+    echoed = {s: v for s, v in constraints.items() if s in self.open}
+    results = []
+    rows = self.matching({**about, **constraints}) if about else []
+    for row in rows or self.matching(constraints):
       values = dict(zip(self._columns, row, strict=True))
       values.update(echoed)
-      found.append({s: values[s] for s in intent.result_slots})
-    return found
+      results.append({s: values[s] for s in intent.result_slots})
+    return results
 
   def matching(self, values: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Returns up to MAX_RESULTS rows with these values in their matched columns."""
-    wanted = [
+    conditions = [
       (self._columns.index(slot), value) for slot, value in values.items() if slot not in self.open
     ]
     # So that calls with many matches do not all get the first rows, each has its own start.
     start = zlib.crc32(repr(sorted(values.items())).encode()) % len(self._rows)
     rows = itertools.chain(self._rows[start:], self._rows[:start])
-    matches = (row for row in rows if all(row[i] == value for i, value in wanted))
+    matches = (row for row in rows if all(row[i] == value for i, value in conditions))
     return list(itertools.islice(matches, MAX_RESULTS))
+
+  def any_row(self, rng: random.Random) -> dict[str, str]:
+    """Draws a row."""
+    i = int(rng.random() * len(self._rows))
+    return {column: cells[i] for column, cells in self.cells.items()}
 
   def row(self, rng: random.Random, fixed: Mapping[str, str]) -> dict[str, str] | None:
     """Draws a row with the values of `fixed` in its matched columns; None if there is none."""
-    wanted = {s: v for s, v in fixed.items() if s not in self.open}
-    if not wanted:
-      i = int(rng.random() * len(self._rows))
-      return {c: cells[i] for c, cells in self.cells.items()}
-    rows = self.matching(wanted)
+    matched = {s: v for s, v in fixed.items() if s not in self.open}
+    if not matched:
+      return self.any_row(rng)
+    rows = self.matching(matched)
     return dict(zip(self._columns, rng.choice(rows), strict=True)) if rows else None

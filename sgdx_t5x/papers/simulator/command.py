@@ -1,17 +1,5 @@
-"""`sgdx simulate`: simulates dialogues in SGD's format for any schema."""
+"""`sgdx simulate`: simulates dialogues in SGD's format for any schema.
 
-import argparse
-import pathlib
-import shlex
-from typing import Any
-
-from sgdx_t5x.cli.options import add_command, check_least
-from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.cli.progress import progress
-from sgdx_t5x.corpus.variants import SPLITS
-from sgdx_t5x.errors import UsageError
-
-_EPILOG = """\
 examples:
   Files for a schema of your own, to review and edit:
     sgdx simulate --init schema.json --out start
@@ -25,12 +13,24 @@ examples:
 docs/papers/simulator.md describes the files. The same seed gives the same
 dialogues.
 """
+
+import argparse
+import pathlib
+import shlex
+from typing import Any
+
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.cli.progress import progress
+from sgdx_t5x.corpus.variants import SPLITS
+from sgdx_t5x.errors import UsageError
+
 _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "simulate", __doc__, _EPILOG)
+  parser = add_command(subparsers, "simulate", __doc__)
   text = "write tables, scenarios and templates for this schema"
   add_input(parser, "--init", metavar="SCHEMA", help=text)
   add_input(parser, "--schema", metavar="FILE", help="schema in SGD's format")
@@ -49,12 +49,16 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes files to start from, or dialogues. Returns 0. Raises SgdxError for anything wrong."""
-  others = (*_NEEDED, "templates", "split")
-  given = [f"--{name.replace('_', '-')}" for name in others if getattr(args, name) is not None]
-  missing = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is None]
-  if (args.init and given) or (not args.init and missing):
+  present, missing = [], []  # options of a simulation
+  for name in (*_NEEDED, "templates", "split"):
+    option = f"--{name.replace('_', '-')}"
+    if getattr(args, name) is not None:
+      present.append(option)
+    elif name in _NEEDED:
+      missing.append(option)
+  if present if args.init else missing:
     raise UsageError(
-      f"--init together with {', '.join(given)}" if args.init else f"no {', '.join(missing)}",
+      f"--init together with {', '.join(present)}" if args.init else f"no {', '.join(missing)}",
       expected="--init SCHEMA, or --schema, --tables, --scenarios and --num-dialogues",
       fix="write the files with --init first, then simulate dialogues in a second command",
     )
@@ -100,7 +104,7 @@ def _simulate(args: argparse.Namespace) -> int:
       folder,
       num_dialogues=args.num_dialogues,
       seed=str(args.seed),
-      on_progress=lambda done: update("simulating", done, args.num_dialogues),
+      on_progress=lambda number: update("simulating", number, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"written: {folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")

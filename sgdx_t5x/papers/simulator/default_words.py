@@ -99,8 +99,8 @@ def slot_kind(slot: Slot) -> str:
 
 def callers_number(slot: Slot) -> bool:
   """Whether a slot counts what the caller brings or books: passengers or tickets, not bedrooms."""
-  counted = _counted(_name(slot))
-  return bool(counted) and counted.split()[-1] in _CALLERS
+  counted_noun = _counted(_name(slot))
+  return bool(counted_noun) and counted_noun.split()[-1] in _CALLERS
 
 
 def default_slot_words(slot: Slot) -> dict[str, list[str] | dict[str, list[str]]]:
@@ -113,15 +113,15 @@ def default_slot_words(slot: Slot) -> dict[str, list[str] | dict[str, list[str]]
     kind = CATEGORY
   noun = _noun(slot, name)
   thing = _NAME.sub("", noun)
-  counted = _counted(name)
+  counted_noun = _counted(name)
   tell = [f"with {{value}} as the {noun}"]
   ask = [f"What {noun} would you like?", f"Which {noun} do you want?"]
-  if counted:
+  if counted_noun:
     tell.append(f"with {{value}} for the {noun}")
-    if counted.split()[-1] in _PEOPLE:
+    if counted_noun.split()[-1] in _PEOPLE:
       tell = ["for {value}", "for a group of {value}"]
-    if counted.endswith("s"):
-      ask = [f"How many {counted}?", f"How many {counted} do you want?"]
+    if counted_noun.endswith("s"):
+      ask = [f"How many {counted_noun}?", f"How many {counted_noun} do you want?"]
   elif kind in _AT:
     tell, ask = _where_or_when(kind, name, thing)
   elif kind == "price":
@@ -129,8 +129,8 @@ def default_slot_words(slot: Slot) -> dict[str, list[str] | dict[str, list[str]]
   elif kind == "phone":
     tell = [f"with the {noun} {{value}}", "reachable at {value}"]
   elif kind == "person":
-    by = next((_BY[w] for w in thing.split() if w in _BY), "with")
-    tell = [f"{by} {{value}}", f"with {{value}} as the {thing}"]
+    preposition = next((_BY[w] for w in thing.split() if w in _BY), "with")
+    tell = [f"{preposition} {{value}}", f"with {{value}} as the {thing}"]
     ask = [f"Which {thing} would you like?"]
     if _KIND_OF_HEAD.get(thing.split()[-1]) == "person" and not thing.endswith("s"):
       ask.append(f"Who is the {thing}?")
@@ -210,13 +210,13 @@ def _description_head(description: str) -> str:
   text = _NAME_OF.sub("", description, count=1)
   text = re.sub(f"^{_DETERMINER}", "", text)
   text = _PER.sub("", f" {text}").strip() or text
-  first, *others = text.split() or [""]
-  kept = [first]
-  for word in others:
+  first_word, *further_words = text.split() or [""]
+  head = [first_word]
+  for word in further_words:
     if word.endswith("ing"):
       break
-    kept.append(word)
-  return " ".join(kept).rstrip(",")
+    head.append(word)
+  return " ".join(head).rstrip(",")
 
 
 def _counted(name: str) -> str:
@@ -233,13 +233,13 @@ def _counted(name: str) -> str:
 
 
 def _noun(slot: Slot, name: str) -> str:
-  first, _, rest = name.partition(" ")
-  if rest and first in ("from", "to"):
-    return f"{'departure' if first == 'from' else 'destination'} {rest}"
-  if first in ("num", "no") and rest:
-    return f"number of {rest.removeprefix('of ')}"
-  if first == "number" and rest and not rest.startswith("of "):
-    return f"number of {rest}"
+  first_word, _, remainder = name.partition(" ")
+  if remainder and first_word in ("from", "to"):
+    return f"{'departure' if first_word == 'from' else 'destination'} {remainder}"
+  if first_word in ("num", "no") and remainder:
+    return f"number of {remainder.removeprefix('of ')}"
+  if first_word == "number" and remainder and not remainder.startswith("of "):
+    return f"number of {remainder}"
   if name in ("from", "to", "where to", "starring") or name.endswith(" by"):
     return _description_head(slot.description.lower().rstrip(".")) or name
   return f"number of {name}" if _counted(name) == name else name
@@ -256,8 +256,8 @@ def _where_or_when(kind: str, name: str, noun: str) -> tuple[list[str], list[str
   way = _WAYS.get(" ".join(words[:2])) or _WAYS.get(words[0])
   if way:
     return [f"{way} {_AT[kind]} {{value}}", f"with {{value}} as the {noun}"], ask
-  other = "for {value}" if kind in ("date", "time") else f"with {{value}} as the {noun}"
-  return [*tell, other], ask
+  phrase = "for {value}" if kind in ("date", "time") else f"with {{value}} as the {noun}"
+  return [*tell, phrase], ask
 
 
 def _say(slot: Slot) -> dict[str, list[str]]:
@@ -265,16 +265,16 @@ def _say(slot: Slot) -> dict[str, list[str]]:
 
 
 def _boolean_words(slot: Slot, name: str) -> dict[str, list[str] | dict[str, list[str]]]:
-  first, _, rest = name.partition(" ")
-  noun = rest if rest and first in _HAVING | {"is"} else name
+  first_word, _, remainder = name.partition(" ")
+  noun = remainder if remainder and first_word in _HAVING | {"is"} else name
   article = re.search(rf"\b(an? ){re.escape(noun)}\b", slot.description.lower())
-  had = f"{article[1] if article else ''}{noun}"  # "has a garage"
-  yes, no = f"with {had}", f"without {had}"
-  ask = [f"Do you want {had}?", f"Would you like {had}?"]
-  if first in _DOING and rest:
-    yes, no = f"that {name}", f"that does not {first[:-1]} {rest}"
+  object_text = f"{article[1] if article else ''}{noun}"  # "has a garage"
+  yes, no = f"with {object_text}", f"without {object_text}"
+  ask = [f"Do you want {object_text}?", f"Would you like {object_text}?"]
+  if first_word in _DOING and remainder:
+    yes, no = f"that {name}", f"that does not {first_word[:-1]} {remainder}"
     ask = [f"Should it be one {yes}?"]
-  elif first in ("is", "good") or (not rest and name.endswith(("ed", "able", "ible"))):
+  elif first_word in ("is", "good") or (not remainder and name.endswith(("ed", "able", "ible"))):
     yes, no = f"that is {noun}", f"that is not {noun}"
     ask = [f"Should it be {noun}?", f"Do you want one {yes}?"]
   elif name.endswith(("allowed", "welcome", "included", "permitted")):

@@ -65,9 +65,9 @@ def simulate(simulation: Simulation, *, numbers: range, seed: str) -> Iterator[D
     scenario = simulation.scenarios[simulation.draw.draw(rng)]
     turns = outline(scenario, simulation.backends, simulation.transitions, rng)
     surface = Surface(services, simulation.words, rng)
-    worded = tuple(surface.turn(turn) for turn in turns)
-    met = {frame.service: None for turn in worded for frame in turn.frames}
-    yield Dialogue(f"{n // 1000 + 1}_{n:05d}", tuple(met), worded)
+    dialogue_turns = tuple(surface.turn(turn) for turn in turns)
+    services_met = {frame.service: None for turn in dialogue_turns for frame in turn.frames}
+    yield Dialogue(f"{n // 1000 + 1}_{n:05d}", tuple(services_met), dialogue_turns)
 
 
 MAX_TURNS = 100  # only reached with transitions that never lead to a goodbye
@@ -104,7 +104,7 @@ def outline(
   return turns
 
 
-def _situation(heard: Sequence[Act], before: str) -> str:
+def _situation(heard: Sequence[Act], previous: str) -> str:
   """Returns what the user responds to; unchanged if the system only answered a question."""
   acts = {act.act for act in heard}
   if "NOTIFY_FAILURE" in acts:
@@ -112,4 +112,4 @@ def _situation(heard: Sequence[Act], before: str) -> str:
   for act in ("GOODBYE", "NOTIFY_SUCCESS", "REQ_MORE", "OFFER_INTENT", "CONFIRM", "OFFER"):
     if act in acts:
       return act
-  return "REQUEST" if "REQUEST" in acts else before
+  return "REQUEST" if "REQUEST" in acts else previous

@@ -40,12 +40,12 @@ def load_simulation(
   for step in (step for scenario in goals for step in scenario.steps):
     check_intent(step.service, step.intent, str(schema))
   names = dict.fromkeys(name for scenario in goals for name in scenario.services)
-  written = _read(templates, Templates) if templates else Templates()
+  custom_templates = _read(templates, Templates) if templates else Templates()
   return Simulation(
     services,
     {name: read_table(tables / f"{name}.csv", services[name]) for name in names},
     goals,
-    read_words(written, services, names, str(templates)),
+    read_words(custom_templates, services, names, str(templates)),
     default_transitions(),
   )
 

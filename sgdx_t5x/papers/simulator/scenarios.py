@@ -89,11 +89,11 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
   It is the one that requires most of the search's result slots and fewest others; None if none
   requires any, or after a transaction.
   """
-  found = set(intent.result_slots)
+  results = set(intent.result_slots)
   scores = {
-    i: sum(1 if slot in found else -1 for slot in other.required_slots)
-    for i, other in enumerate(service.intents)
-    if other.is_transactional and found & set(other.required_slots)
+    i: sum(1 if slot in results else -1 for slot in candidate.required_slots)
+    for i, candidate in enumerate(service.intents)
+    if candidate.is_transactional and results & set(candidate.required_slots)
   }
   if intent.is_transactional or not scores:
     return None
@@ -102,16 +102,16 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
 
 def check_intent(service: Service, intent: Intent, origin: str) -> None:
   """Raises SgdxError if an intent cannot be used in a dialogue."""
-  found = ""
+  problem = ""
   if not intent.is_transactional and not intent.result_slots:
-    found = "a search without result_slots returns nothing"
+    problem = "a search without result_slots returns nothing"
   elif intent.is_transactional and not (
     intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}
   ):
-    found = "a transaction needs a required slot, or a default other than dontcare, to confirm"
-  if found:
+    problem = "a transaction needs a required slot, or a default other than dontcare, to confirm"
+  if problem:
     raise SgdxError(
-      f"{origin}: {service.name}.{intent.name}: {found}",
+      f"{origin}: {service.name}.{intent.name}: {problem}",
       expected="intents that take or return slots",
       fix="complete the schema; docs/papers/simulator.md has a small example",
     )
@@ -131,36 +131,36 @@ def _scenario(entry: ScenarioEntry, schema: Schema, links: Sequence[Link], origi
       and not last.intent.is_transactional
     )
     earlier = {step.service.name for step in steps}
-    taken = {*intent.required_slots, *intent.optional_slots}
-    own = tuple(
+    slots = {*intent.required_slots, *intent.optional_slots}
+    links_here = tuple(
       link
       for link in links
-      if link.target[0] == service_name and link.target[1] in taken and link.source[0] in earlier
+      if link.target[0] == service_name and link.target[1] in slots and link.source[0] in earlier
     )
-    steps.append(Step(service, intent, of_selected, own))
+    steps.append(Step(service, intent, of_selected, links_here))
   return Scenario(tuple(steps), entry.weight)
 
 
-def _place(name: str, schema: Schema, what: str, origin: str) -> tuple[str, str]:
+def _place(name: str, schema: Schema, kind: str, origin: str) -> tuple[str, str]:
   """Splits "SERVICE.NAME", at the first dot after which SERVICE is known: "Boats.v1.FindBoat".
 
   Args:
     name: of an intent or a slot, with its service.
     schema: that must have both.
-    what: "intent" or "slot".
+    kind: "intent" or "slot".
     origin: file name, for errors.
   """
-  parts = name.split(".")
-  ends = [n for n in range(1, len(parts)) if ".".join(parts[:n]) in schema] or [1]
-  service, found = ".".join(parts[: ends[0]]), ".".join(parts[ends[0] :])
-  known: Mapping[str, int] = {}
+  pieces = name.split(".")
+  ends = [n for n in range(1, len(pieces)) if ".".join(pieces[:n]) in schema] or [1]
+  service, element = ".".join(pieces[: ends[0]]), ".".join(pieces[ends[0] :])
+  elements: Mapping[str, int] = {}
   if service in schema:
-    known = schema[service].slot_index if what == "slot" else schema[service].intent_index
-  if found not in known:
+    elements = schema[service].slot_index if kind == "slot" else schema[service].intent_index
+  if element not in elements:
     raise SgdxError(
-      f"{origin}: {name!r}: unknown {what if known else 'service'}",
-      expected=f'"SERVICE.{what.upper()}" of the schema',
-      available=nearest(found, known) if known else nearest(service, schema.names),
+      f"{origin}: {name!r}: unknown {kind if elements else 'service'}",
+      expected=f'"SERVICE.{kind.upper()}" of the schema',
+      available=nearest(element, elements) if elements else nearest(service, schema.names),
       fix="correct the file",
     )
-  return service, found
+  return service, element

@@ -87,7 +87,7 @@ def open_slots(service: Service) -> frozenset[str]:
   without searches, all slots that are taken.
   """
   searches = [intent for intent in service.intents if not intent.is_transactional]
-  found = {slot for search in searches for slot in search.result_slots}
+  result_slots = {slot for search in searches for slot in search.result_slots}
   returned = {slot for intent in service.intents for slot in intent.result_slots}
   is_open = set()
   for intent in service.intents:
@@ -99,7 +99,7 @@ def open_slots(service: Service) -> frozenset[str]:
         or name not in returned
         or slot_kind(slot) in ("date", "time", "count")
         or callers_number(slot)
-        or (intent.is_transactional and (name not in found or default != DONTCARE))
+        or (intent.is_transactional and (name not in result_slots or default != DONTCARE))
       ):
         is_open.add(name)
   return frozenset(is_open)
@@ -189,10 +189,10 @@ class _TableMaker:
     """Combinations of values of required search slots, shuffled; places in one are distinct."""
     combinations = []
     choices = [self._choices[name] for name in self._keys]
-    found: Iterable[tuple[str, ...]] = itertools.product(*choices)
+    products: Iterable[tuple[str, ...]] = itertools.product(*choices)
     if math.prod(map(len, choices)) > _MANY:
-      found = (tuple(map(self._rng.choice, choices)) for _ in range(4 * NUM_ROWS))
-    for values in found:
+      products = (tuple(map(self._rng.choice, choices)) for _ in range(4 * NUM_ROWS))
+    for values in products:
       places = [
         v for name, v in zip(self._keys, values, strict=True) if self._kinds[name] in _PLACES
       ]
@@ -306,9 +306,9 @@ def _check(schema: Schema) -> None:
         raise _unusable(schema, f"{service.name}.{slot.name}: categorical, without possible_values")
 
 
-def _unusable(schema: Schema, found: str) -> SgdxError:
+def _unusable(schema: Schema, problem: str) -> SgdxError:
   return SgdxError(
-    f"{schema.origin}: {found}",
+    f"{schema.origin}: {problem}",
     expected="services whose intents take or return slots, and whose names can be file names",
     available=f"{len(schema)} services",
     fix="complete or correct the schema; docs/papers/simulator.md has a small example",

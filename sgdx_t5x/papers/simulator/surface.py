@@ -36,16 +36,16 @@ class _Text:
     self.is_open = False
     self.text += text[:1].upper() + text[1:]
 
-  def add(self, fragment: Fragment, said: str, service: str, slot: str) -> None:
+  def add(self, fragment: Fragment, spoken: str, service: str, slot: str) -> None:
     """Adds a value and the text around it; `slot` is "" if no span is to be kept."""
-    before, after = fragment
-    if said in RELATIVE_DAYS or said.startswith("next "):
-      self.text, before = _ON_RELATIVE_DAY.sub("", self.text + before), ""
-    if not slot and not before and self.text[-2:] in ("", ". ", "? ", "! "):
-      said = said[:1].upper() + said[1:]  # a value with a span stays unchanged
-    start = len(self.text) + len(before)
-    self.text += f"{before}{said}{after}"
-    self.spans.append((service, slot, start, start + len(said)))
+    text_before, text_after = fragment
+    if spoken in RELATIVE_DAYS or spoken.startswith("next "):
+      self.text, text_before = _ON_RELATIVE_DAY.sub("", self.text + text_before), ""
+    if not slot and not text_before and self.text[-2:] in ("", ". ", "? ", "! "):
+      spoken = spoken[:1].upper() + spoken[1:]  # a value with a span stays unchanged
+    start = len(self.text) + len(text_before)
+    self.text += f"{text_before}{spoken}{text_after}"
+    self.spans.append((service, slot, start, start + len(spoken)))
 
   def finished(self) -> str:
     """Returns the text with its last sentence ended."""
@@ -82,27 +82,27 @@ class Surface:
     return Turn(outline.speaker, text.finished(), frames)
 
   def user_text(
-    self, frames: Sequence[FrameOutline], said: Mapping[str, str], asked: Sequence[str]
+    self, frames: Sequence[FrameOutline], form_by_value: Mapping[str, str], requested: Sequence[str]
   ) -> tuple[str, list[tuple[str, str, int, int]]]:
     """Words the acts of a user turn outside of a simulation.
 
     Args:
       frames: the acts; their services must be known.
-      said: canonical value of a non-categorical slot -> this user's form of it.
-      asked: slots that the system requested in the previous turn.
+      form_by_value: canonical value of a non-categorical slot -> this user's form of it.
+      requested: slots that the system requested in the previous turn.
 
     Returns:
       The utterance, and (service, slot, start, end) of its values of non-categorical slots.
     """
-    self._speaker, self._asked = USER, list(asked)
+    self._speaker, self._asked = USER, list(requested)
     text = _Text()
     for frame in frames:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user"]
       for act in frame.acts:
         for value in act.values:
-          if value in said:
-            self._form[self._key(USER, frame.service, act.slot, value)] = said[value]
+          if value in form_by_value:
+            self._form[self._key(USER, frame.service, act.slot, value)] = form_by_value[value]
       self._user(frame, text)
     return text.finished(), [span for span in text.spans if span[1]]
 
@@ -130,12 +130,12 @@ class Surface:
 
   def _state(self, outline: FrameOutline) -> State:
     requested = tuple(sorted(a.slot for a in outline.acts if a.act == "REQUEST"))
-    values = {}
+    values: dict[str, tuple[str, ...]] = {}
     for slot, value in outline.values.items():
-      said = self._said.get((outline.service, slot, value))
-      values[slot] = (
-        tuple(sorted(said)) if said and self._is_free(outline.service, slot) else (value,)
-      )
+      forms_said = self._said.get((outline.service, slot, value))
+      values[slot] = (value,)
+      if forms_said and self._is_free(outline.service, slot):
+        values[slot] = tuple(sorted(forms_said))
     return State(outline.intent, requested, values)
 
   def _action(self, service: str, act: Act) -> dict[str, Any]:
@@ -171,9 +171,10 @@ class Surface:
       return self._rng.choice(ways) if ways else value
     key = self._key(self._speaker, self._service, slot, value)
     if key not in self._form:
-      others = self._form.get((USER, *key[1:]))
-      keeps = others is not None and self._rng.random() < _P_SAME_FORM
-      self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
+      form = self._form.get((USER, *key[1:]))
+      if form is None or self._rng.random() >= _P_SAME_FORM:
+        form = self._rng.choice((*forms(value), *(ways or ())))
+      self._form[key] = form
     return self._form[key]
 
   # --- the user ----------------------------------------------------------------------------
@@ -202,8 +203,8 @@ class Surface:
       text.sentence(self._rng.choice(words.does_not_matter))
       return
     if text.is_open and self._rng.random() < _P_GO_ON:
-      before, after = self._rng.choice(words.tell)
-      self._put(text, (f" {before}", after), slot, value)
+      text_before, text_after = self._rng.choice(words.tell)
+      self._put(text, (f" {text_before}", text_after), slot, value)
       return
     is_sentence = not words.is_boolean and self._rng.random() < 0.5
     ways = words.inform if is_sentence else words.tell
@@ -271,19 +272,19 @@ class Surface:
       values: slot -> value.
       is_new: whether it is a search result, which is offered by name.
     """
-    before, _, after = self._other(text, self._acts[act]).partition("{slots}")
-    text.sentence(before)
-    first, value = next(iter(values.items()))
+    start, _, end = self._other(text, self._acts[act]).partition("{slots}")
+    text.sentence(start)
+    first_slot, value = next(iter(values.items()))
     # "How about Elmport Camp", but "how about one with fare $22"; not for a booking's alternative.
-    is_thing = is_new and is_name(value) and self._is_free(self._service, first)
+    is_thing = is_new and is_name(value) and self._is_free(self._service, first_slot)
     if is_new and not is_thing:
-      text.text += "one " if self._own.slots[first].is_boolean else "one with "
+      text.text += "one " if self._own.slots[first_slot].is_boolean else "one with "
     for i, (slot, value) in enumerate(values.items()):
       words = self._own.slots[slot]
       is_plain = words.is_boolean or (i == 0 and is_thing)
-      named = "" if is_plain else f"{self._rng.choice(words.noun)} "
-      self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
-    text.text += after
+      noun = "" if is_plain else f"{self._rng.choice(words.noun)} "
+      self._put(text, (f"{', ' if i else ''}{noun}", ""), slot, value)
+    text.text += end
 
 
 def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:
@@ -293,13 +294,13 @@ def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None
     (start, end) of each value, or None if it has no place of its own.
   """
   placed: list[tuple[int, int] | None] = [None] * len(values)
-  taken: list[tuple[int, int]] = []
+  occupied: list[tuple[int, int]] = []
   # Long values first: "New York Pizza" must not lose its place to "New York".
   for i in sorted(range(len(values)), key=lambda i: (-len(values[i]), i)):
     for match in re.finditer(rf"(?<!\w){re.escape(values[i])}(?!\w)", text):
       start, end = match.span()
-      if not any(start < other_end and other_start < end for other_start, other_end in taken):
-        taken.append((start, end))
+      if not any(start < other_end and other_start < end for other_start, other_end in occupied):
+        occupied.append((start, end))
         placed[i] = (start, end)
         break
   return placed

@@ -107,9 +107,12 @@ class System:
 
   def _choices(self, slot: str) -> tuple[str, ...]:
     service = self._backend.service
-    asked = service.slots[service.slot_index[slot]]
-    values = asked.possible_values
-    if not asked.is_categorical or self._rng.random() >= self._transitions.chances["lists_choices"]:
+    definition = service.slots[service.slot_index[slot]]
+    values = definition.possible_values
+    if (
+      not definition.is_categorical
+      or self._rng.random() >= self._transitions.chances["lists_choices"]
+    ):
       return ()
     return values if set(values) != {"True", "False"} else ()
 
@@ -140,14 +143,14 @@ class System:
     search = self._intent
     things = [s for s in search.result_slots if s not in self._backend.open]
     # Values that differ from the state, e.g. of an earlier search, are mentioned again.
-    new = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
+    unsaid = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
     booking = follow_up(self._backend.service, search)
-    keys = [s for s in new if booking and s in booking.required_slots]
-    names = [s for s in new if is_name(self._row[s])]
-    keys = keys or names[:1] or new[:1] or things[:1] or search.result_slots[:1]
-    others = [s for s in new if s not in keys]
-    more = self._transitions.counts["offers"].draw(self._rng) - len(keys)
-    return [*keys, *self._rng.sample(others, max(0, min(more, len(others))))]
+    keys = [s for s in unsaid if booking and s in booking.required_slots]
+    names = [s for s in unsaid if is_name(self._row[s])]
+    keys = keys or names[:1] or unsaid[:1] or things[:1] or search.result_slots[:1]
+    further = [s for s in unsaid if s not in keys]
+    num_further = self._transitions.counts["offers"].draw(self._rng) - len(keys)
+    return [*keys, *self._rng.sample(further, max(0, min(num_further, len(further))))]
 
   def _mention(self, act: str, slots: Sequence[str]) -> list[Act]:
     self._ground.mentioned[self._service].update({slot: self._row[slot] for slot in slots})
@@ -160,29 +163,31 @@ class System:
     """Proposes the transaction that follows up the selection, if there is one."""
     booking = follow_up(self._backend.service, self._intent)
     acts = self._move("SELECT")
-    if "OFFER_INTENT" in acts and booking is None:
-      acts = ("REQ_MORE",)
+    if "OFFER_INTENT" not in acts:
+      return [Act(act) for act in acts]
+    if booking is None:
+      return [Act("REQ_MORE")]
     return [Act(a, "intent", (booking.name,)) if a == "OFFER_INTENT" else Act(a) for a in acts]
 
   # --- transactions ------------------------------------------------------------------------
 
   def _confirm(self, intent: Intent, corrected: set[str] | None) -> list[Act]:
-    given = {s: v for s, v in {**intent.optional_slots, **self._state}.items() if v != DONTCARE}
-    given = given or {s: v for s, v in intent.optional_slots.items() if v != DONTCARE}
-    given = {s: given[s] for s in (*intent.required_slots, *intent.optional_slots) if s in given}
-    slots = [s for s in given if corrected is None or s in corrected] or list(given)
-    self._ground.mentioned[self._service].update(given)
-    return [Act("CONFIRM", slot, (given[slot],)) for slot in slots]
+    values = {s: v for s, v in {**intent.optional_slots, **self._state}.items() if v != DONTCARE}
+    values = values or {s: v for s, v in intent.optional_slots.items() if v != DONTCARE}
+    values = {s: values[s] for s in (*intent.required_slots, *intent.optional_slots) if s in values}
+    slots = [s for s in values if corrected is None or s in corrected] or list(values)
+    self._ground.mentioned[self._service].update(values)
+    return [Act("CONFIRM", slot, (values[slot],)) for slot in slots]
 
   def _transact(self, questions: Sequence[str]) -> list[Act]:
     """Makes the transaction that the user affirmed, and answers the questions asked with it."""
     intent = self._intent
-    given = self._parameters(intent)
-    self._call = (intent.name, given)
-    found = self._backend.call(intent, given, about=self._row)
-    for move in self._transitions.system["AFFIRM"].shuffled(self._rng) if found else (_GIVE_UP,):
+    parameters = self._parameters(intent)
+    self._call = (intent.name, parameters)
+    results = self._backend.call(intent, parameters, about=self._row)
+    for move in self._transitions.system["AFFIRM"].shuffled(self._rng) if results else (_GIVE_UP,):
       if "OFFER" in move:
-        instead = self._instead(given, found)
+        instead = self._instead(parameters, results[0])
         if instead is None:
           continue
         self._called = [instead]
@@ -190,25 +195,27 @@ class System:
         return [
           Act("NOTIFY_FAILURE"),
           *self._inform(questions),
-          *self._mention("OFFER", [s for s in given if s in instead]),
+          *self._mention("OFFER", [s for s in parameters if s in instead]),
         ]
       if "NOTIFY_SUCCESS" in move:
-        self._called = found[:1]
-        self._row = {**self._row, **found[0]}
+        self._called = results[:1]
+        self._row = {**self._row, **results[0]}
         return [*self._inform(questions), *(Act(act) for act in move)]
       break
     return [Act(act) for act in _GIVE_UP]
 
   def _instead(
-    self, given: Mapping[str, str], found: Sequence[Mapping[str, str]]
+    self, parameters: Mapping[str, str], result: Mapping[str, str]
   ) -> dict[str, str] | None:
     """An available alternative: the same at a time or date near the requested one."""
-    slots = [s for s in given if s in self._backend.open and s in found[0] and is_moment(given[s])]
+    slots = [s for s in parameters if s in self._backend.open and s in result]
+    slots = [s for s in slots if is_moment(parameters[s])]
     if not slots:
       return None
     slot = self._rng.choice(slots)
-    others = sorted({v for v in self._backend.cells[slot] if is_moment(v) and v != given[slot]})
-    if not others:
+    requested = parameters[slot]
+    moments = sorted({v for v in self._backend.cells[slot] if is_moment(v) and v != requested})
+    if not moments:
       return None
-    i = bisect.bisect(others, given[slot]) - self._rng.randrange(2)
-    return {**found[0], slot: others[min(max(i, 0), len(others) - 1)]}
+    i = bisect.bisect(moments, requested) - self._rng.randrange(2)
+    return {**result, slot: moments[min(max(i, 0), len(moments) - 1)]}

@@ -101,9 +101,9 @@ def read_words(
   Raises:
     SgdxError: a service, slot or intent that the schema does not have; no place for a value.
   """
-  for name, written in templates.services.items():
+  for name, custom in templates.services.items():
     _check_known(f"{origin}: services", name, schema.names)
-    _check(f"{origin}: services.{name}", written, schema[name])
+    _check(f"{origin}: services.{name}", custom, schema[name])
   return {
     name: _words(schema[name], templates.services.get(name, ServiceTemplates()))
     for name in services
@@ -116,16 +116,16 @@ def _shared() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
   return msgspec.json.decode(text, type=dict[str, dict[str, tuple[str, ...]]])
 
 
-def _words(service: Service, written: ServiceTemplates) -> Words:
+def _words(service: Service, custom: ServiceTemplates) -> Words:
   slots = {
     slot.name: _slot_words(
-      slot, _merged(default_slot_words(slot), written.slots.get(slot.name, SlotTemplates()))
+      slot, _merged(default_slot_words(slot), custom.slots.get(slot.name, SlotTemplates()))
     )
     for slot in service.slots
   }
   intents = {
     intent.name: _merged(
-      default_intent_words(intent), written.intents.get(intent.name, IntentTemplates())
+      default_intent_words(intent), custom.intents.get(intent.name, IntentTemplates())
     )
     for intent in service.intents
   }
@@ -137,12 +137,12 @@ def _words(service: Service, written: ServiceTemplates) -> Words:
   )
 
 
-def _merged(default: Mapping[str, Any], written: SlotTemplates | IntentTemplates) -> dict[str, Any]:
+def _merged(default: Mapping[str, Any], custom: SlotTemplates | IntentTemplates) -> dict[str, Any]:
   """Returns the parts as written; missing parts, and values in `say`, as by default."""
-  given = {part: texts for part, texts in msgspec.structs.asdict(written).items() if texts}
-  merged = {**default, **given}
-  if "say" in given:
-    merged["say"] = {**default["say"], **given["say"]}
+  present = {part: texts for part, texts in msgspec.structs.asdict(custom).items() if texts}
+  merged = {**default, **present}
+  if "say" in present:
+    merged["say"] = {**default["say"], **present["say"]}
   return merged
 
 
@@ -181,30 +181,30 @@ def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _fragment(template: str) -> Fragment:
-  before, _, after = template.partition("{value}")
-  return before, after
+  start, _, end = template.partition("{value}")
+  return start, end
 
 
-def _check(where: str, written: ServiceTemplates, service: Service) -> None:
+def _check(place: str, custom: ServiceTemplates, service: Service) -> None:
   """Raises SgdxError for names that a service does not have, and texts without a place to fill."""
-  for intent in written.intents:
-    _check_known(f"{where}.intents", intent, service.intent_index)
-  for slot, words in written.slots.items():
-    _check_known(f"{where}.slots", slot, service.slot_index)
+  for intent in custom.intents:
+    _check_known(f"{place}.intents", intent, service.intent_index)
+  for slot, words in custom.slots.items():
+    _check_known(f"{place}.slots", slot, service.slot_index)
     for text in words.tell or ():
       if text.count("{value}") != 1:
         raise SgdxError(
-          f"{where}.slots.{slot}.tell: {text!r}",
+          f"{place}.slots.{slot}.tell: {text!r}",
           expected="a text with {value} once, where the value goes",
           fix="correct the templates",
         )
 
 
-def _check_known(where: str, name: str, known: Iterable[str]) -> None:
-  if name not in known:
+def _check_known(place: str, name: str, names: Iterable[str]) -> None:
+  if name not in names:
     raise SgdxError(
-      f"{where}: unknown name {name!r}",
+      f"{place}: unknown name {name!r}",
       expected="names of the schema",
-      available=nearest(name, known),
+      available=nearest(name, names),
       fix="correct the templates",
     )

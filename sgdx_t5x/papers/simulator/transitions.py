@@ -31,10 +31,10 @@ class Weighted:
 
   def shuffled(self, rng: random.Random) -> Iterator[Any]:
     """Yields all things in random order, drawn by weight without replacement."""
-    first = self.draw(rng)
-    yield first
-    if left := {thing: w for thing, w in self._weights.items() if thing != first}:
-      yield from Weighted(left).shuffled(rng)
+    drawn_first = self.draw(rng)
+    yield drawn_first
+    if remaining := {thing: w for thing, w in self._weights.items() if thing != drawn_first}:
+      yield from Weighted(remaining).shuffled(rng)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,16 +59,16 @@ def parse_transitions(changes: Mapping[str, Mapping[str, Any]]) -> Transitions:
     changes: of the form of `transitions.json`; a situation that it has replaces the default's.
   """
   text = (importlib.resources.files(__package__) / "transitions.json").read_text("utf-8")
-  parts = {part: {**table, **changes.get(part, {})} for part, table in json.loads(text).items()}
+  tables = {part: {**table, **changes.get(part, {})} for part, table in json.loads(text).items()}
   moves = {
     side: {
       situation: Weighted({tuple(move.split()): weight for move, weight in table.items()})
-      for situation, table in parts[side].items()
+      for situation, table in tables[side].items()
     }
     for side in ("user", "system")
   }
   counts = {
     name: Weighted({int(number): weight for number, weight in table.items()})
-    for name, table in parts["counts"].items()
+    for name, table in tables["counts"].items()
   }
-  return Transitions(**moves, counts=counts, chances=parts["chances"])
+  return Transitions(**moves, counts=counts, chances=tables["chances"])

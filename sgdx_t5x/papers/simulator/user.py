@@ -29,7 +29,7 @@ class User:
     """Args: see `outline`; `ground` is shared with the system."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground
     self._left = list(scenario.steps)  # steps not begun yet
-    self._step: Step | None = None
+    self._step = scenario.steps[0]  # or the one begun last
     self._goal: dict[str, str] = {}
     self._carried: list[Link] = []
     self._offered: dict[str, str] = {}
@@ -65,11 +65,11 @@ class User:
     for act in move:
       if act in ("INFORM_INTENT", "AFFIRM_INTENT"):
         self._begin(self._left.pop(0))
-      said = self._say[act]() if act in self._say else [Act(act)]
-      acts.setdefault(self._step.service.name, []).extend(said)
+      new_acts = self._say[act]() if act in self._say else [Act(act)]
+      acts.setdefault(self._step.service.name, []).extend(new_acts)
     if move == ("NEGATE", "THANK_YOU"):
       self._ground.intent[self._step.service.name] = NO_INTENT
-    return [self._frame(service, said) for service, said in acts.items()]
+    return [self._frame(service, new_acts) for service, new_acts in acts.items()]
 
   def _frame(self, service: str, acts: Sequence[Act]) -> FrameOutline:
     state, intent = dict(self._ground.state[service]), self._ground.intent[service]
@@ -139,8 +139,8 @@ class User:
       return set()
     name = self._step.service.name
     needed = {link.source[1] for link in self._left[0].links if link.source[0] == name}
-    known = (*self._ground.mentioned[name], *self._state)
-    return {s for s in needed if s in self._step.intent.result_slots and s not in known}
+    known_slots = (*self._ground.mentioned[name], *self._state)
+    return {s for s in needed if s in self._step.intent.result_slots and s not in known_slots}
 
   def _draw_questions(self) -> list[str]:
     mentioned = self._ground.mentioned[self._step.service.name]
@@ -154,23 +154,23 @@ class User:
   def _draw_change(self, of_search: bool) -> dict[str, str] | None:
     """Another value for one slot that is compatible with the others; None if there is none."""
     intent = self._step.intent
-    given = {
+    current = {
       s: v
       for s in (*intent.required_slots, *intent.optional_slots)
       if (v := self._state.get(s, DONTCARE)) != DONTCARE
     }
     # A new search changes a matched slot; a correction at confirmation changes an open one.
     if of_search:
-      slots = [s for s in given if s not in self._backend.open]
+      slots = [s for s in current if s not in self._backend.open]
     else:
-      slots = [a.slot for a in self._heard if a.slot in given and a.slot in self._backend.open]
+      slots = [a.slot for a in self._heard if a.slot in current and a.slot in self._backend.open]
     linked = {link.target[1] for link in self._step.links}
     slots = [s for s in slots if s not in linked]
     self._rng.shuffle(slots)
     for slot in slots:
-      row = self._backend.row(self._rng, {s: v for s, v in given.items() if s != slot})
-      value = self._draw_value(slot, row) if row else given[slot]
-      if value != given[slot]:
+      row = self._backend.row(self._rng, {s: v for s, v in current.items() if s != slot})
+      value = self._draw_value(slot, row) if row else current[slot]
+      if value != current[slot]:
         return {slot: value}
     return None
 
@@ -187,9 +187,9 @@ class User:
     fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
     row = self._backend.row(self._rng, fixed)
     if row is None:  # this service does not have what the other one had
-      linked = {slot: found for slot, found in linked.items() if slot in self._backend.open}
+      linked = {slot: pair for slot, pair in linked.items() if slot in self._backend.open}
       fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
-      row = self._backend.row(self._rng, fixed) or self._backend.row(self._rng, {})
+      row = self._backend.row(self._rng, fixed) or self._backend.any_row(self._rng)
     self._goal = {s: self._draw_value(s, row) for s in self._wanted(step.intent, linked)}
     self._goal.update({slot: value for slot, value in fixed.items() if slot in self._goal})
     for slot in step.intent.optional_slots:
@@ -200,9 +200,9 @@ class User:
 
   def _selected(self, search: Intent) -> dict[str, str]:
     """Known values of the selected result; not values mentioned of earlier results."""
-    asked = (*search.required_slots, *search.optional_slots)
-    known = {**{s: self._state[s] for s in asked if s in self._state}, **self._offered}
-    return {slot: value for slot, value in known.items() if value != DONTCARE}
+    search_slots = (*search.required_slots, *search.optional_slots)
+    values = {**{s: self._state[s] for s in search_slots if s in self._state}, **self._offered}
+    return {slot: value for slot, value in values.items() if value != DONTCARE}
 
   def _wanted(self, intent: Intent, linked: Container[str]) -> list[str]:
     """Slots for which the user wants a value; a slot that was "dontcare" before is not wanted."""

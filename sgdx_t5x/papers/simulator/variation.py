@@ -55,17 +55,17 @@ def is_name(value: str) -> bool:
 
 def _date(day: datetime.date) -> tuple[str, ...]:
   month, ordinal = day.strftime("%B"), _ordinal(day.day)
-  said = [f"{month} {ordinal}", f"the {ordinal} of {month}", f"{ordinal} of {month}"]
+  forms = [f"{month} {ordinal}", f"the {ordinal} of {month}", f"{ordinal} of {month}"]
   if day.year != TODAY.year:
-    return tuple(f"{form} {day.year}" for form in said)
+    return tuple(f"{form} {day.year}" for form in forms)
   ahead = (day - TODAY).days
   if 0 <= ahead < len(RELATIVE_DAYS):
-    said.append(RELATIVE_DAYS[ahead])
+    forms.append(RELATIVE_DAYS[ahead])
   elif 0 < ahead < 7:
-    said.append(f"next {day:%A}")  # today is a Friday: this week's days are above
+    forms.append(f"next {day:%A}")  # today is a Friday: this week's days are above
   if day.month == TODAY.month:
-    said.append(f"the {ordinal}")
-  return tuple(said)
+    forms.append(f"the {ordinal}")
+  return tuple(forms)
 
 
 def _ordinal(number: int) -> str:
@@ -75,14 +75,14 @@ def _ordinal(number: int) -> str:
 
 def _time(hour: int, minutes: str) -> tuple[str, ...]:
   part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
-  clock, after = hour % 12 or 12, hour % 12 + 1
+  clock, next_hour = hour % 12 or 12, hour % 12 + 1
   plain = f"{clock}:{minutes}" if minutes != "00" else str(clock)
   spoken = {"00": f"{clock} o'clock", "15": f"quarter past {clock}", "30": f"half past {clock}",
-            "45": f"quarter to {after}"}  # fmt: skip
+            "45": f"quarter to {next_hour}"}  # fmt: skip
   half = "am" if hour < 12 else "pm"
-  said = [f"{plain} {half}", f"{plain} {part}"]
+  forms = [f"{plain} {half}", f"{plain} {part}"]
   if (clock, minutes) == (12, "00"):
     return ("12 pm", "noon") if hour else ("12 am", "midnight")
   if minutes in spoken:
-    said.insert(1, f"{spoken[minutes]} {part}")
-  return tuple(said)
+    forms.insert(1, f"{spoken[minutes]} {part}")
+  return tuple(forms)

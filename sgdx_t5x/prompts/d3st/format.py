@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
-from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
@@ -32,10 +31,6 @@ class D3ST(TextExamples):
     'the state by index, as in "[states] 0=9 am 2=2b [intents] i1 [req_slots] 3"'
   )
 
-  def asked(self, service: Service) -> tuple[None]:
-    """The frame as a whole."""
-    return (None,)
-
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
     turns = turn_texts(self.style)(history)
@@ -50,14 +45,30 @@ class D3ST(TextExamples):
     return read_answer(text, service, *self._shown(example, service), self.style)
 
   def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
-    parts = service_parts(service, self.style)
-    return parts, frame_order(frame, parts, self.style)
+    shown_parts = service_parts(service, self.style)
+    return shown_parts, frame_order(frame, shown_parts, self.style)
 
   def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
-    """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
-    return shown_frames(dialogue, self.style)
+    """Yields (turn, frame) of a dialogue as prompts and targets show them.
 
-  def examples(self, batches: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
+    Each user frame with its own state, unless the style repeats the defects of Google's script,
+    which need the frames before and beside it: see `D3stStyle.frames` and `cumulate`.
+    """
+    # service -> all that its states have held
+    values_so_far: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_turn: dict[int, list[Frame]] = {}
+    for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
+      if self.style.cumulate:
+        of_service = values_so_far.setdefault(frame.service, {})
+        of_service.update(frame.user_state.slot_values)
+        state = dataclasses.replace(frame.user_state, slot_values=dict(of_service))
+        frame = dataclasses.replace(frame, state=state)
+      by_turn.setdefault(turn, []).append(frame)
+    for turn, frames in by_turn.items():
+      for frame in frames if dialogue.is_scored(turn) else ():
+        yield turn, frames[-1] if self.style.frames == "last" else frame
+
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
     if not self.style.shows_own_frames:
       raise SgdxError(
@@ -65,32 +76,10 @@ class D3ST(TextExamples):
         expected="frames=each and cumulate=false: a record holds one frame and its state",
         fix="write such examples with `sgdx prompts --targets`, to compare texts only",
       )
-    return super().examples(batches, *args, **how)
+    return super().examples(*args, **settings)
 
 
 @functools.lru_cache(maxsize=16)
 def turn_texts(style: D3stStyle) -> Callable[[History], tuple[str, ...]]:
   """Returns the function from a history to its turns."""
   return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
-
-
-def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:
-  """Yields (turn, frame) of a dialogue as prompts and targets show them.
-
-  Each user frame with its own state, unless the style repeats the defects of Google's script, which
-  need the frames before and beside it.
-  """
-  values_so_far: dict[
-    str, dict[str, tuple[str, ...]]
-  ] = {}  # service -> all that its states have held
-  by_turn: dict[int, list[Frame]] = {}
-  for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
-    if style.cumulate:
-      of_service = values_so_far.setdefault(frame.service, {})
-      of_service.update(frame.state.slot_values)
-      state = dataclasses.replace(frame.state, slot_values=dict(of_service))
-      frame = dataclasses.replace(frame, state=state)
-    by_turn.setdefault(turn, []).append(frame)
-  for turn, frames in by_turn.items():
-    for frame in frames if dialogue.is_scored(turn) else ():
-      yield turn, frames[-1] if style.frames == "last" else frame

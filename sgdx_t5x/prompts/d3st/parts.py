@@ -133,8 +133,8 @@ def _shuffled(count: int, state: int) -> tuple[tuple[int, ...], int]:
   most random.
   """
   order = list(range(count))
-  for left in range(count, 1, -1):
+  for remaining in range(count, 1, -1):
     state = (1664525 * state + 1013904223) & 0xFFFFFFFF
-    j = state * left >> 32
-    order[left - 1], order[j] = order[j], order[left - 1]
+    j = state * remaining >> 32
+    order[remaining - 1], order[j] = order[j], order[remaining - 1]
   return tuple(order), state

@@ -66,15 +66,15 @@ def _sections(text: str) -> dict[str, str]:
   Without [states] the text itself begins with the state; what precedes [states] is ignored.
   """
   contents = {STATES: "", INTENTS: "", REQUESTS: ""}
-  tag, rest = STATES, text.partition(STATES)[2] if STATES in text else text
-  seen = set()
+  tag, remainder = STATES, text.partition(STATES)[2] if STATES in text else text
+  tags = set()
   while tag:
-    match = _SECTION.search(rest)
-    content, following = (rest[: match.start()], match[0]) if match else (rest, "")
-    if tag not in seen:
+    match = _SECTION.search(remainder)
+    content, following = (remainder[: match.start()], match[0]) if match else (remainder, "")
+    if tag not in tags:
       contents[tag] = content
-    seen.add(tag)
-    tag, rest = following, rest[match.end() :] if match else ""
+    tags.add(tag)
+    tag, remainder = following, remainder[match.end() :] if match else ""
   return contents
 
 
@@ -88,9 +88,9 @@ def _read_value(
 ) -> str | None:
   """Returns a slot's value as the schema spells it; None where the slot is said to be inactive."""
   text = " ".join(text.split())
-  first = text if style.join == "first" else f" {text} ".split(style.join)[0].strip()
+  first_value = text if style.join == "first" else f" {text} ".split(style.join)[0].strip()
   if not slot.is_categorical:  # of several gold values, the first
-    text = first
+    text = first_value
   key = text.lower()
   if key in ("", NONE):
     # Without letters, a possible value "None" is written like this.
@@ -103,5 +103,5 @@ def _read_value(
   if (letter := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
     return slot.possible_values[choices[letter]]
   # A possible value may hold the separator, so that it is looked for first.
-  matches = (matching_value(each, slot.possible_values) for each in (text, first))
+  matches = (matching_value(candidate, slot.possible_values) for candidate in (text, first_value))
   return next(filter(None, matches), text)

@@ -70,9 +70,9 @@ def _value_text(
   slot: Slot, values: Sequence[str], i: int, choices: Sequence[int], style: D3stStyle
 ) -> str:
   """Returns gold values as targets write them. Args: i, the slot's index; choices, their order."""
-  first = values[0]
-  if choices and first != DONTCARE and first in slot.possible_values:
-    return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(first))]}"
+  value = values[0]
+  if choices and value != DONTCARE and value in slot.possible_values:
+    return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(value))]}"
   if choices or style.join == "first":
-    return clean(first, style)
+    return clean(value, style)
   return clean(style.join.join(values), style)

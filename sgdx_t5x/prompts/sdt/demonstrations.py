@@ -62,9 +62,9 @@ class Demonstration:
   @functools.cached_property
   def turns(self) -> tuple[tuple[str, str], ...]:
     """(speaker, utterance) of its turns; what precedes the first tag is the user's."""
-    parts = _TAG.split(f"{USER_TAG} {self.text}")
-    speakers = (USER if tag == USER_TAG else SYSTEM for tag in parts[1::2])
-    pairs = zip(speakers, map(str.strip, parts[2::2]), strict=True)
+    pieces = _TAG.split(f"{USER_TAG} {self.text}")
+    speakers = (USER if tag == USER_TAG else SYSTEM for tag in pieces[1::2])
+    pairs = zip(speakers, map(str.strip, pieces[2::2]), strict=True)
     return tuple((speaker, text) for speaker, text in pairs if text)
 
 
@@ -129,8 +129,8 @@ def load_demonstrations(where: str) -> Demonstrations:
 def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
   """Reads the text of a file. Raises SgdxError naming the line that cannot be read."""
   by_service: dict[str, tuple[Demonstration, ...]] = {}
-  for where, data in decode_lines(text, origin, f"a demonstration: {_FORM}"):
-    demo = _demonstration(data, where)
+  for place, data in decode_lines(text, origin, f"a demonstration: {_FORM}"):
+    demo = _demonstration(data, place)
     by_service[demo.service] = (*by_service.get(demo.service, ()), demo)
   if not by_service:
     raise SgdxError(
@@ -146,7 +146,7 @@ def demonstrations_text(demos: Iterable[Demonstration]) -> str:
   return "".join(json_line(demo.to_json()) for demo in demos)
 
 
-def check_demonstration(demo: Demonstration, service: Service, where: str) -> None:
+def check_demonstration(demo: Demonstration, service: Service, place: str) -> None:
   """Refuses a demonstration that does not fit its service in the original schema.
 
   Raises:
@@ -156,16 +156,16 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
   for slot, value in demo.slots.items():
     if slot not in tracked:
       fix = "rename it, or omit it; a slot that no intent takes cannot be in a state"
-      raise _wrong(f"{where}: slot {slot!r}", "a tracked slot of the service", slot, tracked, fix)
+      raise _wrong(f"{place}: slot {slot!r}", "a tracked slot of the service", slot, tracked, fix)
     possible = service.slots[service.slot_index[slot]].possible_values
     is_categorical = service.slots[service.slot_index[slot]].is_categorical
     if is_categorical and value not in (*possible, DONTCARE, NONE):
-      problem = f"{where}: value {value!r} of slot {slot!r}"
+      problem = f"{place}: value {value!r} of slot {slot!r}"
       fix = "write it as the schema does"
       raise _wrong(problem, "a possible value, dontcare or none", value, possible, fix)
   if missing := [slot for slot in tracked if slot not in demo.slots]:
     raise SgdxError(
-      f"{where}: no value for slot {missing[0]!r}",
+      f"{place}: no value for slot {missing[0]!r}",
       expected=f"a value for each of {', '.join(tracked)}: answers cannot name other slots",
       fix='add one; "none" is the value of a slot that the dialogue does not set',
     )
@@ -173,10 +173,10 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
     if intent not in service.intent_index and intent != NO_INTENT:
       fix = "rename the intent"
       expected = "an intent of the service, or NONE"
-      raise _wrong(f"{where}: intent {intent!r}", expected, intent, service.intent_index, fix)
+      raise _wrong(f"{place}: intent {intent!r}", expected, intent, service.intent_index, fix)
   if demo.intents and sorted(demo.intents) != sorted(service.intent_index):
     raise SgdxError(
-      f"{where}: intents {', '.join(demo.intents)}",
+      f"{place}: intents {', '.join(demo.intents)}",
       expected="all intents of the service, each once, or no list",
       available=", ".join(service.intent_index),
       fix="complete the list, or omit it",
@@ -204,7 +204,7 @@ def _wrong(problem: str, expected: str, name: str, names: Iterable[str], fix: st
   return SgdxError(problem, expected=expected, available=nearest(name, names), fix=fix)
 
 
-def _demonstration(data: Any, where: str) -> Demonstration:
+def _demonstration(data: Any, place: str) -> Demonstration:
   try:
     slots, intents = data["slots"], data.get("intents", [])
     texts = [data["service"], data["text"], *slots, *slots.values(), *intents]
@@ -217,7 +217,7 @@ def _demonstration(data: Any, where: str) -> Demonstration:
     return Demonstration(data["service"], text, dict(slots), intent, tuple(intents), source)
   except (KeyError, TypeError, AttributeError) as e:
     raise SgdxError(
-      f"{where}: {malformed(e)}",
+      f"{place}: {malformed(e)}",
       expected=f"a demonstration: {_FORM}",
       fix="correct the line; docs/demonstrations.md describes it",
     ) from None

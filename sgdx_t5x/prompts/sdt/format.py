@@ -8,7 +8,6 @@ from typing import ClassVar
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
-from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
@@ -36,18 +35,14 @@ class SDT(TextExamples):
 
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
     """Returns the order of a frame's prompt. Raises SgdxError without a demonstration."""
-    return _layout(frame, _written(service, self.demonstrations, self.style), self.style)
-
-  def asked(self, service: Service) -> tuple[None]:
-    """One example."""
-    return (None,)
+    return frame_layout(_written(service, self.demonstrations, self.style), frame, self.style)
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
     turns = turn_texts(self.style)(history)
     if self.style.order == "demonstration":
-      return [Prompt(turns, before=(_written_before(service, layout, self.style),))]
+      return [Prompt(turns, before=(before_text(service, layout, self.style),))]
     return [Prompt(turns, before=before_parts(service, layout, self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
@@ -68,13 +63,3 @@ class SDT(TextExamples):
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
   demonstration = chosen(demos.of(service.original), style)
   return written_layout(demonstration, service.original, separate=style.order == "demonstration")
-
-
-@functools.lru_cache(maxsize=64)  # a prompt and its target share one order
-def _layout(frame: ExampleId, written: Layout, style: SdtStyle) -> Layout:
-  return frame_layout(written, frame, style)
-
-
-@functools.lru_cache(maxsize=4096)
-def _written_before(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
-  return before_text(service, layout, style)

@@ -34,9 +34,9 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   demos = []
   for key, entry in zip(table.keys, table.values, strict=True):
     try:
+      if key is None or not isinstance(entry, ast.List):
+        raise TypeError("not a name and a list")
       service = _text(ast.literal_eval(key))
-      if not isinstance(entry, ast.List):
-        raise TypeError("not a list")
       demos += [_demonstration(service, _call(item)) for item in entry.elts]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:
       line = getattr(entry, "lineno", "?")

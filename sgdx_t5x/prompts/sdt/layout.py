@@ -4,6 +4,7 @@ Prompts, targets and the parsing of answers take their order from a `Layout` alo
 """
 
 import dataclasses
+import functools
 import random
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -78,35 +79,35 @@ def written_layout(
   return Layout(tuple(demos), slots, values, listed[0], listed, separate)
 
 
-def shuffled_layout(written: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
+def shuffled_layout(unshuffled: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
   """Draws an order, with the same sequence of draws as Google's script.
 
   First the demonstrations; then the slots of each, and the possible values of each categorical slot
   when it occurs for the first time. Intents follow the first demonstration's slots.
 
   Args:
-    written: the order to start from.
+    unshuffled: the order to start from.
     rng: used for these parts only.
     parts: of `PARTS`; the others stay as written.
   """
-  order: Sequence[int] = range(len(written.demos))
+  order: Sequence[int] = range(len(unshuffled.demos))
   if "slots" in parts:
     order = _shuffled(order, rng)
   slots: list[tuple[int, ...]] = []
   values: dict[int, tuple[int, ...]] = {}
-  listed = tuple(written.listed[k] for k in order)
+  listed = tuple(unshuffled.listed[k] for k in order)
   intents = listed[0]
   for number, k in enumerate(order):
-    positions = _shuffled(written.slots[k], rng) if "slots" in parts else written.slots[k]
+    positions = _shuffled(unshuffled.slots[k], rng) if "slots" in parts else unshuffled.slots[k]
     slots.append(positions)
     for i in positions:
-      if i in written.values and i not in values:
-        possible = written.values[i]
+      if i in unshuffled.values and i not in values:
+        possible = unshuffled.values[i]
         values[i] = _shuffled(possible, rng) if "values" in parts else possible
     if number == 0 and "intents" in parts:
       intents = _shuffled(intents, rng)
-  demos = tuple(written.demos[k] for k in order)
-  return Layout(demos, tuple(slots), values, intents, listed, written.separate)
+  demos = tuple(unshuffled.demos[k] for k in order)
+  return Layout(demos, tuple(slots), values, intents, listed, unshuffled.separate)
 
 
 def _shuffled(items: Sequence[int], rng: random.Random) -> tuple[int, ...]:
@@ -115,20 +116,21 @@ def _shuffled(items: Sequence[int], rng: random.Random) -> tuple[int, ...]:
   return tuple(shuffled)
 
 
-def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
+@functools.lru_cache(maxsize=64)  # a prompt and its target share one order
+def frame_layout(unshuffled: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
   """Returns the order of a frame's prompt, determined by its id and the same in all variants.
 
   Args:
-    written: what `written_layout` returns for the style.
+    unshuffled: what `written_layout` returns for the style.
     frame: id of the frame.
     style: the prompt's style.
   """
   if style.order == "demonstration":
-    return written
+    return unshuffled
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # without the variant: only words differ
   rng = random.Random(zlib.crc32(key.encode()))
   parts = PARTS if style.intents != "absent" else ("slots", "values")
-  return shuffled_layout(written, rng, parts)
+  return shuffled_layout(unshuffled, rng, parts)
 
 
 def _categorical(service: Service) -> list[int]:

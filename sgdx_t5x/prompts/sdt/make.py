@@ -32,7 +32,7 @@ def make_demonstrations(
   schema: Schema,
   per_service: int,
   source: str,
-  wanted: Iterable[str] | None = None,
+  service_names: Iterable[str] | None = None,
 ) -> dict[str, list[Demonstration]]:
   """Chooses demonstrations from dialogues.
 
@@ -41,12 +41,12 @@ def make_demonstrations(
     schema: the split's original schema.
     per_service: maximum number for each service, each from another dialogue.
     source: the demonstrations' `source`.
-    wanted: names of services; None for all of the schema.
+    service_names: names of services; None for all of the schema.
 
   Returns:
     Service -> its demonstrations, best first; a service without dialogues is absent.
   """
-  names = frozenset(schema.names if wanted is None else wanted)
+  names = frozenset(schema.names if service_names is None else service_names)
   best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
   for number, dialogue in enumerate(dialogues):
     for name, beginning in _beginnings(dialogue, names).items():
@@ -55,14 +55,12 @@ def make_demonstrations(
       heapq.heappush(heap, (key, beginning))
       if len(heap) > per_service:
         heapq.heappop(heap)
-  return {
-    service.name: [
-      _demonstration(service, beginning, source)
-      for _, beginning in sorted(best[service.name], key=lambda x: x[0], reverse=True)
-    ]
-    for service in schema
-    if service.name in best
-  }
+  by_service = {}
+  for service in schema:
+    if service.name in best:
+      heap = sorted(best[service.name], key=lambda item: item[0], reverse=True)
+      by_service[service.name] = [_demonstration(service, x, source) for _, x in heap]
+  return by_service
 
 
 def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginning]:
@@ -74,8 +72,9 @@ def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginni
     if frame.service not in names:
       continue
     earlier = by_service.get(frame.service)
-    if earlier is None or len(frame.state.slot_values) > len(earlier.state.slot_values):
-      by_service[frame.service] = _Beginning(dialogue, turn, frame.state, len(services_so_far) == 1)
+    state = frame.user_state
+    if earlier is None or len(state.slot_values) > len(earlier.state.slot_values):
+      by_service[frame.service] = _Beginning(dialogue, turn, state, len(services_so_far) == 1)
   return by_service
 
 

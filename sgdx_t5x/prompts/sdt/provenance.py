@@ -21,20 +21,22 @@ class Leak:
 
 
 def count_leak(
-  demos: Iterable[Demonstration], said: Collection[int], speakers: Sequence[str] = (USER, SYSTEM)
+  demos: Iterable[Demonstration],
+  split_crcs: Collection[int],
+  speakers: Sequence[str] = (USER, SYSTEM),
 ) -> Leak:
   """Looks for the words of demonstrations in a split.
 
   Args:
     demos: the demonstrations.
-    said: `utterance_crc` of the split's utterances.
+    split_crcs: `utterance_crc` of the split's utterances.
     speakers: whose utterances are looked for.
   """
   turns = {turn for demo in demos for turn in demo.turns}
   long = {
     text for speaker, text in turns if speaker in speakers and len(text.split()) >= LEAST_WORDS
   }
-  return Leak(sum(utterance_crc(text) in said for text in long), len(long))
+  return Leak(sum(utterance_crc(text) in split_crcs for text in long), len(long))
 
 
 def said_in(corpus: Corpus, split: str) -> Iterator[int]:
@@ -63,12 +65,10 @@ def provenance(
   """
   check_services(demos, [corpus.schema(split) for split in corpus.splits])
   services = {frame.service for frame in gold}
-  demonstrations = [
-    demo
-    for name, of_service in demos.by_service.items()
-    if name in services
-    for demo in select(of_service)
-  ]
+  demonstrations: list[Demonstration] = []
+  for name, of_service in demos.by_service.items():
+    if name in services:
+      demonstrations += select(of_service)
   leak = count_leak(demonstrations, {frame.utterance_crc for frame in gold}, (USER,))
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
   notes = (

@@ -24,6 +24,7 @@ _FEW = 4  # so few choices recur in the same order often enough to be one part w
 _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 
+@functools.lru_cache(maxsize=4096)  # the order of the demonstrations recurs
 def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
   """Returns what precedes the history."""
   return " ".join(before_parts(service, layout, style))
@@ -31,21 +32,21 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
 
 def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
   """Returns what precedes the history, in parts that recur in any order."""
-  parts: list[str] = []
+  pieces: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
     names = _names(service, numbered, style)
     if style.descriptions and (layout.separate or k == 0):
       lines = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
-      parts += [case(part, style) for part in lines]
-    parts += _opening(demo, style)
+      pieces += [case(part, style) for part in lines]
+    pieces += _opening(demo, style)
     shown_slot = _slot_writer(service, demo, style)
     for i in slots:
-      parts += shown_slot[i, names[i], layout.values.get(i)]
+      pieces += shown_slot[i, names[i], layout.values.get(i)]
     if style.intents != "absent":
       lines = _shown_intent(service, k, layout, style)
-      parts += [INTENT_TAG, *(case(part, style) for part in lines)]
-  return (*parts, case("[CONTEXT]", style))
+      pieces += [INTENT_TAG, *(case(part, style) for part in lines)]
+  return (*pieces, case("[CONTEXT]", style))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,11 +63,11 @@ def _slot_writer(
 ) -> Memo[_Shown, tuple[str, ...]]:
   """Returns a cached mapping from what is shown of a slot to its parts in a demonstration."""
 
-  def write(shown: _Shown) -> tuple[str, ...]:
-    slot, name, order = shown
-    first, *choices = shown_value(service, slot, demo, order, style)
-    parts = tuple(case(part, style) for part in (f"{name}={first}", *choices))
-    return parts if len(choices) > _FEW else (" ".join(parts),)
+  def write(key: _Shown) -> tuple[str, ...]:
+    slot, name, order = key
+    answer, *choices = shown_value(service, slot, demo, order, style)
+    texts = tuple(case(part, style) for part in (f"{name}={answer}", *choices))
+    return texts if len(choices) > _FEW else (" ".join(texts),)
 
   return Memo(write, 5_000)
 
@@ -149,12 +150,12 @@ def value_text(
   """
   if not values:
     return NONE
-  first = values[0]
+  value = values[0]
   if order is not None and style.values == "letters":
     possible = service.original.slots[slot].possible_values
-    if first in possible:
-      return LETTERS[order.index(possible.index(first))]
-  return first
+    if value in possible:
+      return LETTERS[order.index(possible.index(value))]
+  return value
 
 
 def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtStyle) -> str:
@@ -183,9 +184,9 @@ def shown_value(
   if order is None:
     return [value]
   values = ordered_values(service.variant, slot, order)
-  what = f"slot {service.variant.slots[slot].name!r}"
+  subject = f"slot {service.variant.slots[slot].name!r}"
   answer = value_text(service, slot, [value], order, style)
-  return [f"{answer} of possible values", *_choices(values, style.values, what)]
+  return [f"{answer} of possible values", *_choices(values, style.values, subject)]
 
 
 def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> list[str]:
@@ -193,14 +194,14 @@ def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle)
   order = layout.listed[k] if own_order else layout.intents
   names = [service.variant.intents[i].name for i in order]
   answer = intent_text(service, layout.demos[k].active_intent, layout, style)
-  what = f"service {service.variant.name}"
-  return [f"{answer} of possible values", *_choices(names, style.intents, what)]
+  subject = f"service {service.variant.name}"
+  return [f"{answer} of possible values", *_choices(names, style.intents, subject)]
 
 
-def _choices(values: Sequence[str], style: str, what: str) -> list[str]:
+def _choices(values: Sequence[str], style: str, subject: str) -> list[str]:
   if style == "list":
     return [", ".join(values)]
-  check_letters(what, len(values), 'use SdtStyle(values="list", intents="list")')
+  check_letters(subject, len(values), 'use SdtStyle(values="list", intents="list")')
   return lettered(values)
 
 
@@ -213,16 +214,16 @@ def _descriptions(
   service: Service, k: int, names: Mapping[int, str], layout: Layout, style: SdtStyle
 ) -> list[str]:
   """Returns the parts before demonstration k. Google's script never shuffles those of intents."""
-  parts = []
+  texts = []
   for i, name in names.items():
-    parts.append(f"{name}={service.slots[i].description}")
+    texts.append(f"{name}={service.slots[i].description}")
     if style.values == "letters":
-      parts += lettered(ordered_values(service, i, layout.values.get(i)))
+      texts += lettered(ordered_values(service, i, layout.values.get(i)))
   if style.intents != "absent":
     order = layout.listed[k] if layout.separate else layout.intents
     intents = [service.intents[i] for i in order]
-    parts += [f"{intent.name}={intent.description}" for intent in intents]
-  return parts
+    texts += [f"{intent.name}={intent.description}" for intent in intents]
+  return texts
 
 
 def case(text: str, style: SdtStyle) -> str:

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.corpus.dialogue import State, example_pick
 from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.prompts.protocol import History, Prompt, Schemas, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
 from sgdx_t5x.prompts.t5dst.text import (
   PromptStyle,
   read_value,
@@ -19,7 +18,6 @@ from sgdx_t5x.prompts.t5dst.text import (
 )
 
 if TYPE_CHECKING:
-  import seqio
   import tensorflow as tf
 
 
@@ -57,29 +55,16 @@ class T5DST:
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
     """The value of the slot, or None. Possible values are the same in every variant."""
+    if example.slot is None:
+      raise ValueError(f"{example} asks for a whole frame")
     original = service.original
     return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
 
-  def examples(
-    self,
-    batches: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: Schemas,
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
     """See `examples.t5dst_examples`."""
     from sgdx_t5x.prompts.t5dst.examples import t5dst_examples
 
-    return t5dst_examples(
-      batches,
-      sequence_length,
-      output_features,
-      schemas=schemas,
-      variants=variants,
-      style=self.style,
-    )
+    return t5dst_examples(*args, **settings, style=self.style)
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame share one history

@@ -83,25 +83,25 @@ def utterance_text(speaker: str, utterance: str, style: PromptStyle) -> str:
 
 def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
   """Returns the part of the prompt that asks for a slot; it follows the history."""
-  parts = []
+  texts = []
   if style.service_name or style.service_description:
-    parts.append("[domain]")
+    texts.append("[domain]")
   if style.service_name:
-    parts.append(base_name(service.name))
+    texts.append(base_name(service.name))
   if style.service_description:
-    parts.append(service.description)
-  parts.append("[slot]")
+    texts.append(service.description)
+  texts.append("[slot]")
   if style.slot_name:
-    parts.append(slot.name.replace("_", " "))
+    texts.append(slot.name.replace("_", " "))
   if style.slot_description:
-    parts.append(slot.description)
+    texts.append(slot.description)
   if slot.is_categorical and style.values == "list":
-    parts.append("[PVs] " + ", ".join(_shown(v, style) for v in slot.possible_values))
+    texts.append("[PVs] " + ", ".join(_shown(v, style) for v in slot.possible_values))
   elif slot.is_categorical and style.values == "letters":
-    parts += [
+    texts += [
       f"{letter}) {v}" for letter, v in zip(_letters(slot), slot.possible_values, strict=True)
     ]
-  return " ".join(_case(" ".join(parts), style).split())
+  return " ".join(_case(" ".join(texts), style).split())
 
 
 def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int = 0) -> str:

@@ -112,7 +112,9 @@ class _Cost:
   rng: float = 0.0
   unknown: int = 0
   unestimated: int = 0
-  collectives: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+  collectives: dict[str, float] = dataclasses.field(
+    default_factory=lambda: collections.defaultdict(float)
+  )
 
   def add(self, other: _Cost, times: float = 1.0) -> None:
     self.cycles += times * other.cycles

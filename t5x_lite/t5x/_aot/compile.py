@@ -274,7 +274,7 @@ def _compile_step(
   # The peak counts live values; the temporaries are one block, with unused gaps in between.
   held = memory["argument"] + memory["temporary"] + memory["output"] - memory["alias"]
   needed = max(memory["peak"], held) + memory["code"] + resident
-  figures = {
+  figures: dict[str, Any] = {
     "batch": dict(step.batch),
     "compile_seconds": seconds,
     "fits": needed <= device.usable,
@@ -310,7 +310,7 @@ def _decode_figures(step: _Step, program, device, mesh) -> dict[str, Any]:
     rest = program.cycles - (loop.trips or 1) * loop.cycles
     figures["start_ms"], figures["token_ms"] = rest * ms, loop.cycles * ms
     figures["estimated_ms"] = (rest + tokens * loop.cycles) * ms
-  if token is not None:
+  if token is not None and step.work is not None:
     token_bound = 1e3 * token.seconds(device, *mesh)
     figures["token_bound_ms"] = token_bound
     figures["bound_ms"] = 1e3 * step.work.seconds(device, *mesh) + tokens * token_bound

@@ -132,7 +132,7 @@ class BatchInference:
     self._takes_rng = "rng" in inspect.signature(step_fn).parameters
     self._efficient = efficient
     self._staged = efficient and _accepts_segments(step_fn)
-    self._model = getattr(step_fn, "__self__", None)
+    self._model: Any = getattr(step_fn, "__self__", None)
     self._check_stop = check_stop or (lambda: None)
     self._sharding = NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
     self._step_fn, self._axes = step_fn, train_state_axes

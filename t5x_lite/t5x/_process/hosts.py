@@ -43,7 +43,7 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
   if not given:
     return
   shown = " ".join(f"--{name}={value}" for name, value in given.items())
-  if not asked or len(given) < 3:
+  if not asked or address is None or count is None or index is None:
     raise UsageError(
       "The flags of several processes are incomplete: every process would train on its own.",
       found=shown,

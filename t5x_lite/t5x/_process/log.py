@@ -45,7 +45,7 @@ def folded(text: str, columns: int) -> str:
     if len(line) <= columns:
       lines.append(line)
       continue
-    name = re.match(r"  \w+: +|t5x: | *", line)[0]
+    name = re.findall(r"^(?:  \w+: +|t5x: | *)", line)[0]
     fold = textwrap.TextWrapper(
       columns,
       initial_indent=name,

@@ -34,7 +34,7 @@ def _variable() -> str:
 def _is_asked() -> bool:
   """Whether Linux gives large pages to programs that ask, and glibc can."""
   try:
-    name, version = os.confstr("CS_GNU_LIBC_VERSION").split()
+    name, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
     setting = _SETTING.read_text()
   except (AttributeError, OSError, ValueError):  # another system, or another C library
     return False

@@ -253,7 +253,9 @@ def run_configured(entry_point: Callable) -> None:
 def find_unreadable(error: BaseException) -> T5XError | None:
   """Returns the error to show if an unreadable file in Google's storage caused `error`."""
   tf = sys.modules.get("tensorflow")
-  for e in causes(error) if tf else ():
+  if tf is None:
+    return None
+  for e in causes(error):
     path = re.search(r"gs://\S+", str(e)) if isinstance(e, tf.errors.OpError) else None
     if path:
       reason = str(e.message).split("\n")[0].removeprefix("Error executing an HTTP request: ")

@@ -13,7 +13,7 @@ from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import PredictedFrame
-from sgdx_t5x.prompts.d3st import D3ST, D3stStyle, shown_frames
+from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
 
 CLASSES = ("Second Class", "First", "None")
@@ -309,7 +309,7 @@ def dialogue():
 def states(**style):
   return [
     (turn, frame.service, {slot: v for slot, (v,) in frame.state.slot_values.items()})
-    for turn, frame in shown_frames(dialogue(), D3stStyle(**style))
+    for turn, frame in D3ST(D3stStyle(**style)).shown_frames(dialogue())
   ]
 
 

@@ -44,20 +44,24 @@ def dialogues(split: str) -> Iterator[Dialogue]:
 @functools.cache
 def simulation(split: str) -> Simulation:
   """What a split's dialogues are made from: services, tables, scenarios, words."""
-  known = {d["service"]: d for d in sample.authored_services() if d["role"] in ("train", split)}
+  services_data = {
+    d["service"]: d for d in sample.authored_services() if d["role"] in ("train", split)
+  }
   services = sample.schema(split)
   authored = _authored("scenarios.json")
   authored["scenarios"] = [
-    s for s in authored["scenarios"] if all(i.partition(".")[0] in known for i in s["intents"])
+    s
+    for s in authored["scenarios"]
+    if all(i.partition(".")[0] in services_data for i in s["intents"])
   ]
   authored["links"] = [
     link
     for link in authored["links"]
-    if all(link[end].partition(".")[0] in known for end in ("from", "to"))
+    if all(link[end].partition(".")[0] in services_data for end in ("from", "to"))
   ]
   scenarios = parse_scenarios(msgspec.convert(authored, ScenarioFile), services, "scenarios.json")
-  words = read_words(_templates(known), services, known, "the sample's services")
-  tables = {name: _table(services[name], data, split) for name, data in known.items()}
+  words = read_words(_templates(services_data), services, services_data, "the sample's services")
+  tables = {name: _table(services[name], data, split) for name, data in services_data.items()}
   transitions = parse_transitions(_authored("transitions.json"))
   return Simulation(services, tables, scenarios, words, transitions)
 
