@@ -1,8 +1,8 @@
 """Memory pages of arrays on a CPU: small ones, unless glibc asks Linux for large ones.
 
 XLA allocates the memory of each step anew. In pages of 4 kB, that is hundreds of thousands of page
-faults, and a tenth of a step's time or more (benchmarks/history.md). glibc asks for pages of 2 MB if
-an environment variable says so when the process starts, not later.
+faults, and a tenth of a step's time or more (benchmarks/history.md). glibc asks for pages of 2 MB
+if an environment variable says so when the process starts, not later.
 """
 
 from __future__ import annotations
