@@ -1,0 +1,1 @@
+"""Whether an assistant breaks when its tools are reworded: `sgdx tools check`."""
