@@ -11,11 +11,14 @@ from sgdx_t5x.tools import (
   run_command,
   score_command,
 )
+from sgdx_t5x.tools.check import command as check_command
 
 _EPILOG = """\
 examples:
   sgdx tools import tools.json --out suite
   sgdx tools cases suite --add cases.jsonl
+  sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
+    --against origin/main:suite/tools.json
   sgdx tools export --corpus sgd.zip --variant original v3 --out tools
   sgdx tools requests --corpus sgd.zip --variant original v3 --out r.jsonl
   sgdx tools run r.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
@@ -36,5 +39,6 @@ def add_parser(subparsers: Any) -> None:
     score_command,
     import_command,
     cases_command,
+    check_command,
   ):
     command.add_parser(verbs)

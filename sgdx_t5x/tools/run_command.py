@@ -33,7 +33,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile
   from sgdx_t5x.tools.endpoints.runner import Runner
 
-_KEY = "OPENAI_API_KEY"
+KEY = "OPENAI_API_KEY"
 _EPILOG = """\
 examples:
   From an endpoint to the table of six variants:
@@ -64,8 +64,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument("--model", default="", metavar="NAME", help=text)
   text = "answers to write, or to resume; `sgdx tools score` reads them"
   add_output(parser, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
-  text = "further request parameters: temperature=0 max_completion_tokens=500"
-  parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
   text = "answers of other runs, to reuse for identical requests"
   add_input(parser, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
   text = "to score the answers when complete, and to tell --limit which services are seen"
@@ -81,11 +79,19 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
   )
-  _add_retries(parser)
+  add_service(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def add_service(parser: argparse.ArgumentParser) -> None:
+  """Adds what commands share that ask a service: parameters, key, price, retries."""
+  text = "further request parameters: temperature=0 max_completion_tokens=500"
+  parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
   parser.add_argument(
     "--key-env",
     metavar="NAME",
-    help=f"environment variable with the key (default: {_KEY}, if it is set)",
+    help=f"environment variable with the key (default: {KEY}, if it is set)",
   )
   parser.add_argument(
     "--price",
@@ -99,11 +105,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="store_true",
     help="send and write nothing; count the requests that would be sent",
   )
-  parser.set_defaults(run=run)
-  return parser
-
-
-def _add_retries(parser: argparse.ArgumentParser) -> None:
   group = parser.add_argument_group("retries and concurrency")
   group.add_argument(
     "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
@@ -125,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
   Raises:
     SgdxError: bad input, an endpoint that fails, or no call in any answer.
   """
-  parameters, key = _check(args), _key(args)
+  parameters, key = request_parameters(args), api_key(args)
   from sgdx_t5x.errors import require
 
   require("aiohttp", extra="tools", why="sgdx tools run")
@@ -143,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
     answers.reuse(args.reuse, {request.digest for request in wanted})
     if args.dry_run:
       return _dry_run(args, wanted, answers)
-    endpoint = Endpoint(url, key, args.key_env or _KEY, args.timeout, args.concurrency)
+    endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
     endpoint.has_answered = bool(answers.ids)
     with contextlib.closing(answers), file:
       if code := _ask(args, endpoint, file, wanted, answers):
@@ -157,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
 # --- options -------------------------------------------------------------------------------
 
 
-def _check(args: argparse.Namespace) -> dict[str, Any]:
+def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
   for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
     check_least(args, name, least, "omit it to use the default")
@@ -201,14 +202,14 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
   return parameters
 
 
-def _key(args: argparse.Namespace) -> str:
+def api_key(args: argparse.Namespace) -> str:
   """Returns the key; "" if there is none. Never shows it, or anything that may be a key."""
-  name = args.key_env or _KEY
+  name = args.key_env or KEY
   if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
     raise UsageError(
       "--key-env is not a variable name",
       expected="the name of the environment variable that holds the key, never the key itself",
-      fix=f"export {_KEY}=..., and omit --key-env",
+      fix=f"export {KEY}=..., and omit --key-env",
     )
   key = os.environ.get(name, "").strip()
   if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
@@ -308,7 +309,7 @@ def _ask(
         len(names),
         ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
       )
-      _until_signal(runner, asked)
+      run_until_signal(runner, asked)
     answers.check_place()
   except KeyboardInterrupt as stop:
     code = ended(stop, "run the same command again to resume")
@@ -328,7 +329,7 @@ def _ask(
   return code
 
 
-def _until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
+def run_until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
   """Runs to the end. Raises what a signal asks for once the requests in flight are given up.
 
   A handler that raised in the middle of the event loop would leave tracebacks of its tasks.

@@ -15,6 +15,7 @@ from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import mean_difference
 
 ALPHA = 0.05
+TOOL_ALPHA = 0.025  # of all tools together; one-sided
 POWER = 0.8
 FEW_FLIPS = 20  # below, the bootstrap's p is too small, and the exact one is shown beside it
 _Z = 1.959964  # quantile of the normal distribution for 95%
@@ -110,6 +111,34 @@ def holm(p_values: Sequence[float]) -> list[float]:
     largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
     adjusted[i] = largest
   return adjusted
+
+
+def broken_p(
+  right_before: Sequence[bool], after: Sequence[bool], controls: Sequence[Sequence[bool]]
+) -> float:
+  """Returns the one-sided p that a change broke cases, beside what harmless changes do to them.
+
+  A case that was right before has one answer after the change, and one after each of C harmless
+  changes. If the change is harmless too, any of these C + 1 answers could be the one after it: if w
+  of them are wrong, it is with probability w / (C + 1). p is the probability that as many cases, or
+  more, are wrong after the change (a permutation test within cases, Fisher 1935). Cases that waver
+  anyway count little, and a tool with few cases can be found: 8 of 8 broken, and none of them by
+  two harmless changes, has p = 1 / 3^8.
+
+  Args:
+    right_before: [N] bool; the other cases say nothing.
+    after: [N] bool, right after the change.
+    controls: C times [N] bool, right after a harmless change.
+  """
+  probabilities = np.ones(1)  # of 0, 1, ... wrong cases after the change
+  wrong_after = 0
+  for i, was_right in enumerate(right_before):
+    if was_right:
+      wrong_after += not after[i]
+      wrong = (not after[i]) + sum(not control[i] for control in controls)
+      share = wrong / (len(controls) + 1)
+      probabilities = np.convolve(probabilities, [1 - share, share])
+  return float(min(1.0, probabilities[wrong_after:].sum()))
 
 
 def wilson_interval(right: int, cases: int) -> tuple[float, float]:

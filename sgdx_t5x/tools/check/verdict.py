@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from sgdx_t5x.tools.check.statistics import (
   ALPHA,
@@ -14,6 +14,7 @@ from sgdx_t5x.tools.check.statistics import (
 
 LARGEST_DROP = 0.2  # that may go unseen by default
 _FLOOR = 0.5
+_MOST_NAMES = 3
 _CEILING = 0.98
 _FEW_AT_CEILING = 50  # cases; with more, that nothing broke says something
 
@@ -52,7 +53,12 @@ def is_difference(outcomes: PairedOutcomes, noise: Noise) -> bool:
   return outcomes.p <= ALPHA and abs(outcomes.difference) > noise.floor
 
 
-def decide(outcomes: PairedOutcomes, noise: Noise, largest_drop: float = LARGEST_DROP) -> Decision:
+def decide(
+  outcomes: PairedOutcomes,
+  noise: Noise,
+  broken_tools: Sequence[str] = (),
+  largest_drop: float = LARGEST_DROP,
+) -> Decision:
   """Returns what can be said of a change.
 
   Without a difference, see `is_difference`, the verdict depends on what the cases could have shown.
@@ -60,9 +66,15 @@ def decide(outcomes: PairedOutcomes, noise: Noise, largest_drop: float = LARGEST
   Args:
     outcomes: the cases before and after the change.
     noise: what harmless changes do.
+    broken_tools: tools whose cases broke, each by a test of its own: one tool of many can be lost
+      without a trace in the whole.
     largest_drop: the largest drop that may go unseen; a suite that misses larger ones is too small.
   """
   counts = f"{outcomes.broken} cases broke, {outcomes.fixed} were fixed"
+  if broken_tools:
+    names = ", ".join(broken_tools[:_MOST_NAMES])
+    more = ", ..." if len(broken_tools) > _MOST_NAMES else ""
+    return Decision(Verdict.BROKEN, f"{counts}; {names}{more}")
   is_real = is_difference(outcomes, noise)
   if is_real and outcomes.difference > 0:
     return Decision(Verdict.BETTER, counts)

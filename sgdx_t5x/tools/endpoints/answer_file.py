@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
 
 _EXPECTED = "answers written by `sgdx tools run`"
@@ -89,12 +89,13 @@ class AnswerFile:
     counts: of the answers in the file; an answer shared by several requests counts once.
   """
 
-  def __init__(self, path: str | pathlib.Path, requests: RequestFile):
+  def __init__(self, path: str | pathlib.Path, requests: RequestSource, is_cache: bool = False):
     """Reads the existing answers. Nothing is changed.
 
     Args:
       path: a new file, or one of an earlier run with the same requests.
       requests: all requests.
+      is_cache: whether it may have answers to other requests; only new ones are counted then.
 
     Raises:
       SgdxError: the file has anything but answers to these requests.
@@ -105,9 +106,18 @@ class AnswerFile:
     if self.path.exists():
       if not self.path.is_file():
         raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
-      self._check({request.id: request.digest for request in requests.requests}, requests)
+      if is_cache:
+        self._remember()
+      else:
+        self._check({request.id: request.digest for request in requests.requests}, requests)
 
-  def _check(self, digests: dict[str, str], requests: RequestFile) -> None:
+  def _remember(self) -> None:
+    """Reads the file, whatever its answers are to."""
+    for place, row in _rows(self.path):
+      self._size = place.start + row["size"]
+      self._known[row["request"]["hash"]] = place
+
+  def _check(self, digests: dict[str, str], requests: RequestSource) -> None:
     """Reads the file; refuses answers to other requests."""
     for place, row in _rows(self.path):
       name, request = row["custom_id"], row["request"]
@@ -183,11 +193,14 @@ class AnswerFile:
     rows = (
       {"custom_id": x.id, "response": response, "error": None, "request": about} for x in requests
     )
-    self._write(b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows))
+    text = b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows)
+    place = _Place(self.path, self._size)
+    self._write(text)
     self.ids.update(request.id for request in requests)
     before = self._known.get(about["hash"])
     if not before or before.path != self.path:
       self.counts.add(body)
+    self._known.setdefault(about["hash"], place)
 
   def _write(self, text: bytes) -> None:
     self.check_place()

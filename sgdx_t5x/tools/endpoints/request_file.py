@@ -10,7 +10,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import orjson
 
@@ -49,6 +49,23 @@ class Request:
 
 class TooDeep(SgdxError):
   """JSON with so many levels that Python can read but not write it."""
+
+
+class RequestSource(Protocol):
+  """Requests, wherever their text is.
+
+  Attributes:
+    path: their file, for messages.
+    model: name of the model.
+    requests: all of them.
+  """
+
+  path: pathlib.Path
+  model: str
+  requests: list[Request]
+
+  def body(self, request: Request) -> bytes:
+    """Returns the body to send."""
 
 
 class RequestFile:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.endpoint import SUPPORT_TOOLS, Endpoint, Failed, Refused
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, TooDeep
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, TooDeep
 
 _LONGEST_BACKOFF_S = 60.0
 _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
@@ -67,7 +67,7 @@ class Runner:
   """
 
   def __init__(
-    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, policy: RetryPolicy
+    self, endpoint: Endpoint, file: RequestSource, answers: AnswerFile, policy: RetryPolicy
   ):
     """Args: endpoint to ask; file of the requests; answers, to which new ones are added; policy."""
     self._endpoint, self._file, self._answers = endpoint, file, answers

@@ -25,6 +25,23 @@ def test_mcnemar_against_the_binomial_by_hand():
   assert 0 < statistics.mcnemar_p(1000, 800) < 1e-5
 
 
+def test_broken_cases_beside_harmless_changes():
+  """Each of 8 cases is wrong once, after the change, of three times: 1 / 3^8."""
+  right, wrong = [True] * 8, [False] * 8
+  assert statistics.broken_p(right, wrong, [right, right]) == pytest.approx(3**-8)
+  assert statistics.broken_p(right, wrong, [right]) == pytest.approx(2**-8)
+  # Two of 8 waver: (1/3)^6 * (2/3)^2. What was wrong before says nothing.
+  wavering = [False] * 2 + [True] * 6
+  found = statistics.broken_p([*right, False], [*wrong, False], [[*wavering, True], [*right, True]])
+  assert found == pytest.approx((1 / 3) ** 6 * (2 / 3) ** 2)
+  # One of three cases: 1 - P(none) = 1 - 2/3.
+  assert statistics.broken_p([True] * 3, [False, True, True], [[True] * 3] * 2) == pytest.approx(
+    1 / 3
+  )
+  assert statistics.broken_p(right, right, [right]) == 1
+  assert statistics.broken_p(right, wrong, []) == 1
+
+
 def test_holm_against_the_example_of_the_article():
   """The least p times 4, the next times 3 ..., and never below the one before."""
   assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from sgdx_t5x.tools.check.statistics import Noise, PairedOutcomes, detectable_drop, mcnemar_p
+from sgdx_t5x.tools.check.statistics import (
+  TOOL_ALPHA,
+  Noise,
+  PairedOutcomes,
+  broken_p,
+  detectable_drop,
+  holm,
+  mcnemar_p,
+)
 from sgdx_t5x.tools.check.verdict import Decision, Verdict, decide, exit_code, is_difference, worst
 
 SUITES = 4_000
@@ -73,6 +81,35 @@ def test_a_loss_that_harmless_changes_have_too_is_none():
   decision = decide(outcomes(96, 84, 8, 1), noise)
   assert decision.verdict is Verdict.SAME
   assert "no more than harmless changes do" in decision.reason
+
+
+def test_a_broken_tool_is_broken_although_the_whole_is_not():
+  decision = decide(outcomes(96, 84, 8, 4), Noise({}), ["a", "b", "c", "d"])
+  assert str(decision) == "BROKEN: 8 cases broke, 4 were fixed; a, b, c, ..."
+
+
+@pytest.mark.parametrize("cases", [24, 96, 200])
+@pytest.mark.parametrize("churn", [0.02, 0.08])
+def test_false_alarms_of_the_whole_and_of_tools_together(cases, churn):
+  """Each answer of a case flips by chance: before, after, and under two harmless changes."""
+  suites, of_tool = 400, 8
+  rng = np.random.default_rng(cases)
+  usual = rng.random((suites, 1, cases)) < 0.9
+  flips = rng.random((suites, 4, cases)) < churn
+  alarms = 0
+  for before, after, *controls in (usual ^ flips).tolist():
+    counts = [0, 0]
+    for was_right, is_right in zip(before, after, strict=True):
+      counts[0] += was_right and not is_right
+      counts[1] += is_right and not was_right
+    p_values = []
+    for start in range(0, cases, of_tool):
+      tool = slice(start, start + of_tool)
+      p_values.append(broken_p(before[tool], after[tool], [x[tool] for x in controls]))
+    noise = Noise({"order": outcomes(cases, cases, 0, 0)})
+    is_alarm = is_difference(outcomes(cases, cases, *counts), noise)
+    alarms += is_alarm or min(holm(p_values)) <= TOOL_ALPHA
+  assert alarms / suites <= 0.05
 
 
 def test_exit_codes():

@@ -1,0 +1,171 @@
+"""Answers to cases in any words: from a cache, or from an endpoint, and judged.
+
+An answer is known by the hash of its request, so one file holds those of all wordings and versions.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.tools.calls import call_parts
+from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+from sgdx_t5x.tools.endpoints.request_file import Request, to_json
+from sgdx_t5x.tools.endpoints.runner import pending
+from sgdx_t5x.tools.messages import read_answer
+from sgdx_t5x.tools.suite.cases import Case, shown_messages
+from sgdx_t5x.tools.suite.judge import Judgement, judge
+from sgdx_t5x.tools.suite.rewording import Rewording, back
+from sgdx_t5x.tools.suite.toolset import ToolSet
+
+ANSWERS = "answers.jsonl"  # in a suite's folder
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Words:
+  """Tools as a model sees them.
+
+  Attributes:
+    name: of these words, for people.
+    shown: the tools.
+    rewording: their names, by which calls are read.
+  """
+
+  name: str
+  shown: ToolSet
+  rewording: Rewording
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Question:
+  """A case in some words. Attributes: run, from 0; each is asked for itself."""
+
+  words: Words
+  case: Case
+  run: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+  """What a model answered to a question.
+
+  Attributes:
+    judgement: whether it is right.
+    tools: names of the tools called, in the words of the base where it has them.
+    calls: the calls in the words of the base, as one text to compare.
+    text_call: the text of an answer without calls that has one in its text; else "".
+  """
+
+  judgement: Judgement
+  tools: tuple[str, ...]
+  calls: str
+  text_call: str
+
+
+class Requests:
+  """Requests in memory, as `runner.Runner` takes them. Attributes: see `RequestSource`."""
+
+  def __init__(self, path: pathlib.Path, model: str):
+    """Args: path of the answers, for messages; model to ask."""
+    self.path, self.model = path, model
+    self.requests: list[Request] = []
+    self._bodies: dict[str, bytes] = {}  # by id
+
+  def add(self, question: Question, body: bytes) -> Request:
+    """Adds a question and returns its request."""
+    # A second run has the same text, and is another request.
+    hashed = body if not question.run else body + b"#%d" % question.run
+    digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
+    name = f"{question.case.id}/{question.words.name}/{digest}"
+    request = Request(name, digest, len(self.requests), len(body), question.case.id, "")
+    self.requests.append(request)
+    self._bodies[name] = body
+    return request
+
+  def body(self, request: Request) -> bytes:
+    """Returns the body to send."""
+    return self._bodies[request.id]
+
+
+# Sends requests, and writes the answers: those without one were refused.
+Send = Callable[[Requests, AnswerFile, list[list[Request]]], None]
+
+
+class Asker:
+  """Asks questions, each request once, and judges the answers.
+
+  Attributes:
+    answers: all that are known.
+  """
+
+  def __init__(
+    self, folder: pathlib.Path, base: ToolSet, model: str, parameters: Mapping[str, Any],
+    calls_from_text: bool,
+  ):  # fmt: skip
+    """Reads the answers in a suite's folder.
+
+    Args:
+      folder: of the suite.
+      base: the tools of which cases speak.
+      model: its name at the endpoint.
+      parameters: further fields of a request, such as a temperature.
+      calls_from_text: whether calls in an answer's text count.
+    """
+    self._base, self._model, self._parameters = base, model, dict(sorted(parameters.items()))
+    self._calls_from_text = calls_from_text
+    self._path = folder / ANSWERS
+    self.answers = AnswerFile(self._path, Requests(self._path, model), is_cache=True)
+
+  def missing(self, questions: Sequence[Question]) -> tuple[int, int]:
+    """Returns how many requests would be sent, and their characters."""
+    requests, _ = self._requests(questions)
+    groups = pending(requests.requests, self.answers, write=False)
+    return len(groups), sum(group[0].size for group in groups)
+
+  def ask(self, questions: Sequence[Question], send: Send) -> dict[Question, Response]:
+    """Returns the responses, without those that the service refused to give."""
+    requests, request_of = self._requests(questions)
+    groups = pending(requests.requests, self.answers, write=False)
+    if groups:
+      send(requests, self.answers, groups)
+    responses = {}
+    for question, request in request_of.items():
+      if self.answers.has(request.digest):
+        responses[question] = self._response(question, self.answers.known(request.digest)[0])
+    return responses
+
+  def _requests(self, questions: Sequence[Question]) -> tuple[Requests, dict[Question, Request]]:
+    requests = Requests(self._path, self._model)
+    return requests, {
+      question: requests.add(question, self._body(question)) for question in questions
+    }
+
+  def _body(self, question: Question) -> bytes:
+    words = question.words
+    body = {
+      "messages": shown_messages(question.case, self._base, words.rewording),
+      "tools": words.shown.for_openai(),
+      "tool_choice": "auto",
+      "model": self._model,
+      **self._parameters,
+    }
+    return to_json(body, f"case {question.case.id}, with --param")
+
+  def _response(self, question: Question, body: Mapping[str, Any]) -> Response:
+    answer = read_answer(body, str(self._path))
+    text_call = answer.call_in_text
+    if self._calls_from_text:
+      answer = answer.with_calls_of_text()
+    words = question.words
+    judgement = judge(answer.calls, question.case, self._base, words.shown, words.rewording)
+    if answer.calls is None:
+      return Response(judgement, (), "malformed", text_call)
+    names, calls = [], []
+    for call in answer.calls:
+      name, arguments = call_parts(call)
+      translated = back(name, arguments or {}, self._base, words.rewording)
+      names.append(translated[0])
+      calls.append(json.dumps(translated, sort_keys=True))
+    return Response(judgement, tuple(names), "\n".join(sorted(calls)), text_call)

@@ -1,0 +1,93 @@
+"""What hurts: the changes that broke cases, with an example and what was called instead."""
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+
+from sgdx_t5x.tools.check.asking import Asker, Question, Response, Send, Words
+from sgdx_t5x.tools.check.bisect import Cause, Changes, causes
+from sgdx_t5x.tools.check.differences import Change, Differences
+from sgdx_t5x.tools.check.measuring import Comparison, Measurements, called_instead
+from sgdx_t5x.tools.suite.cases import Case
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+  """Changes that broke cases.
+
+  Attributes:
+    changes: that break them, only together if there are several; () if none were found.
+    cases: that they broke.
+    only_these: how many of the cases are right without them; others break the rest, too.
+    called_instead: what was called in their place most often; "" if only arguments are wrong.
+  """
+
+  changes: tuple[Change, ...]
+  cases: tuple[Case, ...]
+  only_these: int
+  called_instead: str
+
+
+def find_causes(
+  differences: Differences, measurements: Measurements, comparison: Comparison, asker: Asker,
+  send: Send, most_cases: int,
+) -> list[Finding]:  # fmt: skip
+  """Bisects the changes on broken cases.
+
+  Args:
+    differences: the versions.
+    measurements: of the cases in both.
+    comparison: of both; its broken cases are looked at.
+    asker, send: for questions between the versions.
+    most_cases: how many of the cases are looked at, the first ones.
+
+  Returns:
+    Changes, those first that broke most cases.
+  """
+  broken = comparison.broken[:most_cases]
+  responses = {case.id: measurements.response(comparison.words, case) for case in broken}
+  cases = {case.id: case for case in broken}
+  words: dict[Changes, Words] = {}
+
+  def ask(pairs: Sequence[tuple[Changes, str]]) -> list[bool | None]:
+    questions = []
+    for changes, case_id in pairs:
+      if changes not in words:
+        words[changes] = Words(f"{len(changes)} changes", *differences.with_changes(changes))
+      questions.append(Question(words[changes], cases[case_id]))
+    answers = asker.ask(questions, send)
+    return [answers[q].judgement.right if q in answers else None for q in questions]
+
+  in_order = {
+    case.id: _likeliest_first(differences.changes, case, responses[case.id]) for case in broken
+  }
+  cause_of_case = causes(in_order, ask)
+  cases_of_changes: dict[tuple[Change, ...], list[Case]] = collections.defaultdict(list)
+  for case in broken:
+    cases_of_changes[cause_of_case[case.id].changes].append(case)
+  findings = [
+    _finding(changes, group, cause_of_case, responses)
+    for changes, group in cases_of_changes.items()
+  ]
+  return sorted(findings, key=lambda finding: (not finding.changes, -len(finding.cases)))
+
+
+def _finding(
+  changes: tuple[Change, ...], cases: Sequence[Case], cause_of_case: dict[str, Cause],
+  responses: dict[str, Response],
+) -> Finding:  # fmt: skip
+  instead = collections.Counter(called_instead(responses[case.id]) for case in cases)
+  del instead[""]
+  most = instead.most_common(1)
+  only_these = sum(cause_of_case[case.id].necessary for case in cases)
+  return Finding(changes, tuple(cases), only_these, most[0][0] if most else "")
+
+
+def _likeliest_first(changes: Sequence[Change], case: Case, response: Response) -> list[Change]:
+  """Returns changes of the tools that are due, then of those called, then the others."""
+  due, called = {call.name for call in case.calls}, set(response.tools)
+
+  def distance(change: Change) -> int:
+    return 0 if change.tool in due else 1 if change.tool in called else 2
+
+  return sorted(changes, key=distance)

@@ -1,0 +1,339 @@
+"""`sgdx tools check`: whether an assistant breaks when its tools are reworded, and what hurts."""
+
+import argparse
+import contextlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.tools.run_command import (
+  KEY,
+  add_service,
+  api_key,
+  request_parameters,
+  run_until_signal,
+)
+from sgdx_t5x.tools.score_command import add_calls_from_text
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tools.check.asking import Asker, Requests, Send
+  from sgdx_t5x.tools.check.differences import Differences
+  from sgdx_t5x.tools.check.measuring import Plan
+  from sgdx_t5x.tools.check.report import Report
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.request_file import Request
+  from sgdx_t5x.tools.suite.toolset import ToolSet
+
+_FAILING = ("broken", "cannot-tell", "same", "better")
+_MOST_PLACEBOS = 2
+_USUAL_CHURN = 0.03  # before any is measured
+_REPORT = "report.md"
+_EPILOG = """\
+examples:
+  The tools now against those of a branch; exit code 1 if something broke:
+    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
+      --against origin/main:suite/tools.json
+
+  How fragile the tools are under five rewordings of suite/rewordings.jsonl:
+    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
+      --reword 5
+
+SUITE has tools.json, cases.jsonl and, for --reword, rewordings.jsonl. Answers
+are kept in SUITE/answers.jsonl: with all of them there, no endpoint is needed.
+docs/tools/README.md says what the verdicts mean.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = add_command(subparsers, "check", __doc__, _EPILOG)
+  add_input(parser, "suite", metavar="SUITE", help="folder with tools.json and cases.jsonl")
+  text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
+  parser.add_argument("--endpoint", metavar="URL", help=text)
+  parser.add_argument("--model", required=True, metavar="NAME", help="model to ask")
+  words = parser.add_mutually_exclusive_group()
+  text = "the tools before: a file, or one of a git revision"
+  add_input(words, "--against", metavar="FILE|REVISION:FILE", help=text)
+  text = "compare with the first K of SUITE/rewordings.jsonl"
+  words.add_argument("--reword", type=int, metavar="K", help=text)
+  text = "names that changed: JSON, pointer in the tools before -> new name"
+  add_input(parser, "--renames", metavar="FILE", help=text)
+  text = "ask each rewording also with its names alone, and with its texts alone"
+  parser.add_argument("--by-kind", action="store_true", help=text)
+  text = "ask every case N times; right is what is right in more than half (default: 1)"
+  parser.add_argument("--repeat", type=int, default=1, metavar="N", help=text)
+  text = "harmless changes that measure the noise: order, white space (default: 2)"
+  parser.add_argument(
+    "--placebos", type=int, default=_MOST_PLACEBOS, choices=range(_MOST_PLACEBOS + 1), help=text
+  )
+  text = "the largest drop that may go unseen (default: 20)"
+  parser.add_argument("--largest-drop", type=float, default=20, metavar="POINTS", help=text)
+  text = "broken cases whose cause is searched (default: 20; 0: none)"
+  parser.add_argument("--bisect", type=int, default=20, metavar="N", help=text)
+  text = "verdicts that exit with 1, as NO CALLS does (default: broken)"
+  parser.add_argument("--fail-on", nargs="+", default=["broken"], choices=_FAILING, help=text)
+  add_calls_from_text(parser)
+  add_output(parser, "--json", metavar="OUT", help="also write the result to this JSON file")
+  add_output(parser, "--junit", metavar="OUT", help="also write a test report, a test per case")
+  add_service(parser)
+  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM).
+
+  Raises:
+    SgdxError: bad input, or an endpoint that fails.
+  """
+  parameters = _checked(args)
+  from sgdx_t5x.files.locks import lock
+  from sgdx_t5x.tools.check.asking import ANSWERS, Asker
+  from sgdx_t5x.tools.suite.toolset import read_suite
+
+  folder = pathlib.Path(args.suite)
+  tools = read_suite(folder)
+  differences = _differences(args, tools)
+  plan = _plan(args, tools, differences)
+  base = differences.base if differences else tools
+  path = str(folder / ANSWERS)
+  with contextlib.nullcontext() if args.dry_run else lock(path, "SUITE"):
+    asker = Asker(folder, base, args.model, parameters, args.calls_from_text)
+    _say_costs(args, plan, asker)
+    if args.dry_run:
+      return 0
+    with contextlib.closing(asker.answers):
+      try:
+        report = _measure(args, plan, differences, asker)
+      except KeyboardInterrupt as stop:
+        return ended(stop, f"run the same command again to resume: the answers are in {path}")
+  return _show(args, report)
+
+
+def _checked(args: argparse.Namespace) -> dict[str, Any]:
+  """Refuses options that make no sense. Returns the parameters of --param."""
+  for name, least in (("reword", 1), ("repeat", 1), ("bisect", 0)):
+    check_least(args, name, least, "omit it to use the default")
+  if not 0 < args.largest_drop <= 100:
+    raise UsageError(
+      f"--largest-drop {args.largest_drop:g}", expected="points above 0, up to 100", fix="omit it"
+    )
+  for option, needed in (("renames", "against"), ("by_kind", "reword")):
+    if getattr(args, option) and getattr(args, needed) is None:
+      name = option.replace("_", "-")
+      raise UsageError(
+        f"--{name} without --{needed}", expected="both, or neither", fix=f"add --{needed}"
+      )
+  return request_parameters(args)
+
+
+# --- what is asked -------------------------------------------------------------------------
+
+
+def _differences(args: argparse.Namespace, tools: "ToolSet") -> "Differences | None":
+  """Returns the differences to the tools of --against; None without it."""
+  if args.against is None:
+    return None
+  from sgdx_t5x.tools.check.differences import differences, read_renames
+  from sgdx_t5x.tools.own_tools import read_tools
+  from sgdx_t5x.tools.suite.toolset import ToolSet
+
+  renames = read_renames(args.renames) if args.renames else {}
+  if pathlib.Path(args.against).exists() or ":" not in args.against:
+    old = ToolSet(tuple(read_tools(pathlib.Path(args.against))))
+    return differences(old, tools, renames)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / args.against.replace("/", "_")
+    path.write_bytes(_of_revision(args.against))
+    return differences(ToolSet(tuple(read_tools(path))), tools, renames)
+
+
+def _of_revision(name: str) -> bytes:
+  """Returns a file of a git revision. Args: name, REVISION:FILE, as `git show` takes it."""
+  try:
+    shown = subprocess.run(["git", "show", "--end-of-options", name], capture_output=True)
+    found = shown.stderr.decode(errors="replace").strip() if shown.returncode else ""
+  except OSError as e:
+    found = f"git: {e.strerror}"
+  if not found:
+    return shown.stdout
+  raise SgdxError(
+    f"--against {name}: {found}",
+    expected="a file, or REVISION:FILE with FILE relative to the repository's root",
+    fix="git fetch the revision, or pass a file",
+  )
+
+
+def _plan(args: argparse.Namespace, tools: "ToolSet", differences: "Differences | None") -> "Plan":
+  """Returns what is asked. Raises SgdxError: no cases, or fewer rewordings than --reword."""
+  from sgdx_t5x.tools.check.asking import Words
+  from sgdx_t5x.tools.check.differences import NOW, Kind
+  from sgdx_t5x.tools.check.measuring import Plan, by_kind, placebos
+  from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
+  from sgdx_t5x.tools.suite.rewording import BASE, REWORDINGS, apply, read_rewordings
+
+  folder = pathlib.Path(args.suite)
+  after: list[Words] = []
+  new_cases: list[Case] = []
+  dropped_cases: list[Case] = []
+  cases = read_cases(folder / CASES, differences.base if differences else tools)
+  before = Words(BASE.name, tools, BASE)
+  if differences:
+    before = Words("old", *differences.with_changes(()))
+    after.append(Words(NOW, *differences.with_changes(differences.changes)))
+    dropped, added = map(
+      set, (differences.tools_of(Kind.DROPPED), differences.tools_of(Kind.ADDED))
+    )
+    due = {case.id: {call.name for call in case.calls} for case in cases}
+    dropped_cases = [case for case in cases if due[case.id] & dropped]
+    new_cases = [case for case in cases if due[case.id] & added and case not in dropped_cases]
+    cases = [case for case in cases if not due[case.id] & (dropped | added)]
+  elif args.reword:
+    rewordings = read_rewordings(folder / REWORDINGS)
+    if len(rewordings) < args.reword:
+      raise SgdxError(
+        f"--reword {args.reword}: {folder / REWORDINGS} has {len(rewordings)} rewordings",
+        expected="as many, or more",
+        fix=f"--reword {len(rewordings)}" if rewordings else "write some",
+      )
+    rewordings = rewordings[: args.reword]
+    for rewording in by_kind(rewordings) if args.by_kind else rewordings:
+      after.append(Words(rewording.name, apply(tools, rewording), rewording))
+  if not cases:
+    raise SgdxError(
+      f"{folder / CASES}: no cases to ask",
+      expected="cases of tools that are in both versions",
+      fix="write some: docs/tools/README.md shows how",
+    )
+  harmless = placebos(before.shown, before.rewording, args.placebos)
+  return Plan(
+    before,
+    tuple(after),
+    harmless,
+    tuple(cases),
+    tuple(new_cases),
+    tuple(dropped_cases),
+    args.repeat,
+  )
+
+
+def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
+  """Prints what the cases can show and what they cost, before anything is asked."""
+  from sgdx_t5x.tools.check.statistics import detectable_drop
+  from sgdx_t5x.tools.requests import Size
+
+  number, questions = len(plan.cases), plan.questions()
+  none, usual = (100 * detectable_drop(number, churn) for churn in (0, _USUAL_CHURN))
+  lines = [
+    f"cases:    {number:,}; they show a drop of {none:.0f} points, or of {usual:.0f} if "
+    f"{100 * _USUAL_CHURN:.0f}% flip each way by chance",
+  ]
+  sent, characters = asker.missing(questions)
+  lines.append(f"requests: {sent:,} to send, for {len(questions):,} questions")
+  if sent:
+    tokens = Size(sent, characters).tokens[0]
+    cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
+    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{cost}")
+    if plan.after and args.bisect and args.against:
+      lines.append("          and a few requests per broken case, to find what broke it")
+  print("\n".join(lines), file=sys.stderr)
+
+
+# --- asking --------------------------------------------------------------------------------
+
+
+def _measure(
+  args: argparse.Namespace, plan: "Plan", differences: "Differences | None", asker: "Asker"
+) -> "Report":
+  from sgdx_t5x.tools.check.blame import find_causes
+  from sgdx_t5x.tools.check.measuring import Measurements
+  from sgdx_t5x.tools.check.report import Report
+  from sgdx_t5x.tools.check.verdict import worst
+
+  send = _sender(args)
+  measurements = Measurements(plan, asker.ask(plan.questions(), send))
+  if not measurements.cases:
+    raise SgdxError(
+      "no case was answered in all wordings",
+      expected="answers of the endpoint",
+      fix="see why above, and run the same command again",
+    )
+  silent = measurements.no_calls()
+  if silent:
+    return Report(args.model, silent, measurements, differences=differences)
+  comparisons = measurements.comparisons(args.largest_drop / 100)
+  findings = []
+  if differences and comparisons and args.bisect:
+    findings = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
+  return Report(
+    args.model,
+    worst(x.decision for x in comparisons) if comparisons else None,
+    measurements,
+    comparisons,
+    differences,
+    findings,
+    measurements.fragility(plan.after) if args.reword else (),
+  )
+
+
+def _sender(args: argparse.Namespace) -> "Send":
+  """Returns what sends requests to the endpoint, and says what it refused to answer."""
+
+  def send(requests: "Requests", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
+    if not args.endpoint:
+      raise SgdxError(
+        f"{len(groups):,} answers are not in {requests.path}",
+        expected="all answers, if there is no --endpoint",
+        fix="pass --endpoint URL",
+      )
+    from sgdx_t5x.cli.progress import progress
+    from sgdx_t5x.errors import require
+
+    require("aiohttp", extra="run", why="sgdx tools check")
+    from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
+    from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner
+
+    name = args.key_env or KEY
+    url, key = chat_url(args.endpoint), api_key(args)
+    endpoint = Endpoint(url, key, name, args.timeout, args.concurrency)
+    policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
+    runner, before = Runner(endpoint, requests, answers, policy), len(answers.ids)
+    with progress("answers") as update:
+      runner.on_progress = lambda: update(
+        "asking", len(answers.ids) - before, len(groups), "answers"
+      )
+      run_until_signal(runner, groups)
+    answers.check_place()
+    for why, ids in runner.unanswered.items():
+      print(f"unanswered: {len(ids):,} x {why}, e.g. {ids[0]}", file=sys.stderr)
+
+  return send
+
+
+def _show(args: argparse.Namespace, report: "Report") -> int:
+  """Prints and writes the report. Returns the exit code."""
+  from sgdx_t5x.files.writing import atomic_write
+  from sgdx_t5x.tools.check.verdict import exit_code
+
+  path = pathlib.Path(args.suite) / _REPORT
+  marks = [str(report.decision)] if report.decision else []
+  output.show(
+    "text", report.tables(), {}, heading=report.heading(), notes=[*report.notes(), *marks]
+  )
+  texts = {str(path): report.comment()}
+  if args.json:
+    texts[args.json] = output.as_json(report.data())
+  if args.junit:
+    texts[args.junit] = report.junit()
+  for name, text in texts.items():
+    with atomic_write(name, "SUITE" if name == str(path) else "--json") as file:
+      file.write(text)
+  output.say_written(*texts)
+  return exit_code(report.decision.verdict if report.decision else None, args.fail_on)

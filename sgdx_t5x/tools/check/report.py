@@ -1,0 +1,331 @@
+"""The result of a check: for a terminal, a pull request's comment, programs, and test reports."""
+
+import dataclasses
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import printable
+from sgdx_t5x.tables import Table, count, interval, markdown, p_value, percent, points
+from sgdx_t5x.tools.check.blame import Finding
+from sgdx_t5x.tools.check.differences import Change, Differences, Kind, counts_of
+from sgdx_t5x.tools.check.measuring import Comparison, Measurements, ToolFragility
+from sgdx_t5x.tools.check.statistics import (
+  FEW_FLIPS,
+  PairedOutcomes,
+  detectable_drop,
+  wilson_interval,
+)
+from sgdx_t5x.tools.check.verdict import Decision
+from sgdx_t5x.tools.suite.cases import Case
+
+FORMAT = "sgdx-check/1"  # raise the number when a reader of the JSON must change
+_CASES_IN_COMMENT = 5
+_LONGEST = 60  # characters of a text in a cell
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """What a check found.
+
+  Attributes:
+    model: that was asked.
+    decision: the verdict; None if nothing was compared.
+    measurements: all answers.
+    comparisons: with other words; () if there are none, or no calls.
+    differences: of two versions; None for rewordings.
+    findings: what broke cases.
+    fragility: of the tools, where several wordings were compared.
+  """
+
+  model: str
+  decision: Decision | None
+  measurements: Measurements
+  comparisons: Sequence[Comparison] = ()
+  differences: Differences | None = None
+  findings: Sequence[Finding] = ()
+  fragility: Sequence[ToolFragility] = ()
+
+  # --- text --------------------------------------------------------------------------------
+
+  def heading(self) -> list[str]:
+    """Returns the lines above the tables."""
+    cases = self.measurements.cases
+    reviewed = sum(case.reviewed is not None for case in cases)
+    lines = [f"{len(cases):,} cases ({reviewed:,} reviewed), model {self.model}"]
+    if self.differences:
+      lines.insert(0, f"old -> new: {counts_of(self.differences.changes)}")
+    return lines
+
+  def tables(self) -> list[Table]:
+    """Returns the tables, the most important first."""
+    tables = [_comparison_table(self.comparisons)] if self.comparisons else []
+    if self.findings:
+      tables.append(_findings_table(self.findings))
+    if self.fragility:
+      tables.append(_fragility_table(self.fragility))
+    elif self.comparisons:
+      tables += _flipped_tools(self.comparisons[0])
+    if not self.comparisons:
+      tables.append(self._scores())
+    return tables
+
+  def notes(self) -> list[str]:
+    """Returns the lines below the tables."""
+    lines = list(self._notes_on_cases())
+    noise, number = self.measurements.noise(), len(self.measurements.cases)
+    detectable = 100 * detectable_drop(number, noise.churn)
+    if noise.outcomes:
+      lines.append(
+        f"noise: harmless changes ({', '.join(noise.outcomes)}) flip {100 * noise.churn:.1f}% each "
+        f"way; a drop of {detectable:.0f} points would be found 4 times in 5"
+      )
+    else:
+      lines.append(f"noise: not measured; without any, a drop of {detectable:.0f} points is found")
+    if any(comparison.outcomes.flips < FEW_FLIPS for comparison in self.comparisons):
+      lines.append("p: McNemar's exact test, since few cases flip; the interval is a bootstrap's")
+    if self.comparisons:
+      lines.append(
+        "p of a tool: that it was broken, beside what harmless changes did to the same cases; "
+        "adjusted for all tools (Holm)"
+      )
+    return lines
+
+  def _notes_on_cases(self) -> Iterator[str]:
+    plan = self.measurements.plan
+    if plan.dropped_cases:
+      yield f"cases of dropped tools, not asked: {_ids(plan.dropped_cases)}"
+    if plan.new_cases:
+      right = self.measurements.new_cases_right()
+      yield f"cases of new tools, no baseline: {right} of {len(plan.new_cases)} right"
+    if self.measurements.unanswered:
+      yield f"left out, the service refused them: {_ids(self.measurements.unanswered)}"
+    for dropped, added in self.differences.possible_renames if self.differences else ():
+      renamed = f'{{"/{dropped}": "{added}"}}'
+      yield f"if {dropped} was renamed to {added}: --renames FILE with {renamed}"
+
+  def _scores(self) -> Table:
+    """Returns the share of right cases per tool, where nothing is compared."""
+    before, rows = self.measurements.plan.before, []
+    groups = {"all": list(self.measurements.cases), **self.measurements.cases_by_tool()}
+    for name, cases in groups.items():
+      right = sum(self.measurements.is_right(before, case) for case in cases)
+      low, high = wilson_interval(right, len(cases))
+      share = percent(right / len(cases))
+      rows.append((name, count(len(cases)), share, f"[{percent(low)}, {percent(high)}]"))
+    return Table(
+      "Tool and arguments right (%)", ("", "cases", "right", "95% interval"), tuple(rows)
+    )
+
+  # --- other forms -------------------------------------------------------------------------
+
+  def comment(self) -> str:
+    """Returns the report as one comment of a pull request, in Markdown."""
+    first = f"**{self.decision.verdict}**: {self.decision.reason}" if self.decision else ""
+    short, rest = self.tables()[:1], self.tables()[1:]
+    parts = ["### sgdx tools check", first, *(markdown(table).rstrip() for table in short)]
+    if rows := self._broken_rows():
+      shown = rows[:_CASES_IN_COMMENT]
+      title = f"{len(shown)} of {len(rows)} broken cases"
+      cells = tuple(
+        tuple(row[key] for key in ("request", "was", "now", "because")) for row in shown
+      )
+      table = Table(title, ("request", "was", "now", "because of"), cells, left=4)
+      parts.append(markdown(table).rstrip())
+    parts.append("  \n".join((*self.heading(), *self.notes())))
+    if rest:
+      inside = "\n\n".join(markdown(table).rstrip() for table in rest)
+      parts.append(f"<details><summary>more</summary>\n\n{inside}\n\n</details>")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+  def _broken_rows(self) -> list[dict[str, str]]:
+    """Returns the broken cases: id, request, what was called before and now, and why."""
+    because = {
+      case.id: " + ".join(change.pointer for change in finding.changes) or "not found"
+      for finding in self.findings
+      for case in finding.cases
+    }
+    rows = []
+    for comparison in self.comparisons:
+      for case in comparison.broken:
+        was = self.measurements.response(self.measurements.plan.before, case)
+        now = self.measurements.response(comparison.words, case)
+        rows.append(
+          {
+            "words": comparison.words.name,
+            "case": case.id,
+            "request": _short(case.request),
+            "was": ", ".join(was.tools) or "no call",
+            "now": f"{', '.join(now.tools) or 'no call'} ({now.judgement.reason})",
+            "because": because.get(case.id, ""),
+          }
+        )
+    return rows
+
+  def data(self) -> dict[str, Any]:
+    """Returns the report as JSON: fractions, not percent."""
+    noise, cases = self.measurements.noise(), self.measurements.cases
+    decision = self.decision
+    return {
+      "format": FORMAT,
+      "model": self.model,
+      "verdict": decision.verdict.value if decision else None,
+      "reason": decision.reason if decision else None,
+      "cases": len(cases),
+      "unanswered": [case.id for case in self.measurements.unanswered],
+      "dropped": [case.id for case in self.measurements.plan.dropped_cases],
+      "changes": [dataclasses.asdict(x) for x in self.differences.changes]
+      if self.differences
+      else [],
+      "noise": {
+        "churn": noise.churn,
+        "floor": noise.floor,
+        "outcomes": {name: _outcomes(x) for name, x in noise.outcomes.items()},
+      },
+      "detectable_drop": detectable_drop(len(cases), noise.churn),
+      "comparisons": [
+        {
+          "words": x.words.name,
+          "verdict": x.decision.verdict.value,
+          "reason": x.decision.reason,
+          "right": _outcomes(x.outcomes),
+          "right_tool": _outcomes(x.tool_outcomes),
+          "tools": {t.name: {**_outcomes(t.outcomes), "p": t.p} for t in x.tools},
+          "changed_calls": x.changed_calls,
+          "fixed": [case.id for case in x.fixed],
+        }
+        for x in self.comparisons
+      ],
+      "broken": self._broken_rows(),
+      "causes": [
+        {
+          "changes": [dataclasses.asdict(change) for change in finding.changes],
+          "cases": [case.id for case in finding.cases],
+          "only_these": finding.only_these,
+          "called_instead": finding.called_instead,
+        }
+        for finding in self.findings
+      ],
+      "fragility": [dataclasses.asdict(tool) for tool in self.fragility],
+    }
+
+  def junit(self) -> str:
+    """Returns a JUnit report: a test per case and wording, which fails if the case is broken.
+
+    Without other words, it fails if the case is wrong.
+    """
+    suites = ElementTree.Element("testsuites")
+    broken = {(row["words"], row["case"]): row for row in self._broken_rows()}
+    before = self.measurements.plan.before
+    for words in self.measurements.plan.after or (before,):
+      suite = ElementTree.SubElement(suites, "testsuite", name=f"sgdx tools check, {words.name}")
+      failures = 0
+      for case in self.measurements.cases:
+        tool = case.calls[0].name if case.calls else "no tool"
+        test = ElementTree.SubElement(suite, "testcase", name=case.id, classname=tool)
+        right = self.measurements.is_right(words, case)
+        if (words.name, case.id) in broken or (words is before and not right):
+          judgement = self.measurements.response(words, case).judgement
+          text = f"{judgement.reason}: {judgement.detail}"
+          ElementTree.SubElement(test, "failure", message=printable(text))
+          failures += 1
+        elif not right:
+          ElementTree.SubElement(test, "skipped", message="wrong before, too")
+      suite.set("tests", str(len(self.measurements.cases)))
+      suite.set("failures", str(failures))
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+# --- tables --------------------------------------------------------------------------------
+
+
+def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
+  header = ("", "before", "after", "after-before", "95% interval", "p", "broken", "fixed")
+  if len(comparisons) == 1:
+    outcomes, of_tool = comparisons[0].outcomes, comparisons[0].tool_outcomes
+    rows = (("tool and arguments", *_cells(outcomes)), ("tool", *_cells(of_tool)))
+    return Table("Right (%)", header, rows)
+  lines = tuple((x.words.name, *_cells(x.outcomes)) for x in comparisons)
+  return Table("Tool and arguments right (%)", header, lines)
+
+
+def _cells(outcomes: PairedOutcomes) -> tuple[Any, ...]:
+  has_interval = not math.isnan(outcomes.interval[0])
+  return (
+    percent(outcomes.before),
+    percent(outcomes.after),
+    points(outcomes.difference),
+    *interval(outcomes.interval if has_interval else None, False),
+    p_value(outcomes.p),
+    count(outcomes.broken),
+    count(outcomes.fixed),
+  )
+
+
+def _flipped_tools(comparison: Comparison) -> list[Table]:
+  """Returns a table of the tools whose cases flipped, the greatest losses first; [] for none."""
+  tools = [tool for tool in comparison.tools if tool.outcomes.flips]
+  tools.sort(key=lambda tool: tool.outcomes.fixed - tool.outcomes.broken)
+  rows = tuple(
+    (
+      tool.name,
+      count(tool.outcomes.cases),
+      percent(tool.outcomes.before),
+      percent(tool.outcomes.after),
+      p_value(tool.p),
+      count(tool.outcomes.broken),
+      count(tool.outcomes.fixed),
+    )
+    for tool in tools
+  )
+  header = ("", "cases", "before", "after", "p", "broken", "fixed")
+  return [Table("By tool that is due, right (%)", header, rows)] if rows else []
+
+
+def _findings_table(findings: Sequence[Finding]) -> Table:
+  rows = []
+  for finding in findings:
+    what = " + ".join(map(_change_text, finding.changes)) or "not found: chance, or many changes"
+    if finding.changes and finding.only_these < len(finding.cases):
+      what += " (not the only one)"
+    instead = f"{finding.called_instead}: " if finding.called_instead else ""
+    example = f"{instead}{_short(finding.cases[0].request)!r}"
+    rows.append((what, example, count(len(finding.cases))))
+  header = ("change", "called instead, for example", "cases")
+  return Table("What hurts", header, tuple(rows), left=2)
+
+
+def _change_text(change: Change) -> str:
+  place = change.pointer.removeprefix("/") or "tools"
+  if change.kind in (Kind.TEXT, Kind.RENAMED):
+    return f"{place}: {_short(change.old)!r} -> {_short(change.new)!r}"
+  return f"{place}: {change.kind} {change.new}".rstrip()
+
+
+def _fragility_table(tools: Sequence[ToolFragility]) -> Table:
+  header = ("", "cases right", "still right", "worst", "goes to")
+  rows = tuple(
+    (x.name, count(x.cases), percent(x.retained), percent(x.worst), x.called_instead or "-")
+    for x in tools
+  )
+  return Table("Most fragile first: right before and still right (%)", header, rows)
+
+
+def _outcomes(outcomes: PairedOutcomes) -> dict[str, Any]:
+  row = dataclasses.asdict(outcomes)
+  has_interval = not math.isnan(outcomes.interval[0])
+  row["interval"] = list(outcomes.interval) if has_interval else None
+  row["bootstrap_p"] = outcomes.bootstrap_p if has_interval else None
+  return {**row, "difference": outcomes.difference}
+
+
+def _ids(cases: Sequence[Case]) -> str:
+  ids = ", ".join(case.id for case in cases[:5])
+  return f"{len(cases):,} ({ids}{', ...' if len(cases) > 5 else ''})"
+
+
+def _short(text: str) -> str:
+  text = " ".join(text.split())
+  return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,234 @@
+"""`sgdx tools check`, typed as a user types it, against a server that plays a simulated model."""
+
+import dataclasses
+import json
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from assistant_server import AssistantServer, error
+from commands import assert_four_parts, sgdx
+from simulated_assistant import SimulatedAnswers, cases, toolset, verbs
+
+WORDS = verbs(12)
+TOOLS = toolset(WORDS)
+BAD = "tool_03"
+
+
+def write_tools(path, tools):
+  path.write_text(json.dumps(tools.for_openai()))
+
+
+def with_description(tools, name, text):
+  changed = (dataclasses.replace(x, description=text) if x.name == name else x for x in tools.tools)
+  return dataclasses.replace(tools, tools=tuple(changed))
+
+
+def reworded(tools):
+  """The same tools, whose descriptions say it otherwise."""
+  changed = (
+    dataclasses.replace(x, description=f"This tool {x.description.lower()}") for x in tools.tools
+  )
+  return dataclasses.replace(tools, tools=tuple(changed))
+
+
+@pytest.fixture
+def suite(tmp_path):
+  folder = tmp_path / "suite"
+  folder.mkdir()
+  write_tools(folder / "tools.json", TOOLS)
+  rows = [json.dumps(case.row()) for case in cases(WORDS, 8)]
+  (folder / "cases.jsonl").write_text("\n".join(rows) + "\n")
+  return folder
+
+
+def check(suite, server, *args):
+  endpoint = ("--endpoint", server.url, "--backoff", "0.01") if server else ()
+  return sgdx("tools", "check", suite, "--model", "small-1", *endpoint, *args)
+
+
+def test_a_bad_edit_is_broken_and_named(suite, tmp_path, capsys):
+  """From the edit to the word that hurts; then the same again without a network."""
+  old, out, junit = tmp_path / "old.json", tmp_path / "out.json", tmp_path / "out.xml"
+  write_tools(old, TOOLS)
+  write_tools(suite / "tools.json", with_description(reworded(TOOLS), BAD, ""))
+  args = ("--against", old, "--json", out, "--junit", junit)
+  with AssistantServer(SimulatedAnswers()) as server:
+    assert check(suite, server, *args) == 1
+    assert set(server.answered.values()) == {1}
+  printed = capsys.readouterr()
+  assert "BROKEN: 8 cases broke, 0 were fixed" in printed.out
+  assert f"{BAD}/description" in printed.out
+  assert "cases:    96; they show a drop of 8 points, or of 13 if 3% flip" in printed.err
+  assert "requests: 384 to send, for 384 questions" in printed.err
+
+  data = json.loads(out.read_text())
+  assert data["verdict"] == "BROKEN"
+  assert data["comparisons"][0]["right"]["broken"] == 8
+  assert data["comparisons"][0]["right"]["p"] == 2 / 2**8
+  assert data["noise"]["churn"] == 0
+  cause = data["causes"][0]
+  assert [change["pointer"] for change in cause["changes"]] == [f"/{BAD}/description"]
+  assert (len(cause["cases"]), cause["only_these"]) == (8, 8)
+  assert cause["called_instead"] == "tool_11"
+
+  tests = ElementTree.parse(junit).getroot()
+  assert len(tests.findall(".//testcase")) == 96
+  assert len(tests.findall(".//failure")) == 8
+  comment = (suite / "report.md").read_text()
+  assert "**BROKEN**: 8 cases broke" in comment
+  assert "5 of 8 broken cases" in comment
+  assert f"| {BAD} | tool_11 (wrong tool) | /{BAD}/description |" in comment
+
+  assert check(suite, None, *args) == 1
+  replayed = capsys.readouterr()
+  assert "requests: 0 to send, for 384" in replayed.err
+  assert replayed.out == printed.out
+
+
+def test_a_harmless_edit_is_the_same_although_the_model_wavers(suite, tmp_path, capsys):
+  write_tools(tmp_path / "old.json", TOOLS)
+  write_tools(suite / "tools.json", reworded(TOOLS))
+  with AssistantServer(SimulatedAnswers(churn=0.03)) as server:
+    assert check(suite, server, "--against", tmp_path / "old.json") == 0
+  printed = capsys.readouterr().out
+  assert "SAME: a drop of" in printed
+  assert "harmless changes (order of tools, white space) flip" in printed
+
+
+def test_one_tool_of_twelve_is_lost_by_a_model_that_wavers(suite, tmp_path, capsys):
+  """The whole is within the noise, p = .15; its tool is not, and is named with the text."""
+  write_tools(tmp_path / "old.json", TOOLS)
+  write_tools(suite / "tools.json", with_description(reworded(TOOLS), BAD, ""))
+  with AssistantServer(SimulatedAnswers(churn=0.03)) as server:
+    assert check(suite, server, "--against", tmp_path / "old.json") == 1
+  printed = capsys.readouterr().out
+  assert f"BROKEN: 9 cases broke, 3 were fixed; {BAD}" in printed
+  assert f"{BAD}/description" in printed
+
+
+def test_renamed_added_and_dropped_tools(suite, tmp_path, capsys):
+  """A rename costs nothing by itself; cases of a dropped tool and of a new one are not compared."""
+  write_tools(tmp_path / "old.json", dataclasses.replace(TOOLS, tools=TOOLS.tools[:-1]))
+  new = [dataclasses.replace(x, name=f"new_{x.name}") for x in TOOLS.tools[1:-1]]
+  write_tools(suite / "tools.json", dataclasses.replace(TOOLS, tools=(*new, TOOLS.tools[-1])))
+  renames = {f"/{x.name}": f"new_{x.name}" for x in TOOLS.tools[1:-1]}
+  (tmp_path / "renames.json").write_text(json.dumps(renames))
+  args = ("--against", tmp_path / "old.json", "--renames", tmp_path / "renames.json")
+  with AssistantServer(SimulatedAnswers()) as server:
+    assert check(suite, server, *args, "--largest-drop", "30") == 0
+  printed = capsys.readouterr().out
+  assert "10 names changed, 1 tools added, 1 tools dropped" in printed
+  assert "cases of dropped tools, not asked: 8 (" in printed
+  assert "cases of new tools, no baseline: 8 of 8 right" in printed
+  assert "SAME: a drop of" in printed
+
+
+def test_against_a_git_revision(suite, capsys):
+  def git(*args):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "-C", suite, *identity, *args], check=True, capture_output=True)
+
+  git("init")
+  git("add", "tools.json")
+  git("commit", "-m", "tools")
+  with pytest.MonkeyPatch.context() as patch, AssistantServer(SimulatedAnswers()) as server:
+    patch.chdir(suite)
+    assert check(".", server, "--against", "HEAD:tools.json", "--placebos", "0") == 0
+    assert "old -> new: no change" in capsys.readouterr().out
+    assert check(".", server, "--against", "nowhere:tools.json") == 1
+  assert_four_parts(capsys.readouterr().err, "--against nowhere:tools.json")
+
+
+def test_fragility_under_rewordings(suite, tmp_path, capsys):
+  texts = {f"/{x.name}/description": f"{x.description} Really." for x in TOOLS.tools}
+  rewordings = [
+    {"name": "kind", "replaced": texts},
+    {"name": "cruel", "replaced": {**texts, f"/{BAD}/description": "Lists.", f"/{BAD}": "other"}},
+  ]
+  (suite / "rewordings.jsonl").write_text("\n".join(map(json.dumps, rewordings)) + "\n")
+  out = tmp_path / "out.json"
+  with AssistantServer(SimulatedAnswers()) as server:
+    assert check(suite, server, "--reword", "2", "--by-kind", "--json", out) == 1
+    assert check(suite, server, "--reword", "3") == 1
+  printed = capsys.readouterr()
+  assert "has 2 rewordings" in printed.err
+  data = json.loads(out.read_text())
+  verdicts = {x["words"]: x["verdict"] for x in data["comparisons"]}
+  assert verdicts == {
+    "kind": "SAME",
+    "cruel": "BROKEN",
+    "cruel, names only": "SAME",
+    "cruel, texts only": "BROKEN",
+  }
+  assert data["comparisons"][1]["right"]["p"] == 4 * 2 / 2**8  # Holm
+  most = data["fragility"][0]
+  assert most == {
+    "name": BAD, "cases": 8, "retained": 0.5, "worst": 0.0, "called_instead": "tool_11",
+  }  # fmt: skip
+  assert "Most fragile first" in printed.out
+
+
+def test_a_model_that_writes_its_calls_as_text(suite, tmp_path, capsys):
+  def as_text(number, body):
+    call = {"name": TOOLS.tools[0].name, "arguments": {"path": "/srv"}}
+    message = {"role": "assistant", "content": json.dumps(call)}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    from aiohttp import web
+
+    return web.json_response({"choices": [choice]})
+
+  write_tools(tmp_path / "old.json", TOOLS)
+  with AssistantServer(SimulatedAnswers(), as_text) as server:
+    args = ("--against", tmp_path / "old.json")
+    assert check(suite, server, *args) == 1
+    printed = capsys.readouterr().out
+    assert "NO CALLS: 384 answers without a call, 384 with one in their text" in printed
+    assert check(suite, server, *args, "--calls-from-text") == 0
+  assert "CANNOT TELL: 0 of 96 right before" in capsys.readouterr().out
+
+
+def test_refused_requests_are_left_out(suite, capsys):
+  """A prompt that is too long for the service is not a wrong answer of the model."""
+  first = json.dumps(cases(WORDS, 8)[0].messages[0]["content"])
+
+  def fault(number, body):
+    if number > 3 and json.dumps(body["messages"][0]["content"]) == first:
+      return error(400, "the prompt is too long")
+    return None
+
+  order = json.loads((suite / "cases.jsonl").read_text().splitlines()[0])["id"]
+  lines = (suite / "cases.jsonl").read_text().splitlines()
+  (suite / "cases.jsonl").write_text("\n".join((*lines[1:], lines[0])) + "\n")
+  with AssistantServer(SimulatedAnswers(), fault) as server:
+    assert check(suite, server) == 0
+  printed = capsys.readouterr()
+  assert f"left out, the service refused them: 1 ({order})" in printed.out
+  assert "95 cases" in printed.out
+  assert "the prompt is too long" in printed.err
+
+
+def test_costs_are_said_before_and_nothing_is_sent_by_a_dry_run(suite, capsys):
+  assert check(suite, None, "--dry-run", "--price", "2", "10", "--repeat", "2") == 0
+  printed = capsys.readouterr()
+  assert "requests: 384 to send" in printed.err  # twice, and two placebos
+  assert "input, at 4 characters per token, 0." in printed.err
+  assert not printed.out
+  assert sorted(x.name for x in suite.iterdir()) == ["cases.jsonl", "tools.json"]
+
+
+@pytest.mark.parametrize(
+  ("args", "code", "words"),
+  [
+    ((), 1, "288 answers are not in"),
+    (("--against", "nothing.json"), 1, "nothing.json"),
+    (("--renames", "nothing.json"), 2, "--renames without --against"),
+    (("--by-kind",), 2, "--by-kind without --reword"),
+    (("--repeat", "0"), 2, "--repeat 0"),
+    (("--largest-drop", "0"), 2, "--largest-drop 0"),
+    (("--reword", "1"), 1, "rewordings.jsonl"),
+  ],
+)
+def test_bad_input_is_an_error_of_four_parts(suite, capsys, args, code, words):
+  assert check(suite, None, *args) == code
+  assert_four_parts(capsys.readouterr().err, words)
