@@ -296,7 +296,7 @@ def _sender(args: argparse.Namespace) -> "Send":
     from sgdx_t5x.cli.progress import progress
     from sgdx_t5x.errors import require
 
-    require("aiohttp", extra="run", why="sgdx tools check")
+    require("aiohttp", extra="tools", why="sgdx tools check")
     from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
     from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner
 
