@@ -5,9 +5,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from sgdx_t5x.tools.check.asking import Asker, Question, Response, Send, Words
-from sgdx_t5x.tools.check.bisect import Cause, Changes, causes
+from sgdx_t5x.tools.check.bisect import Changes, causes
 from sgdx_t5x.tools.check.differences import Change, Differences
-from sgdx_t5x.tools.check.measuring import Comparison, Measurements, called_instead
+from sgdx_t5x.tools.check.measuring import Comparison, Measurements, most_called_instead
 from sgdx_t5x.tools.suite.cases import Case
 
 
@@ -65,22 +65,12 @@ def find_causes(
   cases_of_changes: dict[tuple[Change, ...], list[Case]] = collections.defaultdict(list)
   for case in broken:
     cases_of_changes[cause_of_case[case.id].changes].append(case)
-  findings = [
-    _finding(changes, group, cause_of_case, responses)
-    for changes, group in cases_of_changes.items()
-  ]
+  findings = []
+  for changes, group in cases_of_changes.items():
+    only_these = sum(cause_of_case[case.id].necessary for case in group)
+    instead = most_called_instead([responses[case.id] for case in group])
+    findings.append(Finding(changes, tuple(group), only_these, instead))
   return sorted(findings, key=lambda finding: (not finding.changes, -len(finding.cases)))
-
-
-def _finding(
-  changes: tuple[Change, ...], cases: Sequence[Case], cause_of_case: dict[str, Cause],
-  responses: dict[str, Response],
-) -> Finding:  # fmt: skip
-  instead = collections.Counter(called_instead(responses[case.id]) for case in cases)
-  del instead[""]
-  most = instead.most_common(1)
-  only_these = sum(cause_of_case[case.id].necessary for case in cases)
-  return Finding(changes, tuple(cases), only_these, most[0][0] if most else "")
 
 
 def _likeliest_first(changes: Sequence[Change], case: Case, response: Response) -> list[Change]:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -25,14 +26,13 @@ from sgdx_t5x.tools.score_command import add_calls_from_text
 if TYPE_CHECKING:
   from sgdx_t5x.tools.check.asking import Asker, Requests, Send
   from sgdx_t5x.tools.check.differences import Differences
-  from sgdx_t5x.tools.check.measuring import Plan
+  from sgdx_t5x.tools.check.plan import Plan
   from sgdx_t5x.tools.check.report import Report
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.request_file import Request
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _FAILING = ("broken", "cannot-tell", "same", "better")
-_MOST_PLACEBOS = 2
 _USUAL_CHURN = 0.03  # before any is measured
 _REPORT = "report.md"
 _EPILOG = """\
@@ -70,9 +70,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   text = "ask every case N times; right is what is right in more than half (default: 1)"
   parser.add_argument("--repeat", type=int, default=1, metavar="N", help=text)
   text = "harmless changes that measure the noise: order, white space (default: 2)"
-  parser.add_argument(
-    "--placebos", type=int, default=_MOST_PLACEBOS, choices=range(_MOST_PLACEBOS + 1), help=text
-  )
+  parser.add_argument("--placebos", type=int, default=2, choices=range(3), help=text)
   text = "the largest drop that may go unseen (default: 20)"
   parser.add_argument("--largest-drop", type=float, default=20, metavar="POINTS", help=text)
   text = "broken cases whose cause is searched (default: 20; 0: none)"
@@ -96,13 +94,22 @@ def run(args: argparse.Namespace) -> int:
   parameters = _checked(args)
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.check.asking import ANSWERS, Asker
+  from sgdx_t5x.tools.check.plan import plan_rewordings, plan_versions, with_noise
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   folder = pathlib.Path(args.suite)
   tools = read_suite(folder)
-  differences = _differences(args, tools)
-  plan = _plan(args, tools, differences)
-  base = differences.base if differences else tools
+  if differences := _differences(args, tools):
+    plan, base = plan_versions(folder, differences), differences.base
+  else:
+    plan, base = plan_rewordings(folder, tools, args.reword or 0, args.by_kind), tools
+  if not plan.cases:
+    raise SgdxError(
+      f"{folder}: no cases to ask",
+      expected="cases of tools that are in both versions",
+      fix="sgdx tools cases --add",
+    )
+  plan = with_noise(plan, args.placebos, args.repeat)
   path = str(folder / ANSWERS)
   with contextlib.nullcontext() if args.dry_run else lock(path, "SUITE"):
     asker = Asker(folder, base, args.model, parameters, args.calls_from_text)
@@ -145,13 +152,11 @@ def _differences(args: argparse.Namespace, tools: "ToolSet") -> "Differences | N
   from sgdx_t5x.tools.own_tools import read_tools
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
-  renames = read_renames(args.renames) if args.renames else {}
-  if pathlib.Path(args.against).exists() or ":" not in args.against:
-    old = ToolSet(tuple(read_tools(pathlib.Path(args.against))))
-    return differences(old, tools, renames)
+  path, renames = pathlib.Path(args.against), read_renames(args.renames) if args.renames else {}
   with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder) / args.against.replace("/", "_")
-    path.write_bytes(_of_revision(args.against))
+    if not path.exists() and ":" in args.against:
+      path = pathlib.Path(folder) / args.against.replace("/", "_")
+      path.write_bytes(_of_revision(args.against))
     return differences(ToolSet(tuple(read_tools(path))), tools, renames)
 
 
@@ -168,59 +173,6 @@ def _of_revision(name: str) -> bytes:
     f"--against {name}: {found}",
     expected="a file, or REVISION:FILE with FILE relative to the repository's root",
     fix="git fetch the revision, or pass a file",
-  )
-
-
-def _plan(args: argparse.Namespace, tools: "ToolSet", differences: "Differences | None") -> "Plan":
-  """Returns what is asked. Raises SgdxError: no cases, or fewer rewordings than --reword."""
-  from sgdx_t5x.tools.check.asking import Words
-  from sgdx_t5x.tools.check.differences import NOW, Kind
-  from sgdx_t5x.tools.check.measuring import Plan, by_kind, placebos
-  from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
-  from sgdx_t5x.tools.suite.rewording import BASE, REWORDINGS, apply, read_rewordings
-
-  folder = pathlib.Path(args.suite)
-  after: list[Words] = []
-  new_cases: list[Case] = []
-  dropped_cases: list[Case] = []
-  cases = read_cases(folder / CASES, differences.base if differences else tools)
-  before = Words(BASE.name, tools, BASE)
-  if differences:
-    before = Words("old", *differences.with_changes(()))
-    after.append(Words(NOW, *differences.with_changes(differences.changes)))
-    dropped, added = map(
-      set, (differences.tools_of(Kind.DROPPED), differences.tools_of(Kind.ADDED))
-    )
-    due = {case.id: {call.name for call in case.calls} for case in cases}
-    dropped_cases = [case for case in cases if due[case.id] & dropped]
-    new_cases = [case for case in cases if due[case.id] & added and case not in dropped_cases]
-    cases = [case for case in cases if not due[case.id] & (dropped | added)]
-  elif args.reword:
-    rewordings = read_rewordings(folder / REWORDINGS)
-    if len(rewordings) < args.reword:
-      raise SgdxError(
-        f"--reword {args.reword}: {folder / REWORDINGS} has {len(rewordings)} rewordings",
-        expected="as many, or more",
-        fix=f"--reword {len(rewordings)}" if rewordings else "write some",
-      )
-    rewordings = rewordings[: args.reword]
-    for rewording in by_kind(rewordings) if args.by_kind else rewordings:
-      after.append(Words(rewording.name, apply(tools, rewording), rewording))
-  if not cases:
-    raise SgdxError(
-      f"{folder / CASES}: no cases to ask",
-      expected="cases of tools that are in both versions",
-      fix="write some: docs/tools/README.md shows how",
-    )
-  harmless = placebos(before.shown, before.rewording, args.placebos)
-  return Plan(
-    before,
-    tuple(after),
-    harmless,
-    tuple(cases),
-    tuple(new_cases),
-    tuple(dropped_cases),
-    args.repeat,
   )
 
 
@@ -252,6 +204,7 @@ def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
 def _measure(
   args: argparse.Namespace, plan: "Plan", differences: "Differences | None", asker: "Asker"
 ) -> "Report":
+  from sgdx_t5x.tools.check import fragility
   from sgdx_t5x.tools.check.blame import find_causes
   from sgdx_t5x.tools.check.measuring import Measurements
   from sgdx_t5x.tools.check.report import Report
@@ -265,22 +218,20 @@ def _measure(
       expected="answers of the endpoint",
       fix="see why above, and run the same command again",
     )
-  silent = measurements.no_calls()
-  if silent:
-    return Report(args.model, silent, measurements, differences=differences)
+  report = Report(args.model, measurements, differences)
+  if silent := measurements.no_calls():
+    return dataclasses.replace(report, decision=silent)
   comparisons = measurements.comparisons(args.largest_drop / 100)
-  findings = []
-  if differences and comparisons and args.bisect:
-    findings = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
-  return Report(
-    args.model,
-    worst(x.decision for x in comparisons) if comparisons else None,
-    measurements,
-    comparisons,
-    differences,
-    findings,
-    measurements.fragility(plan.after) if args.reword else (),
-  )
+  if comparisons:
+    decision = worst(comparison.decision for comparison in comparisons)
+    report = dataclasses.replace(report, decision=decision, comparisons=comparisons)
+  if args.reword:
+    kinds, tools = fragility.by_kind(measurements), fragility.by_tool(measurements)
+    return dataclasses.replace(report, kinds=kinds, fragility=tools)
+  if differences and args.bisect:
+    found = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
+    return dataclasses.replace(report, findings=found)
+  return report
 
 
 def _sender(args: argparse.Namespace) -> "Send":

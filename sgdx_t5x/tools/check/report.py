@@ -10,7 +10,8 @@ from sgdx_t5x.errors import printable
 from sgdx_t5x.tables import Table, count, interval, markdown, p_value, percent, points
 from sgdx_t5x.tools.check.blame import Finding
 from sgdx_t5x.tools.check.differences import Change, Differences, Kind, counts_of
-from sgdx_t5x.tools.check.measuring import Comparison, Measurements, ToolFragility
+from sgdx_t5x.tools.check.fragility import Retained
+from sgdx_t5x.tools.check.measuring import Comparison, Measurements
 from sgdx_t5x.tools.check.statistics import (
   FEW_FLIPS,
   PairedOutcomes,
@@ -31,21 +32,23 @@ class Report:
 
   Attributes:
     model: that was asked.
-    decision: the verdict; None if nothing was compared.
     measurements: all answers.
-    comparisons: with other words; () if there are none, or no calls.
     differences: of two versions; None for rewordings.
+    decision: the verdict; None if nothing was compared.
+    comparisons: with other words; () if there are none, or no calls.
     findings: what broke cases.
-    fragility: of the tools, where several wordings were compared.
+    kinds: what rewordings retain, by kind of change.
+    fragility: what they retain of each tool.
   """
 
   model: str
-  decision: Decision | None
   measurements: Measurements
-  comparisons: Sequence[Comparison] = ()
   differences: Differences | None = None
+  decision: Decision | None = None
+  comparisons: Sequence[Comparison] = ()
   findings: Sequence[Finding] = ()
-  fragility: Sequence[ToolFragility] = ()
+  kinds: Sequence[Retained] = ()
+  fragility: Sequence[Retained] = ()
 
   # --- text --------------------------------------------------------------------------------
 
@@ -64,7 +67,8 @@ class Report:
     if self.findings:
       tables.append(_findings_table(self.findings))
     if self.fragility:
-      tables.append(_fragility_table(self.fragility))
+      tables.append(_retained_table("Right before and still right (%)", self.kinds))
+      tables.append(_retained_table("The same by tool, the most fragile first", self.fragility))
     elif self.comparisons:
       tables += _flipped_tools(self.comparisons[0])
     if not self.comparisons:
@@ -110,7 +114,7 @@ class Report:
     before, rows = self.measurements.plan.before, []
     groups = {"all": list(self.measurements.cases), **self.measurements.cases_by_tool()}
     for name, cases in groups.items():
-      right = sum(self.measurements.is_right(before, case) for case in cases)
+      right = int(self.measurements.right(before, cases).sum())
       low, high = wilson_interval(right, len(cases))
       share = percent(right / len(cases))
       rows.append((name, count(len(cases)), share, f"[{percent(low)}, {percent(high)}]"))
@@ -166,7 +170,7 @@ class Report:
   def data(self) -> dict[str, Any]:
     """Returns the report as JSON: fractions, not percent."""
     noise, cases = self.measurements.noise(), self.measurements.cases
-    decision = self.decision
+    decision, changes = self.decision, self.differences.changes if self.differences else ()
     return {
       "format": FORMAT,
       "model": self.model,
@@ -175,9 +179,7 @@ class Report:
       "cases": len(cases),
       "unanswered": [case.id for case in self.measurements.unanswered],
       "dropped": [case.id for case in self.measurements.plan.dropped_cases],
-      "changes": [dataclasses.asdict(x) for x in self.differences.changes]
-      if self.differences
-      else [],
+      "changes": list(map(dataclasses.asdict, changes)),
       "noise": {
         "churn": noise.churn,
         "floor": noise.floor,
@@ -207,7 +209,10 @@ class Report:
         }
         for finding in self.findings
       ],
-      "fragility": [dataclasses.asdict(tool) for tool in self.fragility],
+      "retained": {
+        name: [{**dataclasses.asdict(x), "interval": _ends(x.interval)} for x in rows]
+        for name, rows in (("kinds", self.kinds), ("tools", self.fragility))
+      },
     }
 
   def junit(self) -> str:
@@ -221,10 +226,10 @@ class Report:
     for words in self.measurements.plan.after or (before,):
       suite = ElementTree.SubElement(suites, "testsuite", name=f"sgdx tools check, {words.name}")
       failures = 0
-      for case in self.measurements.cases:
+      cases = self.measurements.cases
+      for case, right in zip(cases, self.measurements.right(words, cases), strict=True):
         tool = case.calls[0].name if case.calls else "no tool"
         test = ElementTree.SubElement(suite, "testcase", name=case.id, classname=tool)
-        right = self.measurements.is_right(words, case)
         if (words.name, case.id) in broken or (words is before and not right):
           judgement = self.measurements.response(words, case).judgement
           text = f"{judgement.reason}: {judgement.detail}"
@@ -232,7 +237,7 @@ class Report:
           failures += 1
         elif not right:
           ElementTree.SubElement(test, "skipped", message="wrong before, too")
-      suite.set("tests", str(len(self.measurements.cases)))
+      suite.set("tests", str(len(cases)))
       suite.set("failures", str(failures))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
@@ -252,12 +257,11 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def _cells(outcomes: PairedOutcomes) -> tuple[Any, ...]:
-  has_interval = not math.isnan(outcomes.interval[0])
   return (
     percent(outcomes.before),
     percent(outcomes.after),
     points(outcomes.difference),
-    *interval(outcomes.interval if has_interval else None, False),
+    *interval(_ends(outcomes.interval), False),
     p_value(outcomes.p),
     count(outcomes.broken),
     count(outcomes.fixed),
@@ -304,21 +308,25 @@ def _change_text(change: Change) -> str:
   return f"{place}: {change.kind} {change.new}".rstrip()
 
 
-def _fragility_table(tools: Sequence[ToolFragility]) -> Table:
-  header = ("", "cases right", "still right", "worst", "goes to")
-  rows = tuple(
-    (x.name, count(x.cases), percent(x.retained), percent(x.worst), x.called_instead or "-")
-    for x in tools
-  )
-  return Table("Most fragile first: right before and still right (%)", header, rows)
+def _retained_table(title: str, rows: Sequence[Retained]) -> Table:
+  header = ("", "cases", "still right", "95% interval", "worst", "goes to")
+  cells = []
+  for row in rows:
+    ends = "-" if math.isnan(row.interval[0]) else "[{}, {}]".format(*map(percent, row.interval))
+    shares = (percent(row.share), ends, percent(row.worst))
+    cells.append((row.name, count(row.cases), *shares, row.called_instead or "-"))
+  return Table(title, header, tuple(cells))
 
 
 def _outcomes(outcomes: PairedOutcomes) -> dict[str, Any]:
-  row = dataclasses.asdict(outcomes)
-  has_interval = not math.isnan(outcomes.interval[0])
-  row["interval"] = list(outcomes.interval) if has_interval else None
-  row["bootstrap_p"] = outcomes.bootstrap_p if has_interval else None
-  return {**row, "difference": outcomes.difference}
+  row = {**dataclasses.asdict(outcomes), "difference": outcomes.difference}
+  if math.isnan(outcomes.bootstrap_p):
+    row["bootstrap_p"] = None
+  return {**row, "interval": _ends(outcomes.interval)}
+
+
+def _ends(interval: tuple[float, float]) -> list[float] | None:
+  return None if math.isnan(interval[0]) else list(interval)
 
 
 def _ids(cases: Sequence[Case]) -> str:

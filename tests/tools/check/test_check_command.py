@@ -162,11 +162,16 @@ def test_fragility_under_rewordings(suite, tmp_path, capsys):
     "cruel, texts only": "BROKEN",
   }
   assert data["comparisons"][1]["right"]["p"] == 4 * 2 / 2**8  # Holm
-  most = data["fragility"][0]
+  most = data["retained"]["tools"][0]
   assert most == {
-    "name": BAD, "cases": 8, "retained": 0.5, "worst": 0.0, "called_instead": "tool_11",
+    "name": BAD, "cases": 8, "share": 0.5, "worst": 0.0, "interval": [0.5, 0.5],
+    "called_instead": "tool_11",
   }  # fmt: skip
-  assert "Most fragile first" in printed.out
+  shares = {row["name"]: row["share"] for row in data["retained"]["kinds"]}
+  assert shares == pytest.approx(
+    {"names and texts": 1 - 8 / 96 / 2, "names only": 1, "texts only": 1 - 8 / 96}
+  )
+  assert "the most fragile first" in printed.out
 
 
 def test_a_model_that_writes_its_calls_as_text(suite, tmp_path, capsys):

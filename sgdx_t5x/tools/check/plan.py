@@ -1,0 +1,128 @@
+"""What a check asks: the cases, in the words before and after, and with harmless changes."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tools.check.asking import Question, Words
+from sgdx_t5x.tools.check.differences import NOW, Differences, Kind
+from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
+from sgdx_t5x.tools.suite.rewording import BASE, REWORDINGS, Rewording, apply, read_rewordings
+from sgdx_t5x.tools.suite.toolset import ToolSet
+
+NAMES, TEXTS = "names only", "texts only"  # parts of a rewording
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """What is asked.
+
+  Attributes:
+    before: the words to compare with.
+    after: those to compare: the new version, or rewordings; () to compare nothing.
+    cases: that are asked in all words.
+    new_cases: of tools that `before` does not have, asked in `after` only.
+    dropped_cases: of tools that `after` does not have, not asked.
+    placebos: words that differ from `before` in what means nothing.
+    runs: how often each case is asked in `before` and `after`.
+  """
+
+  before: Words
+  after: tuple[Words, ...]
+  cases: tuple[Case, ...]
+  new_cases: tuple[Case, ...] = ()
+  dropped_cases: tuple[Case, ...] = ()
+  placebos: tuple[Words, ...] = ()
+  runs: int = 1
+
+  def questions(self) -> list[Question]:
+    """Returns all questions; those of one wording together, for the prompt caches of servers."""
+    questions = []
+    for words in (self.before, *self.after):
+      for run in range(self.runs):
+        questions += [Question(words, case, run) for case in self.cases]
+    for words in self.after:
+      questions += [Question(words, case) for case in self.new_cases]
+    for words in self.placebos:
+      questions += [Question(words, case) for case in self.cases]
+    return questions
+
+
+def with_noise(plan: Plan, placebos: int, runs: int) -> Plan:
+  """Returns a plan with the first of the harmless changes, order and white space, and more runs."""
+  tools = plan.before.shown.tools
+  spaced = [
+    dataclasses.replace(tool, description=f"{tool.description}\n") if tool.description else tool
+    for tool in tools
+  ]
+  harmless = (("order of tools", tools[::-1]), ("white space", tuple(spaced)))
+  words = [Words(name, ToolSet(shown), plan.before.rewording) for name, shown in harmless]
+  return dataclasses.replace(plan, placebos=tuple(words[:placebos]), runs=runs)
+
+
+def _with_parts(rewordings: Sequence[Rewording]) -> list[Rewording]:
+  """Returns each rewording, followed by its names alone and its texts alone if it has both."""
+  result = []
+  for rewording in rewordings:
+    result.append(rewording)
+    names = {p: text for p, text in rewording.replaced.items() if _is_name(p)}
+    texts = {p: text for p, text in rewording.replaced.items() if not _is_name(p)}
+    if names and texts:
+      result.append(Rewording(f"{rewording.name}, {NAMES}", names))
+      result.append(Rewording(f"{rewording.name}, {TEXTS}", texts))
+  return result
+
+
+def _is_name(pointer: str) -> bool:
+  """Whether a pointer is to a tool or a property, and not to a description or title."""
+  keys = pointer.split("/")[1:]  # the first is a tool's name
+  is_property = len(keys) > 2 and keys[-2] == "properties"
+  return len(keys) == 1 or is_property or keys[-1] not in ("description", "title")
+
+
+def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
+  """Returns the plan for two versions of tools, without placebos.
+
+  Cases of tools that were dropped are not asked, those of tools that were added only now.
+  """
+  cases: list[Case] = []
+  dropped: list[Case] = []
+  added: list[Case] = []
+  for case in read_cases(folder / CASES, differences.base):
+    due = {call.name for call in case.calls}
+    if due.intersection(differences.tools_of(Kind.DROPPED)):
+      dropped.append(case)
+    elif due.intersection(differences.tools_of(Kind.ADDED)):
+      added.append(case)
+    else:
+      cases.append(case)
+  before = Words("old", *differences.with_changes(()))
+  after = Words(NOW, *differences.with_changes(differences.changes))
+  return Plan(before, (after,), tuple(cases), tuple(added), tuple(dropped))
+
+
+def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bool) -> Plan:
+  """Returns the plan for rewordings of a suite, without placebos.
+
+  Args:
+    folder: of the suite.
+    tools: of the suite.
+    number: how many rewordings; 0 to ask in the base's words only.
+    split: whether each is also asked with its names alone, and with its texts alone.
+
+  Raises:
+    SgdxError: there are fewer.
+  """
+  rewordings = read_rewordings(folder / REWORDINGS)[:number] if number else []
+  if len(rewordings) < number:
+    raise SgdxError(
+      f"--reword {number}: {folder / REWORDINGS} has {len(rewordings)} rewordings",
+      expected="as many, or more",
+      fix=f"--reword {len(rewordings)}" if rewordings else "write some",
+    )
+  if split:
+    rewordings = _with_parts(rewordings)
+  after = tuple(Words(x.name, apply(tools, x), x) for x in rewordings)
+  cases = read_cases(folder / CASES, tools)
+  return Plan(Words(BASE.name, tools, BASE), after, tuple(cases))
