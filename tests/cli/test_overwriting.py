@@ -42,6 +42,7 @@ NEEDED = {
   "coco perturb": ("--corpus", "sample", "--slots", "freq", "--out", "new"),
   "schema-embeddings": ("--encoder", "nothing", "--corpus", "sample", "--out", "new.npz"),
   "simulate": ("--out", "new"),
+  "tools check": ("nothing", "--model", "m"),
   "tools export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
   "tools import": ("nothing", "--out", "new"),
   "tools requests": ("--corpus", "sample", "--variant", "v3", "--out", "-"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FAILING = ("broken", "cannot-tell", "same", "better")
 _USUAL_CHURN = 0.03  # before any is measured
 _REPORT = "report.md"
+_OF_SUITE = ("tools.json", "cases.jsonl", "rewordings.jsonl", "answers.jsonl", _REPORT)
 _EPILOG = """\
 examples:
   The tools now against those of a branch; exit code 1 if something broke:
@@ -137,6 +138,15 @@ def _checked(args: argparse.Namespace) -> dict[str, Any]:
       name = option.replace("_", "-")
       raise UsageError(
         f"--{name} without --{needed}", expected="both, or neither", fix=f"add --{needed}"
+      )
+  suite = pathlib.Path(args.suite).resolve()
+  for option in ("json", "junit"):
+    path = pathlib.Path(getattr(args, option) or ".").resolve()
+    if path.parent == suite and path.name in _OF_SUITE:
+      raise UsageError(
+        f"--{option} {path}: a file of the suite",
+        expected="an output file that is not also an input",
+        fix="name another file",
       )
   return request_parameters(args)
 

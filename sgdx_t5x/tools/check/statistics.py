@@ -22,6 +22,8 @@ _Z = 1.959964  # quantile of the normal distribution for 95%
 _MOST_CASES = 100_000
 _NEGLIGIBLE = 1e-9  # probability
 
+Outcomes = Sequence[bool] | np.ndarray  # [N] bool: which cases are right
+
 
 @dataclasses.dataclass(frozen=True)
 class PairedOutcomes:
@@ -67,7 +69,7 @@ class PairedOutcomes:
     return self.broken + self.fixed
 
 
-def paired_outcomes(before: Sequence[bool], after: Sequence[bool]) -> PairedOutcomes:
+def paired_outcomes(before: Outcomes, after: Outcomes) -> PairedOutcomes:
   """Compares outcomes. Args: [N] bool each, N at least 1, of the same cases in the same order."""
   first, second = np.asarray(before, bool), np.asarray(after, bool)
   ids = np.arange(len(first)).astype(str)
@@ -113,9 +115,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
   return adjusted
 
 
-def broken_p(
-  right_before: Sequence[bool], after: Sequence[bool], controls: Sequence[Sequence[bool]]
-) -> float:
+def broken_p(right_before: Outcomes, after: Outcomes, controls: Sequence[Outcomes]) -> float:
   """Returns the one-sided p that a change broke cases, beside what harmless changes do to them.
 
   A case that was right before has one answer after the change, and one after each of C harmless
