@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.check.asking import Question, Words
@@ -24,6 +24,7 @@ class Plan:
     cases: that are asked in all words.
     new_cases: of tools that `before` does not have, asked in `after` only.
     dropped_cases: of tools that `after` does not have, not asked.
+    wordings: name -> the tools before and after, each in the order before, to look for leaks.
     placebos: words that differ from `before` in what means nothing.
     runs: how often each case is asked in `before` and `after`.
   """
@@ -33,6 +34,7 @@ class Plan:
   cases: tuple[Case, ...]
   new_cases: tuple[Case, ...] = ()
   dropped_cases: tuple[Case, ...] = ()
+  wordings: Mapping[str, ToolSet] = dataclasses.field(default_factory=dict)
   placebos: tuple[Words, ...] = ()
   runs: int = 1
 
@@ -99,7 +101,10 @@ def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
       cases.append(case)
   before = Words("old", *differences.with_changes(()))
   after = Words(NOW, *differences.with_changes(differences.changes))
-  return Plan(before, (after,), tuple(cases), tuple(added), tuple(dropped))
+  in_place = (Kind.TEXT, Kind.RENAMED, Kind.SCHEMA)
+  reworded = differences.with_changes([x for x in differences.changes if x.kind in in_place])[0]
+  wordings = {before.name: before.shown, after.name: reworded}
+  return Plan(before, (after,), tuple(cases), tuple(added), tuple(dropped), wordings)
 
 
 def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bool) -> Plan:
@@ -125,4 +130,6 @@ def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bo
     rewordings = _with_parts(rewordings)
   after = tuple(Words(x.name, apply(tools, x), x) for x in rewordings)
   cases = read_cases(folder / CASES, tools)
-  return Plan(Words(BASE.name, tools, BASE), after, tuple(cases))
+  before = Words(BASE.name, tools, BASE)
+  wordings = {words.name: words.shown for words in (before, *after)}
+  return Plan(before, after, tuple(cases), wordings=wordings)

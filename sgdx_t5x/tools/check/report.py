@@ -20,6 +20,7 @@ from sgdx_t5x.tools.check.statistics import (
 )
 from sgdx_t5x.tools.check.verdict import Decision
 from sgdx_t5x.tools.suite.cases import Case
+from sgdx_t5x.tools.suite.leaks import find_leaks
 
 FORMAT = "sgdx-check/1"  # raise the number when a reader of the JSON must change
 _CASES_IN_COMMENT = 5
@@ -103,6 +104,16 @@ class Report:
     if plan.new_cases:
       right = self.measurements.new_cases_right()
       yield f"cases of new tools, no baseline: {right} of {len(plan.new_cases)} right"
+    leaking = {leak.case for leak in find_leaks(self.measurements.cases, plan.wordings)}
+    if leaking and self.comparisons:
+      broken = fixed = 0
+      for comparison in self.comparisons:
+        broken += sum(case.id not in leaking for case in comparison.broken)
+        fixed += sum(case.id not in leaking for case in comparison.fixed)
+      yield (
+        f"cases with words that only some wordings have: {len(leaking)}; of the others, "
+        f"{broken} broke and {fixed} were fixed"
+      )
     if self.measurements.unanswered:
       yield f"left out, the service refused them: {_ids(self.measurements.unanswered)}"
     for dropped, added in self.differences.possible_renames if self.differences else ():

@@ -59,6 +59,8 @@ def test_a_bad_edit_is_broken_and_named(suite, tmp_path, capsys):
   printed = capsys.readouterr()
   assert "BROKEN: 8 cases broke, 0 were fixed" in printed.out
   assert f"{BAD}/description" in printed.out
+  # The cases of the emptied description have its word.
+  assert "only some wordings have: 8; of the others, 0 broke and 0 were fixed" in printed.out
   assert "cases:    96; they show a drop of 8 points, or of 13 if 3% flip" in printed.err
   assert "requests: 384 to send, for 384 questions" in printed.err
 
