@@ -4,8 +4,10 @@ import collections
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from sgdx_t5x.tools.check.asking import Asker, Question, Response, Send, Words
-from sgdx_t5x.tools.check.bisect import Changes, causes
+from sgdx_t5x.tools.check.bisect import Cause, Changes, causes
 from sgdx_t5x.tools.check.differences import Change, Differences
 from sgdx_t5x.tools.check.measuring import Comparison, Measurements, most_called_instead
 from sgdx_t5x.tools.suite.cases import Case
@@ -45,6 +47,8 @@ def find_causes(
     Changes, those first that broke most cases.
   """
   broken = comparison.broken[:most_cases]
+  if not broken:
+    return []
   responses = {case.id: measurements.response(comparison.words, case) for case in broken}
   cases = {case.id: case for case in broken}
   words: dict[Changes, Words] = {}
@@ -58,10 +62,14 @@ def find_causes(
     answers = asker.ask(questions, send)
     return [answers[q].judgement.right if q in answers else None for q in questions]
 
+  # A case that a harmless change breaks, too, says nothing about the others.
+  steady = np.all([np.ones(len(broken), bool), *measurements.controls(broken).values()], axis=0)
   in_order = {
-    case.id: _likeliest_first(differences.changes, case, responses[case.id]) for case in broken
+    case.id: _likeliest_first(differences.changes, case, responses[case.id])
+    for case, is_steady in zip(broken, steady, strict=True)
+    if is_steady
   }
-  cause_of_case = causes(in_order, ask)
+  cause_of_case = collections.defaultdict(Cause, causes(in_order, ask))
   cases_of_changes: dict[tuple[Change, ...], list[Case]] = collections.defaultdict(list)
   for case in broken:
     cases_of_changes[cause_of_case[case.id].changes].append(case)

@@ -106,6 +106,7 @@ def test_one_tool_of_twelve_is_lost_by_a_model_that_wavers(suite, tmp_path, caps
     assert check(suite, server, "--against", tmp_path / "old.json") == 1
   printed = capsys.readouterr().out
   assert f"BROKEN: 9 cases broke, 3 were fixed; {BAD}" in printed
+  assert "not found: chance" in printed
   assert f"{BAD}/description" in printed
 
 
