@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.corpus import provenance
-from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, frame_id
+from sgdx_t5x.corpus.dialogue import EMPTY_STATE, USER, Dialogue, Frame, frame_id
 from sgdx_t5x.corpus.provenance import Origin
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
@@ -133,16 +133,16 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
           expected="unique dialogue ids in a split, unique services in a turn",
           fix="remove the duplicate file or dialogue",
         )
-      utterance, state = dialogue.turns[turn].utterance, frame.state
+      utterance, state = dialogue.turns[turn].utterance, frame.state or EMPTY_STATE
       frames[key] = GoldFrame(
         key,
         dialogue.dialogue_id,
         turn,
         frame.service,
-        state.slot_values if state else {},
+        state.slot_values,
         utterance_crc(utterance),
-        state.active_intent if state else NO_INTENT,
-        state.requested_slots if state else (),
+        state.active_intent,
+        state.requested_slots,
         tuple((s["slot"], utterance[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
         services[turn],
         origins,

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.corpus.example_id import FRAME, ExampleId
+from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import multiset_f1
@@ -182,8 +182,7 @@ def _collect(
   variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
     example = ExampleId.parse(target["id"])
-    unit = example.unit
-    num_examples = 1 if unit == FRAME else target["service_slots"]
+    num_examples = 1 if example.slot is None else target["service_slots"]
     frame = variants.setdefault(example.variant, {}).setdefault(
       (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))
     )
@@ -194,7 +193,7 @@ def _collect(
         fix="evaluate a data set without repeated examples and with unique dialogue ids",
       )
     frame.examples.add(example.slot)
-    if unit == FRAME:
+    if example.slot is None:
       _score_frame(frame, target, prediction, backend)  # type: ignore[arg-type]
     else:
       predicted: list[Any] = [] if prediction is None else [prediction]

@@ -44,6 +44,9 @@ class State:
     }
 
 
+EMPTY_STATE = State(NO_INTENT, (), {})  # of frames without a state
+
+
 @dataclasses.dataclass(frozen=True)
 class Frame:
   """One service's annotation of one turn; `state` only in user turns.

@@ -13,7 +13,7 @@ import tensorflow_datasets as tfds
 
 from sgdx_t5x import annexes
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.dialogue import Dialogue, example_pick, frame_id
+from sgdx_t5x.corpus.dialogue import EMPTY_STATE, Dialogue, example_pick, frame_id
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
@@ -158,8 +158,8 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
     if dialogue.is_scored(turn)
   )
   for (turn, frame), of_trackers in zip(dialogue.user_frames(), fields, strict=True):
-    slot_index = schema[frame.service].slot_index
-    gold = [(slot_index[s], v) for s, values in frame.state.slot_values.items() for v in values]
+    slot_index, state = schema[frame.service].slot_index, frame.state or EMPTY_STATE
+    gold = [(slot_index[s], v) for s, values in state.slot_values.items() for v in values]
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
     yield {
       "frame_id": name,
@@ -172,8 +172,8 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "utterances": utterances[: turn + 1],
       "gold_slot": [s for s, _ in gold],
       "gold_value": [as_text(v) for _, v in gold],
-      "active_intent": frame.state.active_intent,
-      "requested_slots": list(frame.state.requested_slots),
+      "active_intent": state.active_intent,
+      "requested_slots": list(state.requested_slots),
       **of_trackers,
       **{name: [as_text(text) for text in of_trackers[name]] for name in tracker_fields.TEXTS},
     }

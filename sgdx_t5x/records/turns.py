@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.annotation_rules import ACTS
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, frame_id
+from sgdx_t5x.corpus.dialogue import EMPTY_STATE, SYSTEM, USER, Dialogue, Frame, frame_id
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 
@@ -262,7 +262,7 @@ def _intent(service: Service, name: str) -> int:
 
 
 def _gold(frame: Frame, before: Sequence[Frame], service: Service) -> Gold:
-  state, index = frame.state or State(NO_INTENT, (), {}), service.slot_index
+  state, index = frame.state or EMPTY_STATE, service.slot_index
   system = [f for f in before if f.service == frame.service]
   return Gold(
     _intent(service, state.active_intent),

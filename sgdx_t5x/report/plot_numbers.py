@@ -36,7 +36,7 @@ def floor_of(run: "Run", group: str) -> float:
 def services_of(run: "Run") -> dict[str, Row]:
   """The services that have SS_JGA and JGA_v1-5, the most sensitive first."""
   rows = {s: row for s, row in run.rows.services.items() if row.has(MEAN) and row.has(SENSITIVITY)}
-  return dict(sorted(rows.items(), key=lambda item: -item[1].values[SENSITIVITY]))
+  return dict(sorted(rows.items(), key=lambda item: -item[1].percent(SENSITIVITY)))
 
 
 def seen_or_unseen(run: "Run") -> dict[str, str]:
@@ -75,7 +75,7 @@ def best_checkpoints(run: "Run") -> dict[str, tuple[int, Row]]:
   best = {}
   for key in (ORIG, MEAN):
     if scored := [checkpoint for checkpoint in run.steps if checkpoint[1].has(key)]:
-      best[key] = max(scored, key=lambda checkpoint: checkpoint[1].values[key])
+      best[key] = max(scored, key=lambda checkpoint: checkpoint[1].percent(key))
   return best
 
 

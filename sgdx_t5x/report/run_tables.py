@@ -1,7 +1,7 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
@@ -68,9 +68,10 @@ def seeds(runs: Sequence[Run]) -> Table | None:
       means, deviations = [], []
       for column in columns:
         values = [run.rows.groups[group].values.get(column.key) for run in seeded]
-        is_complete = None not in values
-        means.append(statistics.fmean(values) if is_complete else None)
-        deviations.append(statistics.stdev(values) if is_complete and len(values) > 1 else None)
+        numbers = [value for value in values if value is not None]
+        is_complete = len(numbers) == len(values)
+        means.append(statistics.fmean(numbers) if is_complete else None)
+        deviations.append(statistics.stdev(numbers) if is_complete and len(values) > 1 else None)
       label = f"{system}, {group}"
       rows.append((label, *map(percent, means), count(len(seeded))))
       rows.append((f"{label}, sd", *map(percent, deviations), ""))
@@ -102,29 +103,26 @@ def slots(run: Run) -> Table | None:
   if not counts:
     return None
   sgdx_variants = [variant for variant in run.variants if variant in SGDX_VARIANTS]
-
-  def line(service: str, slot: str, errors: Mapping[str, int]) -> tuple[Any, ...]:
+  lines: list[tuple[int, tuple[Any, ...]]] = []  # (errors, cells)
+  for (service, slot), errors in counts.items():
     frames = run.rows.services[service].num_frames
+    if not frames:
+      continue
     accuracy = {variant: 1 - errors[variant] / frames for variant in run.variants}
-    mean = sum(accuracy[v] for v in sgdx_variants) / len(sgdx_variants) if sgdx_variants else None
-    change = mean - accuracy[ORIGINAL] if sgdx_variants and ORIGINAL in accuracy else None
-    return (
-      f"{service} {slot}",
-      *(percent(accuracy[variant]) for variant in run.variants),
-      *([percent(mean), points(change)] if sgdx_variants else []),
-      *(count(errors[kind]) for kind in KINDS),
-      count(frames),
-    )
-
-  lines = sorted(
-    (line(service, slot, errors) for (service, slot), errors in counts.items()),
-    key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),
-  )
-  mean = mean_of(sgdx_variants)
-  means = [mean, f"{mean} - orig"] if sgdx_variants else []
-  header = ("", *run.variants, *means, *KINDS, "frames")
+    means = []
+    if sgdx_variants:
+      mean = sum(accuracy[v] for v in sgdx_variants) / len(sgdx_variants)
+      change = mean - accuracy[ORIGINAL] if ORIGINAL in accuracy else None
+      means = [percent(mean), points(change)]
+    by_kind = [errors[kind] for kind in KINDS]
+    numbers = (*map(percent, accuracy.values()), *means, *map(count, by_kind), count(frames))
+    lines.append((sum(by_kind), (f"{service} {slot}", *numbers)))
+  lines.sort(key=lambda line: -line[0])
+  name = mean_of(sgdx_variants)
+  headings = [name, f"{name} - orig"] if sgdx_variants else []
+  header = ("", *run.variants, *headings, *KINDS, "frames")
   title = f"Slots: {run.name} (frames right, %; errors), most errors first"
-  return Table(title, header, tuple(lines))
+  return Table(title, header, tuple(cells for _, cells in lines))
 
 
 def errors(run: Run) -> Table | None:

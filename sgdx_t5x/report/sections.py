@@ -129,9 +129,9 @@ def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
 
 
 def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-  without_frames = [r.name for r in (first, run) if r.table is None]
-  if without_frames:
-    return (f"no paired comparison: {', '.join(without_frames)} without per-frame scores",), ()
+  if first.table is None or run.table is None:
+    names = ", ".join(x.name for x in (first, run) if x.table is None)
+    return (f"no paired comparison: {names} without per-frame scores",), ()
   names = f"A is {first.name}, B is {run.name}"
   try:
     compared = compare.compare(first.table, run.table, allow_missing=True)
@@ -173,7 +173,7 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
   listed = [run for run in scored if has_errors(run)]
   if not listed:
     return
-  sizes = {run.name: run.rows.groups["all"].num_frames for run in listed}
+  sizes = {run.name: run.rows.groups["all"].num_frames or 0 for run in listed}
   counts = {run.name: browser.kind_counts(run) for run in listed}
   plots_by_name = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
   tables = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES, BootstrapSamples
+from sgdx_t5x.metrics.failures import Failure
+from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring import compare
 from sgdx_t5x.scoring.columns import JGA, Column, Columns, columns
 from sgdx_t5x.scoring.compare import Comparison
-from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.tables import (
   Cell,
@@ -171,8 +172,8 @@ def _difference(difference: Mapping[str, Any] | None) -> Number:
   text = points(difference["difference"])
   if not difference["ci95"]:
     return text
-  low, high = (points(end) for end in difference["ci95"])
-  return Number(text.value, f"{text} [{low}, {high}]", (low.value, high.value))
+  low, high = difference["ci95"]
+  return Number(text.value, f"{text} [{points(low)}, {points(high)}]", (low, high))
 
 
 # --- slots ---------------------------------------------------------------------------------
@@ -180,12 +181,12 @@ def _difference(difference: Mapping[str, Any] | None) -> Number:
 
 def _slots(title: str, compared: Comparison) -> Table | None:
   """Slots that fail in only one of the two systems, most frequent first."""
-  if any(table.failures is None for table in compared.tables):
-    return None
-  a, b = (
-    dict(_failing(table, scores))
-    for table, scores in zip(compared.tables, compared.scores, strict=True)
-  )
+  failing = []
+  for table, scores in zip(compared.tables, compared.scores, strict=True):
+    if table.failures is None:
+      return None
+    failing.append(dict(_failing(table.failures, scores)))
+  a, b = failing
   broken = Counter(b[key] for key in b.keys() - a.keys())
   fixed = Counter(a[key] for key in a.keys() - b.keys())
   names = sorted(broken | fixed, key=lambda name: (-broken[name] - fixed[name], name))
@@ -205,12 +206,12 @@ def _slots(title: str, compared: Comparison) -> Table | None:
 
 
 def _failing(
-  table: FrameTable, scores: Mapping[str, Any]
+  failures: Mapping[str, Sequence[Failure]], scores: Mapping[str, FrameScores]
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str]]]:
   """Yields ((frame, slot, variant), (service, slot)) of failures in the compared frames."""
   first = next(iter(scores.values()))
   for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
-    for failure in table.failures.get(key, ()):
+    for failure in failures.get(key, ()):
       for variant in failure.kinds:
         if variant in scores:
           yield (key, failure.slot, variant), (service, failure.slot)

@@ -88,9 +88,12 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
     variant: _joined([t.scores[variant].take(x) for t, x in zip(tables, places, strict=True)])
     for variant in first.scores
   }
-  agreement = None
-  if all(table.agreement is not None for table in tables):
-    agreement = {f"{k}#{n}": v for n, t in enumerate(tables) for k, v in t.agreement.items()}
+  agreement: dict[str, float] | None = {}
+  for number, table in enumerate(tables):
+    if agreement is None or table.agreement is None:
+      agreement = None  # one run lacks it
+    else:
+      agreement |= {f"{key}#{number}": share for key, share in table.agreement.items()}
   return FrameTable(
     pathlib.Path(", ".join(str(table.path) for table in tables)),
     first.signature,

@@ -55,7 +55,8 @@ class Row:
 
   def percent(self, key: str) -> float:
     """A number in percent; nan if there is none."""
-    return 100 * self.values[key] if self.has(key) else math.nan
+    value = self.values.get(key)
+    return math.nan if value is None else 100 * value
 
   def interval(self, key: str) -> tuple[float, float] | None:
     """The ends of a number's 95% interval in percent; None without an interval."""

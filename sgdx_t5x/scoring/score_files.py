@@ -64,7 +64,7 @@ def save(
   Raises:
     SgdxError: a file cannot be written.
   """
-  if frames_path is not None:
+  if frames_path is not None and table is not None:
     checksum = write_frames(
       frames_path, table.signature, table.scores, table.failures, table.agreement
     )

@@ -162,9 +162,9 @@ def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "
   """
   if not (before.names or before.choices):
     return before.state
-  state = dict(before.state)
-  for slot in slots.intersection(state) if before.names else ():
-    values = tuple(_mapped(value, before.names, backend) for value in state[slot])
+  state, names = dict(before.state), before.names or {}
+  for slot in slots.intersection(state) if names else ():
+    values = tuple(_mapped(value, names, backend) for value in state[slot])
     found = after.get(slot, ())
     state[slot] = found if len(values) > 1 and set(values) == set(found) else values
   for slot, choices in before.choices.items():

@@ -7,6 +7,7 @@ perturbed set. The error browser shows a set like a schema variant, with the wor
 import argparse
 import dataclasses
 import functools
+import math
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from sgdx_t5x.report.runs import Run
 from sgdx_t5x.signature import Signature, differences
 
 _OF_ONE = ("zero_mean",)  # signature fields that only scores have
-_SAME = 1e-9
+_SAME = 1e-7  # percent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,11 +172,11 @@ def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -
   ]
   same_frames = own_fields.fields.get("frames") == run.signature.fields.get("frames")
   rows = tables.sets_of(report)
-  found = rows[ORIGINAL].groups["all"].values.get("jga") if ORIGINAL in rows else None
-  own = run.rows.groups["all"].values.get("jga_orig")
-  known = same_frames and found is not None and own is not None
-  if not words and known and abs(found - own) > _SAME:
-    words = [f"JGA {100 * found:.2f} on the original dialogues, not {100 * own:.2f}"]
+  checked_jga = rows[ORIGINAL].groups["all"].percent("jga") if ORIGINAL in rows else math.nan
+  own_jga = run.rows.groups["all"].percent("jga_orig")
+  # Neither is larger than the other if one is nan: not known.
+  if not words and same_frames and abs(checked_jga - own_jga) > _SAME:
+    words = [f"JGA {checked_jga:.2f} on the original dialogues, not {own_jga:.2f}"]
   if words:
     raise SgdxError(
       f"--check {path} is not a check of {run.name}: {'; '.join(words)}",

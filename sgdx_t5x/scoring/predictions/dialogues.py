@@ -73,21 +73,13 @@ class PredictedDialogue(msgspec.Struct):
   history: Any = None
 
 
-def read_dialogue_items(file: PredictionFile) -> Iterator[PredictedDialogue]:
-  """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
+def _read_dialogues(file: PredictionFile) -> list[PredictedDialogue]:
+  """Returns the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
   about = PredictedDialogue, "dialogue_id", str(file), _EXPECTED, _FIX
   if isinstance(file, InMemory):
-    dialogues = [converted_item(dict(item), *about) for item in file.items]
-  else:
-    with opened(file, _EXPECTED) as stream:
-      dialogues = decode_list(stream.read(), *about)
-  for dialogue in dialogues:
-    for number, turn in enumerate(dialogue.turns):
-      for frame in turn.frames if turn.speaker == USER else ():
-        if frame.state is None:
-          where = f"{file}, dialogue {dialogue.dialogue_id}, turn {number}, service {frame.service}"
-          raise SgdxError(f"{where}: no state", expected=_EXPECTED, fix=_FIX)
-    yield dialogue
+    return [converted_item(dict(item), *about) for item in file.items]
+  with opened(file, _EXPECTED) as stream:
+    return decode_list(stream.read(), *about)
 
 
 class _RawFrame(msgspec.Struct):
@@ -142,11 +134,11 @@ def _rename(
   frame: _RawFrame, to: Renaming, shared: dict[tuple[str, ...], tuple[str, ...]]
 ) -> PredictedFrame:
   """Returns a frame in original names; `shared` keeps equal values once, most stay for turns."""
-  state, requested, spans = frame.state, frame.state.requested_slots, frame.spans
-  values = {to.slots[slot]: tuple(each) for slot, each in state.slot_values.items()}
+  intent, requested, spans = frame.state.active_intent, frame.state.requested_slots, frame.spans
+  values = {to.slots[slot]: tuple(each) for slot, each in frame.state.slot_values.items()}
   return PredictedFrame(
     {slot: shared.setdefault(each, each) for slot, each in values.items()},
-    to.intents.get(state.active_intent, state.active_intent),
+    None if intent is None else to.intents.get(intent, intent),
     None if requested is None else tuple(to.slots[slot] for slot in requested),
     None
     if spans is None
@@ -182,7 +174,7 @@ def _raw_frames(
   seen: dict[str, str] = {}
   for file in files:
     selection.on_read(size_of(file))
-    for item in read_dialogue_items(file):
+    for item in _read_dialogues(file):
       where = f"{file}, dialogue {item.dialogue_id}"
       gold_history = item.history == "gold"
       if item.dialogue_id not in dialogue_ids and selection.allow_missing:
@@ -215,6 +207,9 @@ def _raw_frames(
           )
         key = where, item.dialogue_id, number, turn.utterance
         for frame in turn.frames:
+          if frame.state is None:
+            problem = f"{where}, turn {number}, service {frame.service}: no state"
+            raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
           yield _RawFrame(*key, frame.service, frame.state, frame.slots, gold_history)
 
 

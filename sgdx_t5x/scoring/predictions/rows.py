@@ -340,4 +340,8 @@ def _joined(by_slot: Mapping[str | None, Any], unit: Unit) -> PredictedFrame:
   """Returns the frame that its examples predict together."""
   if unit == FRAME:
     return by_slot[None]
-  return PredictedFrame({slot: (value,) for slot, value in by_slot.items() if value is not None})
+  state: dict[str, tuple[str]] = {}
+  for slot, value in by_slot.items():
+    if slot is not None and value is not None:
+      state[slot] = (value,)
+  return PredictedFrame(state)

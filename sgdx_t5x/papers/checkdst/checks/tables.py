@@ -6,8 +6,8 @@ from typing import Any
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.papers.checkdst.checks import columns
 from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables, notes
-from sgdx_t5x.scoring.rows import GROUPS, Rows
-from sgdx_t5x.tables import Table, count
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.tables import Number, Table, count
 
 _Sets = Mapping[str, Rows]
 
@@ -39,8 +39,10 @@ def _names_table(sets: _Sets) -> Table:
   cells = []
   for label, rows in sets.items():
     row = rows.groups["all"]
-    numbers = [(row.cell(k), count(int(row.values[of]))) for k, of in columns.MEMORY.items()]
-    cells.append((label, *(cell for pair in numbers for cell in pair)))
+    numbers: list[Number] = []
+    for share, size in columns.MEMORY.items():
+      numbers += [row.cell(share), _count(row, size)]
+    cells.append((label, *numbers))
   header = ("", *(name for key in columns.MEMORY for name in (key, "of")))
   return Table("names and repairs, all services (%)", header, tuple(cells))
 
@@ -51,7 +53,7 @@ def _slots_table(sets: _Sets) -> Table:
   cells = []
   for label, rows in sets.items():
     row = rows.groups["all"]
-    frames = count(int(row.values["num_coref_frames"]))
+    frames = _count(row, "num_coref_frames")
     shown = (*map(row.cell, coreference), frames, *map(row.cell, (accepted, *columns.SLOTS)))
     cells.append((label, *shown))
   coref = ("coref JGA", "slots", "new", "frames")
@@ -70,9 +72,14 @@ def _table(
   cells = []
   for label, rows in sets.items():
     row = rows.groups[group]
-    number = int(row.values["num_changed"]) if label in compared else row.num_frames
-    cells.append((label, *map(row.cell, headings), count(number)))
+    size = _count(row, "num_changed") if label in compared else count(row.num_frames)
+    cells.append((label, *map(row.cell, headings), size))
   return Table(title, ("", *headings.values(), "frames"), tuple(cells))
+
+
+def _count(row: Row, key: str) -> Number:
+  number = row.values[key]
+  return count(None if number is None else int(number))
 
 
 def _intervals(sets: _Sets) -> Iterator[Table]:
