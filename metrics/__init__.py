@@ -1,13 +1,6 @@
 """Metrics of dialogue state tracking: per-frame scores and their aggregates. NumPy only."""
 
-from sgdx_t5x.metrics.aggregate import (
-  ALL_SERVICES,
-  SEEN_SERVICES,
-  UNSEEN_SERVICES,
-  frame_groups,
-  official_scores,
-  unit_values,
-)
+from sgdx_t5x.metrics.aggregate import official_scores, unit_values
 from sgdx_t5x.metrics.agreement import frame_agreement
 from sgdx_t5x.metrics.bootstrap import (
   BootstrapSamples,
@@ -17,9 +10,7 @@ from sgdx_t5x.metrics.bootstrap import (
   mean_interval,
   paired_differences,
   summary_intervals,
-  summary_samples,
 )
-from sgdx_t5x.metrics.consistency import consistent_jga, frame_consistency
 from sgdx_t5x.metrics.extremes import spread, worst
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.failures import KINDS, Failure, slot_failures
@@ -35,12 +26,11 @@ from sgdx_t5x.metrics.frames import (
   sharing_columns,
 )
 from sgdx_t5x.metrics.fuzzy import BACKENDS, match
-from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, JOINT_METRICS, goal_scores, slot_score
+from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, goal_scores, slot_score
 from sgdx_t5x.metrics.intents import intent_score
 from sgdx_t5x.metrics.means import mean
 from sgdx_t5x.metrics.retention import gained, lost, retained
 from sgdx_t5x.metrics.sensitivity import (
-  ZERO_MEAN_RULES,
   frame_cov,
   mean_over_variants,
   relative_difference,

@@ -32,8 +32,8 @@ def frame_agreement(service: Service, states: Sequence[State], backend: str = "d
   """
   if len(states) < 2 or not service.slots:
     return float("nan")
-  first = states[0]
-  if all(state == first for state in states):  # most frames
+  first_state = states[0]
+  if all(state == first_state for state in states):  # most frames
     return 1.0
   scored = [_scored_values(service, state) for state in states]
   pairs = list(itertools.combinations(scored, 2))

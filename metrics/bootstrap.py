@@ -12,7 +12,6 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -225,16 +224,19 @@ def paired_differences(
   """
   shared = {variant: ~np.isnan(a[variant] + b[variant]) for variant in a if variant in b}
   a, b = ({v: np.where(has_both, x[v], np.nan) for v, has_both in shared.items()} for x in (a, b))
-  rows = [summarise(x, zero_mean, name) for x in (a, b)]
-  sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
-  none = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
-  defined = _defined([frame_statistics(x or none, zero_mean, name) for x in (a, b)])
-  parts: list[Any] = [*rows, *sampled]
+  values_a, values_b = (summarise(x, zero_mean, name) for x in (a, b))
+  samples_a, samples_b = (
+    summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)
+  )
+  no_scores = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
+  defined = _defined([frame_statistics(x or no_scores, zero_mean, name) for x in (a, b)])
   differences = {}
-  for key in rows[0]:  # diff_rel, worst and spread combine means over the frames of v1 to v5
+  for key in values_a:  # diff_rel, worst and spread combine means over the frames of v1 to v5
     frames = defined.get(key, defined[f"{name}_v1_5"])
-    least = least_p(dialogue_ids[frames])
-    differences[key] = difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
+    differences[key] = difference_of(
+      *(values_a[key], values_b[key], samples_a[key], samples_b[key]),
+      least_p(dialogue_ids[frames]),
+    )
   return differences
 
 
@@ -270,9 +272,9 @@ def mean_difference(
   """
   unknown = np.isnan(a + b)
   values = np.where(unknown, np.nan, np.stack([a, b]))
-  first, second = samples.means(values, dialogue_ids).T
-  least = least_p(dialogue_ids[~unknown])
-  return difference_of(mean(values[0]), mean(values[1]), first, second, least)
+  samples_a, samples_b = samples.means(values, dialogue_ids).T
+  means = mean(values[0]), mean(values[1])
+  return difference_of(*means, samples_a, samples_b, least_p(dialogue_ids[~unknown]))
 
 
 def least_p(dialogue_ids: np.ndarray) -> float:
@@ -281,7 +283,7 @@ def least_p(dialogue_ids: np.ndarray) -> float:
 
 
 def difference_of(
-  a: float, b: float, samples_a: np.ndarray, samples_b: np.ndarray, least: float
+  a: float, b: float, samples_a: np.ndarray, samples_b: np.ndarray, lowest_p: float
 ) -> Difference:
   """Returns the difference of two statistics, see `paired_differences`.
 
@@ -290,14 +292,14 @@ def difference_of(
     b: statistic of the second system.
     samples_a: [R] float, the first system's statistic in each bootstrap sample.
     samples_b: [R] float, the second system's in the same samples.
-    least: see `least_p`.
+    lowest_p: see `least_p`.
   """
   samples = np.round(samples_b - samples_a, _DECIMALS)
   samples = samples[~np.isnan(samples)]
   tail = min((samples <= 0).sum(), (samples >= 0).sum())
   p = float("nan")
   if samples.size:
-    p = min(1.0, max(least, 2 * (1 + float(tail)) / (samples.size + 1)))
+    p = min(1.0, max(lowest_p, 2 * (1 + float(tail)) / (samples.size + 1)))
   return Difference(a, b, round(b - a, _DECIMALS), *interval(samples), p)
 
 

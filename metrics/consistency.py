@@ -7,17 +7,6 @@ CheckDST (Cho et al. 2022) defines it for a test set and a perturbed one, as the
 
 import numpy as np
 
-from sgdx_t5x.metrics.means import mean
-
-
-def consistent_jga(scores: np.ndarray) -> float:
-  """Returns the share of frames that are correct in every row of [K, F] JGA, 0 to 1.
-
-  Correct means a JGA of 1, which excludes partial fuzzy matches. nan if there is no row or no
-  frame; frames with nan in a row are excluded.
-  """
-  return mean(frame_consistency(scores)) if len(scores) else float("nan")
-
 
 def frame_consistency(scores: np.ndarray) -> np.ndarray:
   """Returns 1.0 or 0.0 per frame, nan where a row has no score: [K, F] -> [F]; [0, 0] -> [0]."""

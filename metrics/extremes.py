@@ -48,5 +48,5 @@ def extremes(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _means(scores: np.ndarray) -> np.ndarray:
   """[K, F] -> [K], nan without frames."""
-  whole = whole_frames(scores)
-  return whole.mean(axis=1) if whole.size else np.full(len(scores), np.nan)
+  complete = whole_frames(scores)
+  return complete.mean(axis=1) if complete.size else np.full(len(scores), np.nan)

@@ -32,5 +32,5 @@ def multiset_f1(
   hits = sum((Counter(gold) & Counter(predicted)).values())
   precision = hits / len(predicted) if predicted else 1.0
   recall = hits / len(gold) if gold else 1.0
-  both = precision + recall
-  return (2.0 * precision * recall / both if both else 0.0), precision, recall
+  total = precision + recall
+  return (2.0 * precision * recall / total if total else 0.0), precision, recall

@@ -84,12 +84,23 @@ class FrameScores:
   def __len__(self) -> int:
     return len(self.frame_ids)
 
+  def places(self) -> Iterator[tuple[str, str, int, str, bool]]:
+    """Yields (frame id, dialogue id, turn, service, whether it is seen) of each frame."""
+    columns = (self.frame_ids, self.dialogue_ids, self.turns, self.services, self.seen)
+    yield from zip(*(column.tolist() for column in columns), strict=True)
+
+  def positions(self, frame_ids: Iterable[str]) -> np.ndarray:
+    """Returns where these frames are, for `take`: [any] int."""
+    position = {key: i for i, key in enumerate(self.frame_ids.tolist())}
+    return np.array([position[key] for key in frame_ids], dtype=np.intp)
+
+  def column(self, by_frame: Mapping[str, float]) -> np.ndarray:
+    """Returns each frame's number, nan where there is none: [F]. Args: by_frame, by frame id."""
+    return np.array([by_frame.get(key, np.nan) for key in self.frame_ids.tolist()], dtype=float)
+
   def with_metrics(self, further: Mapping[str, Mapping[str, float]]) -> "FrameScores":
     """Adds metrics that only some trackers have. Args: further, key -> frame id -> score."""
-    columns = {
-      key: np.array([by_frame.get(frame, np.nan) for frame in self.frame_ids.tolist()])
-      for key, by_frame in further.items()
-    }
+    columns = {key: self.column(by_frame) for key, by_frame in further.items()}
     return dataclasses.replace(self, metrics={**self.metrics, **columns})
 
   def take(self, frames: np.ndarray) -> "FrameScores":
@@ -155,8 +166,8 @@ def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
   """Returns the services of the user turns up to each turn, whether these are scored or not."""
   services_by_turn, services = [], frozenset()
   for turn in dialogue.turns:
-    if turn.speaker == USER and (new := {f.service for f in turn.frames} - services):
-      services |= new
+    if turn.speaker == USER and (added := {f.service for f in turn.frames} - services):
+      services |= added
     services_by_turn.append(services)
   return services_by_turn
 
@@ -257,20 +268,16 @@ def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
     variant -> scores of the same frames, in the order of the first variant.
   """
   ids = [s.frame_ids for s in scores.values()]
-  if not ids or all(np.array_equal(ids[0], other) for other in ids[1:]):
+  if not ids or all(np.array_equal(ids[0], frame_ids) for frame_ids in ids[1:]):
     return dict(scores)
-  shared = set(ids[0].tolist()).intersection(*(other.tolist() for other in ids[1:]))
-  order = [i for i in ids[0].tolist() if i in shared]
-  result = {}
-  for variant, score in scores.items():
-    position = {key: i for i, key in enumerate(score.frame_ids.tolist())}
-    result[variant] = score.take(np.array([position[key] for key in order], dtype=np.intp))
-  return result
+  shared = set(ids[0].tolist()).intersection(*(frame_ids.tolist() for frame_ids in ids[1:]))
+  order = [key for key in ids[0].tolist() if key in shared]
+  return {variant: score.take(score.positions(order)) for variant, score in scores.items()}
 
 
-def sharing_columns(scores: FrameScores, others: Mapping[str, FrameScores]) -> FrameScores:
+def sharing_columns(scores: FrameScores, by_variant: Mapping[str, FrameScores]) -> FrameScores:
   """Replaces ids and services by those of another variant of the same frames, to save memory."""
-  for other in others.values():
-    if np.array_equal(other.frame_ids, scores.frame_ids):
-      return dataclasses.replace(other, metrics=scores.metrics)
+  for scored in by_variant.values():
+    if np.array_equal(scored.frame_ids, scores.frame_ids):
+      return dataclasses.replace(scored, metrics=scores.metrics)
   return scores

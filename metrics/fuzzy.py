@@ -11,7 +11,7 @@ import difflib
 import functools
 import re
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.arguments import check_choice
 
 BACKENDS = ("difflib", "levenshtein", "exact")
 
@@ -33,16 +33,9 @@ def match(ref: str, hyp: str, backend: str = "difflib") -> float:
   Raises:
     SgdxError: unknown back end.
   """
-  if backend not in BACKENDS:
-    raise SgdxError(
-      f"unknown fuzzy-matching backend {backend!r}",
-      expected="a supported backend",
-      available=", ".join(BACKENDS),
-      fix="use one of them; the official scorer uses difflib",
-    )
-  if backend == "exact":
+  if backend == "exact" or ref == hyp:
     return float(ref == hyp)
-  return 1.0 if ref == hyp else _token_sort_ratio(ref, hyp, backend)
+  return _token_sort_ratio(ref, hyp, backend)
 
 
 def equal(a: str, b: str, backend: str = "difflib") -> bool:
@@ -54,6 +47,7 @@ def equal(a: str, b: str, backend: str = "difflib") -> bool:
 # 100 MB when full), so that a tracker with many wrong values cannot exhaust the memory.
 @functools.lru_cache(maxsize=1 << 18)
 def _token_sort_ratio(ref: str, hyp: str, backend: str) -> float:
+  check_choice(backend, "fuzzy", BACKENDS)
   a, b = _sorted_tokens(ref), _sorted_tokens(hyp)
   if a == b:
     return 1.0  # values of only punctuation are equal, as in fuzzywuzzy

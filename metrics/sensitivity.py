@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sgdx_t5x.arguments import check_choice
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.consistency import frame_consistency
 from sgdx_t5x.metrics.extremes import extremes
 from sgdx_t5x.metrics.means import mean, whole_frames
@@ -52,13 +52,7 @@ def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray
   Raises:
     SgdxError: unknown rule.
   """
-  if zero_mean not in ZERO_MEAN_RULES:
-    raise SgdxError(
-      f"unknown zero-mean rule {zero_mean!r}",
-      expected="a rule for frames that are wrong under every variant",
-      available=", ".join(ZERO_MEAN_RULES),
-      fix="use one of them; zero is the default",
-    )
+  check_choice(zero_mean, "zero_mean", ZERO_MEAN_RULES)
   cov = frame_cov(scores)
   if zero_mean == "exclude" or len(scores) < 2:
     return cov

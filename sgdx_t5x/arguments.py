@@ -62,9 +62,9 @@ def checked_arguments(
       for argument in [x for x in kinds if x in bound.arguments]:
         parameter, value = signature.parameters[argument], bound.arguments[argument]
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-        for each in value if several else [value]:
-          if each is not None or parameter.default is not None:
-            check_kind(each, f"{name}: {argument}", kinds[argument])
+        for item in value if several else [value]:
+          if item is not None or parameter.default is not None:
+            check_kind(item, f"{name}: {argument}", kinds[argument])
       return function(*args, **kwargs)
 
     return call
@@ -83,6 +83,17 @@ def check_kind(value: Any, name: str, kinds: Any) -> None:
   raise UsageError(
     f"{name} is of type {type(value).__name__}", expected=expected, fix=f"pass {expected}"
   )
+
+
+def check_choice(value: str, name: str, choices: Collection[str]) -> None:
+  """Raises UsageError unless a value is one of these. Args: name, for the message."""
+  if value not in choices:
+    raise UsageError(
+      f"{name} = {value!r}",
+      expected="one of " + ", ".join(choices),
+      available=nearest(value, choices),
+      fix="use one of these",
+    )
 
 
 def _wrong_call(

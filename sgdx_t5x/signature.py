@@ -52,9 +52,9 @@ class Signature:
       complete: True marks the numbers complete, False PARTIAL, None neither.
     """
     state = {} if complete is None else {_COMPLETE if complete else _PARTIAL: ""}
-    shown = {name: str(value) for name, value in fields.items() if value != ""}
+    texts = {name: str(value) for name, value in fields.items() if value != ""}
     version = {"version": package_version()}
-    return cls({"sgdx": "", "corpus": f"{corpus}:{checksum}"} | shown | state | version)
+    return cls({"sgdx": "", "corpus": f"{corpus}:{checksum}"} | texts | state | version)
 
   @classmethod
   def parse(cls, line: str) -> "Signature":

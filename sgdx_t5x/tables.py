@@ -150,10 +150,10 @@ def csv_lines(tables: Iterable[Table]) -> str:
   writer.writerow(("table", "row", "column", "value"))
   for table in tables:
     title = _UNIT.sub("", table.title)
-    for first, *cells in table.rows:
+    for label, *cells in table.rows:
       for column, cell in zip(table.header[1:], cells, strict=True):
         value = cell.value if isinstance(cell, Number) else cell
-        place = title, str(first).strip(), column
+        place = title, str(label).strip(), column
         writer.writerow((*place, value))
         for name, end in zip(("low", "high"), getattr(cell, "ends", None) or (), strict=False):
           writer.writerow((*place[:2], f"{column}, ci95_{name}", end))
@@ -185,14 +185,14 @@ def document(
   signed = {f"signature {key}".rstrip(): text for key, text in (signatures or {}).items()}
   if form == "csv":
     rows = [*(tuple(mark.split(": ", 1)) for mark in marks), *signed.items()]
-    about = [Table("about", ("", "text"), tuple(rows))] if rows else []
-    return csv_lines([*about, *tables])
+    context = [Table("about", ("", "text"), tuple(rows))] if rows else []
+    return csv_lines([*context, *tables])
   lines = signature_lines(signatures or {}, warnings)
   if form == "md":
-    bold = (": ".join((f"**{word}**", why)) for word, why in (m.split(": ", 1) for m in marks))
+    bold = [re.sub(r"^(.*?): ", r"**\1**: ", mark, count=1) for mark in marks]
     lines = [*notes, *(f"`{line}`" for line in lines)]
-    parts = [*(f"{line}\n" for line in (*bold, *heading)), *map(markdown, tables)]
-    return "\n".join([*parts, "\n\n".join(lines)]) + "\n"
+    blocks = [*(f"{line}\n" for line in (*bold, *heading)), *map(markdown, tables)]
+    return "\n".join([*blocks, "\n\n".join(lines)]) + "\n"
   state = "".join(f"{mark}. " for mark in marks)
   lines = [*heading, *notes, *(f"{state}{name}: {text}" for name, text in signed.items())]
   comments = "\n".join("% " + " ".join(line.splitlines()) for line in lines)
@@ -204,8 +204,8 @@ def signature_lines(signatures: Mapping[str, str], warnings: Sequence[str] = ())
 
   If some of the signatures say PARTIAL themselves, only those get it.
   """
-  said = {name for name, text in signatures.items() if "|PARTIAL" in text}
-  partial = (said or set(signatures)) if warnings else set()
+  marked = {name for name, text in signatures.items() if "|PARTIAL" in text}
+  partial = (marked or set(signatures)) if warnings else set()
   states = {name: "PARTIAL " if name in partial else "" for name in signatures}
   return [f"{states[name]}{f'signature {name}'.rstrip()}: {x}" for name, x in signatures.items()]
 

@@ -117,8 +117,8 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
       turns = set()
       for annotation, first_turn_without in _ANNOTATED.items():
         if (turn := first_turn_without(dialogue)) is not None:
-          where = f"dialogue {dialogue.dialogue_id}, turn {turn}"
-          self.info.metadata[annotation].setdefault(split, where)
+          place = f"dialogue {dialogue.dialogue_id}, turn {turn}"
+          self.info.metadata[annotation].setdefault(split, place)
       for record in frame_records(dialogue, schema, seen):
         turns.add(record["turn"])
         counts["frames"] += 1
@@ -144,8 +144,8 @@ def config_name(corpus: Corpus | None) -> str:
     return SAMPLE if corpus.name == SAMPLE else FULL
   split, _ = perturbed_splits[0]
   is_sample = corpus.name.split("+")[0] == SAMPLE
-  parts = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
-  return "_".join(parts)
+  words = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
+  return "_".join(words)
 
 
 def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):

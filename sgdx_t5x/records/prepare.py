@@ -72,16 +72,16 @@ def _prepare(builder: Sgd, root: pathlib.Path) -> Sgd:
   if folder.exists():
     _check_same(builder.info.metadata or {}, builder.corpus, folder)
     return builder
-  parts = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
-  created = [root / part for part in parts if not (root / part).exists()]
+  names = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
+  created = [root / name for name in names if not (root / name).exists()]
   try:
     _write(builder, root)
   except BaseException:
     _remove_unfinished(folder.parent)
-    for part in reversed(created):  # TFDS creates them first and never removes them
+    for path in reversed(created):  # TFDS creates them first and never removes them
       with contextlib.suppress(OSError):
-        (part / "metadata.json").unlink(missing_ok=True)
-        part.rmdir()
+        (path / "metadata.json").unlink(missing_ok=True)
+        path.rmdir()
     raise
   return builder
 
@@ -90,13 +90,12 @@ def _check_same(metadata, corpus: Corpus | None, folder: pathlib.Path) -> None:
   """Refuses records of another corpus; without one, those that no download would give."""
   checksum = metadata.get("checksum")
   if corpus is not None:
-    expected_records, is_same = (
-      f"{corpus.origin} (checksum {corpus.checksum()})",
-      checksum == corpus.checksum(),
-    )
+    expected_records = f"{corpus.origin} (checksum {corpus.checksum()})"
+    is_same = checksum == corpus.checksum()
   else:
-    expected_records, complete = "the official archive, complete", metadata.get("complete", {})
-    is_same = metadata.get("corpus") == "sgd" and [*complete.values()] == [True] * len(SPLITS)
+    expected_records = "the official archive, complete"
+    complete = [*metadata.get("complete", {}).values()]
+    is_same = metadata.get("corpus") == "sgd" and complete == [True] * len(SPLITS)
   if not is_same:
     raise SgdxError(
       f"{folder} contains records of another corpus (checksum {checksum})",

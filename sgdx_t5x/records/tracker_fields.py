@@ -54,12 +54,12 @@ def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, di
   for known, gold in turns:
     for frame, frame_gold in zip(known, gold, strict=True):
       yield frame.turn, _fields(frame, frame_gold, states, frames)
-    new = {
+    states_after = {
       frame.service: frame_gold.state(frame.turn)
       for frame, frame_gold in zip(known, gold, strict=True)
     }
-    states = after_turn(states, new)
-    frames += ((state.turn, service, state.intent) for service, state in new.items())
+    states = after_turn(states, states_after)
+    frames += ((state.turn, service, state.intent) for service, state in states_after.items())
 
 
 def _fields(

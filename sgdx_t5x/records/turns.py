@@ -132,7 +132,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
         for act in _acts(number, frame, schema, position[frame.service]):
           add_act(acts, act)
       continue
-    before = dialogue.turns[number - 1].utterance if number else ""
+    system_utterance = dialogue.turns[number - 1].utterance if number else ""
     services = tuple(position[frame.service] for frame in turn.frames)
     past_acts = tuple(acts)
     yield [
@@ -140,7 +140,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
         frame_id(dialogue.dialogue_id, number, frame.service),
         number,
         service,
-        before,
+        system_utterance,
         turn.utterance,
         past_acts,
         services,
@@ -163,8 +163,8 @@ def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
   """Yields the labels of the frames of each user turn, in the order of `user_turns`."""
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker == USER:
-      before = dialogue.turns[number - 1].frames if number else ()
-      yield [_gold(frame, before, schema[frame.service]) for frame in turn.frames]
+      previous_frames = dialogue.turns[number - 1].frames if number else ()
+      yield [_gold(frame, previous_frames, schema[frame.service]) for frame in turn.frames]
 
 
 def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Gold, States]]:
@@ -178,12 +178,12 @@ def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Go
     )
 
 
-def after_turn(before: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
+def after_turn(states: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
   """Returns the states after a user turn, updated with all of its frames at once.
 
   Thus no frame of a turn sees what was predicted for another.
   """
-  return {**before, **frames}
+  return {**states, **frames}
 
 
 def without_acts(dialogue: Dialogue) -> int | None:
@@ -261,16 +261,16 @@ def _intent(service: Service, name: str) -> int:
   return service.intent_index.get(name, NONE)
 
 
-def _gold(frame: Frame, before: Sequence[Frame], service: Service) -> Gold:
+def _gold(frame: Frame, previous_frames: Sequence[Frame], service: Service) -> Gold:
   state, index = frame.state or EMPTY_STATE, service.slot_index
-  system = [f for f in before if f.service == frame.service]
+  system_frames = [f for f in previous_frames if f.service == frame.service]
   return Gold(
     _intent(service, state.active_intent),
     tuple(index[name] for name in state.requested_slots),
     {index[name]: values for name, values in state.slot_values.items()},
     tuple(
       Span(index[span["slot"]], by_user, span["start"], span["exclusive_end"])
-      for by_user, frames in ((True, [frame]), (False, system))
+      for by_user, frames in ((True, [frame]), (False, system_frames))
       for of_frame in frames
       for span in of_frame.slots or ()
       if span["slot"] in index

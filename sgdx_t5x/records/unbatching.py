@@ -13,18 +13,18 @@ def unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
   which a `map` has to decode, in another thread, and that takes three times as long.
   """
   spec = batches.element_spec
-  ragged = [name for name, of in spec.items() if isinstance(of, tf.RaggedTensorSpec)]
+  ragged = [name for name, feature in spec.items() if isinstance(feature, tf.RaggedTensorSpec)]
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def rows(batch):
-    whole = {name: batch[name] for name in spec if name not in ragged}
+    dense = {name: batch[name] for name in spec if name not in ragged}
     return tf.data.Dataset.zip(
-      (tf.data.Dataset.from_tensor_slices(whole), *(_rows(batch[name]) for name in ragged))
+      (tf.data.Dataset.from_tensor_slices(dense), *(_rows(batch[name]) for name in ragged))
     )
 
   @tf.autograph.experimental.do_not_convert
-  def named(whole, *rows):
-    return {**whole, **dict(zip(ragged, rows, strict=True))}
+  def named(dense, *rows):
+    return {**dense, **dict(zip(ragged, rows, strict=True))}
 
   @tf.autograph.experimental.do_not_convert
   def has_rows(batch):

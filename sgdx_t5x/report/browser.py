@@ -56,11 +56,14 @@ def read_texts(
   tables = [run.table for run in runs if run.table and (run.table.failures or _sets(run))]
   with_errors = {row["dialogue"] for run in runs for row in frame_rows(run)}
   variants = in_order(dict.fromkeys(v for table in tables for v in table.scores))
-  schemas = {variant: of_variants.get(split, variant) for variant in variants}
   services: dict[str, dict[str, Any]] = {}
-  for variant, schema in schemas.items():
-    for original, other in zip(corpus.schema(split), schema, strict=True):
-      services.setdefault(original.name, {})[variant] = _descriptions(original, other)
+  for variant in variants:
+    schema = of_variants.get(split, variant)
+    for original, reworded in zip(corpus.schema(split), schema, strict=True):
+      slots = {}
+      for slot, reworded_slot in zip(original.slots, reworded.slots, strict=True):
+        slots[slot.name] = [reworded_slot.name, reworded_slot.description]
+      services.setdefault(original.name, {})[variant] = {"name": reworded.name, "slots": slots}
   dialogues = {d.dialogue_id: d for d in corpus.dialogues(split) if d.dialogue_id in with_errors}
   return Texts(services, dialogues)
 
@@ -76,13 +79,10 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
   table = run.table
   if not table or table.failures is None:
     return
-  frames = table.frames
-  columns = [frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services]
-  baseline_scores = _scores(first_run)
-  every = _scores(run)
-  for key, dialogue, turn, service in zip(*(x.tolist() for x in columns), strict=True):
+  scores_by_frame, baseline_scores = _scores(run), _scores(first_run)
+  for key, dialogue, turn, service, _ in table.frames.places():
     if failures := _failures(run, key):
-      scores = every[key]
+      scores, baseline = scores_by_frame[key], baseline_scores.get(key, {})
       yield {
         "id": key,
         "dialogue": dialogue,
@@ -90,9 +90,7 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
         "service": service,
         "scores": {variant: None if math.isnan(x) else x for variant, x in scores.items()},
         "changes": any(x >= 1 for x in scores.values()),  # there is an error: some are wrong
-        "broken": [
-          v for v, x in scores.items() if x < 1 and baseline_scores.get(key, {}).get(v, 0) >= 1
-        ],
+        "broken": [v for v, x in scores.items() if x < 1 and baseline.get(v, 0) >= 1],
         "failures": failures,
       }
 
@@ -117,24 +115,24 @@ def embed(
     What page.js reads. Frames are chosen by a hash of their dialogue, those that change between
     variants first, until `BUDGET` is used up.
   """
-  totals: dict[tuple[Any, ...], list[int]] = {}
+  totals: dict[tuple[Any, ...], dict[str, int]] = {}
   ranked: list[tuple[int, dict[str, Any]]] = []
-  for number in range(len(runs)):
-    rows = [{"run": number, **row} for row in rows_of[number]]
+  for number, of_run in enumerate(rows_of):
+    rows = [{"run": number, **row} for row in of_run]
     for row in rows:
       for cell in _cells(row):
-        counts = totals.setdefault(cell, [0, 0, 0])
-        for i, is_counted in enumerate((True, row["changes"], cell[3] in row["broken"])):
-          counts[i] += is_counted
+        counts = totals.setdefault(cell, {"frames": 0, "changes": 0, "broken": 0})
+        counts["frames"] += 1
+        counts["changes"] += row["changes"]
+        counts["broken"] += cell[3] in row["broken"]
     ranked += _choose(rows, examples)
   frames, turns = _fit([row for _, row in sorted(ranked, key=lambda x: x[0])], texts)
+  cell_names = ("run", "service", "slot", "variant", "kind")
   return {
     "runs": [run.name for run in runs],
     "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
     "variants": _columns(runs),
-    "sets": {
-      label: dialogue_set.variant for run in runs for label, dialogue_set in _sets(run).items()
-    },
+    "sets": {label: other.variant for run in runs for label, other in _sets(run).items()},
     "kinds": list(KINDS),
     "examples": examples,
     "megabytes": BUDGET // 1_000_000,
@@ -146,11 +144,7 @@ def embed(
     "dialogues": {name: _turns(texts, name, last) for name, last in turns.items()},
     "frames": frames,
     "totals": [
-      {
-        **dict(zip(("run", "service", "slot", "variant", "kind"), cell, strict=True)),
-        **dict(zip(("frames", "changes", "broken"), counts, strict=True)),
-      }
-      for cell, counts in totals.items()
+      {**dict(zip(cell_names, cell, strict=True)), **counts} for cell, counts in totals.items()
     ],
   }
 
@@ -172,8 +166,7 @@ def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
   counts: dict[tuple[str, str], Counter[str]] = {}
   table = run.table
   if table and table.failures:
-    frames = table.frames
-    for key, service in zip(frames.frame_ids.tolist(), frames.services.tolist(), strict=True):
+    for key, _, _, service, _ in table.frames.places():
       for failure in table.failures.get(key, ()):
         by_name = counts.setdefault((service, failure.slot), Counter())
         by_name.update((*failure.kinds.keys(), *failure.kinds.values()))
@@ -190,17 +183,12 @@ def jsonl_lines(rows: Iterable[Mapping[str, Any]], texts: Texts) -> Iterator[str
     line = dict(row)
     if row["dialogue"] in texts.dialogues:
       line["said"] = _turns(texts, row["dialogue"], row["turn"], max(0, row["turn"] - 1))
-    slots_by_variant = {
-      variant: service["slots"]
-      for variant, service in texts.services.get(row["service"], {}).items()
-    }
-    line["failures"] = [
-      {
-        **failure,
-        "wording": {v: slots.get(failure["slot"]) for v, slots in slots_by_variant.items()},
-      }
-      for failure in row["failures"]
-    ]
+    line["failures"] = []
+    for failure in row["failures"]:
+      wording = {}  # variant -> name and description
+      for variant, service in texts.services.get(row["service"], {}).items():
+        wording[variant] = service["slots"].get(failure["slot"])
+      line["failures"].append({**failure, "wording": wording})
     yield json.dumps(line, ensure_ascii=False)
 
 
@@ -242,8 +230,7 @@ def _fit(
     size += len(script_json(row))
     name = row["dialogue"]
     if (last_shown := turns.get(name, -1)) < row["turn"] and name in texts.dialogues:
-      new = _turns(texts, name, row["turn"], last_shown + 1)
-      size += sum(len(script_json(turn)) for turn in new)
+      size += sum(len(script_json(x)) for x in _turns(texts, name, row["turn"], last_shown + 1))
     if size > BUDGET:
       break
     if name in texts.dialogues:
@@ -255,15 +242,6 @@ def _fit(
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _descriptions(service: Any, other: Any) -> dict[str, Any]:
-  """Name and slots of a service in a variant; `service` is the original, `other` the variant's."""
-  pairs = zip(service.slots, other.slots, strict=True)
-  return {
-    "name": other.name,
-    "slots": {slot.name: [variant.name, variant.description] for slot, variant in pairs},
-  }
-
-
 def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]]:
   """Returns [speaker, utterance, others, edits] per turn, without empty items at the end.
 
@@ -271,54 +249,50 @@ def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]
   """
   turns: list[list[Any]] = []
   for number, turn in enumerate(texts.dialogues[name].turns[first : last + 1], start=first):
-    others = {
-      label: changed_words(turn.utterance, said[name][number])
-      for label, said in texts.said.items()
-      if number in said.get(name, ())
-    }
-    edits = {
-      label: edit[name][number]
-      for label, edit in texts.edits.items()
-      if number in edit.get(name, ())
-    }
-    extra = [others, edits] if edits else [others] if others else []
+    utterances, edits = {}, {}
+    for label, by_dialogue in texts.said.items():
+      if number in by_dialogue.get(name, ()):
+        utterances[label] = changed_words(turn.utterance, by_dialogue[name][number])
+    for label, by_dialogue in texts.edits.items():
+      if number in by_dialogue.get(name, ()):
+        edits[label] = by_dialogue[name][number]
+    extra = [utterances, edits] if edits else [utterances] if utterances else []
     turns.append([turn.speaker, turn.utterance, *extra])
   return turns
 
 
 @functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
-def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
+def changed_words(old_text: str, new_text: str) -> tuple[tuple[bool, str], ...]:
   """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
-  a, b = _WORD.findall(before), _WORD.findall(after)
-  parts: list[tuple[bool, str]] = []
+  a, b = _WORD.findall(old_text), _WORD.findall(new_text)
+  pieces: list[tuple[bool, str]] = []
   for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
     text, is_new = "".join(b[start:end]), tag != "equal"
-    if text.isspace() and parts:  # a space between two new words is new, too
-      parts[-1] = parts[-1][0], parts[-1][1] + text
-    elif text and parts and parts[-1][0] == is_new:
-      parts[-1] = is_new, parts[-1][1] + text
+    if text.isspace() and pieces:  # a space between two new words is new, too
+      pieces[-1] = pieces[-1][0], pieces[-1][1] + text
+    elif text and pieces and pieces[-1][0] == is_new:
+      pieces[-1] = is_new, pieces[-1][1] + text
     elif text:
-      parts.append((is_new, text))
-  pieces = (piece for is_new, text in parts for piece in _trimmed(is_new, text))
-  grouped = itertools.groupby(pieces, key=lambda piece: piece[0])
+      pieces.append((is_new, text))
+  trimmed = (piece for is_new, text in pieces for piece in _trimmed(is_new, text))
+  grouped = itertools.groupby(trimmed, key=lambda piece: piece[0])
   return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
 
 
 def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
   """Yields a part, with the spaces at the ends of a new part split off as not new."""
   words = text.strip() if is_new else text
-  before, _, after = text.partition(words)
-  yield from ((False, before),) * bool(before)
+  leading, _, trailing = text.partition(words)
+  yield from ((False, leading),) * bool(leading)
   yield is_new, words
-  yield from ((False, after),) * bool(after)
+  yield from ((False, trailing),) * bool(trailing)
 
 
 def _seen(runs: Sequence[Run]) -> dict[str, bool]:
   seen: dict[str, bool] = {}
   for run in runs:
     if run.table:
-      frames = run.table.frames
-      seen.update(zip(frames.services.tolist(), frames.seen.tolist(), strict=True))
+      seen.update({service: is_seen for _, _, _, service, is_seen in run.table.frames.places()})
   return dict(sorted(seen.items()))
 
 
@@ -351,11 +325,11 @@ def _scores(run: Run | None) -> dict[str, dict[str, float]]:
   """Frame id -> variant or set of other dialogues -> JGA; empty if not known."""
   if run is None or run.table is None:
     return {}
-  columns = {v: x.metrics[JOINT_GOAL].tolist() for v, x in run.table.scores.items()}
   keys = run.table.frame_ids.tolist()
-  scores = {}
-  for key, row in zip(keys, zip(*columns.values(), strict=True), strict=True):
-    scores[key] = dict(zip(columns, row, strict=True))
+  scores: dict[str, dict[str, float]] = {key: {} for key in keys}
+  for variant, frames in run.table.scores.items():
+    for key, score in zip(keys, frames.metrics[JOINT_GOAL].tolist(), strict=True):
+      scores[key][variant] = score
   for label, by_frame in (run.others.scores if run.others else {}).items():
     for key, score in by_frame.items():
       if key in scores:

@@ -96,9 +96,8 @@ def make(
   Args:
     title: title of the page.
     scored: the runs, at least one.
-    corpus: the corpus they were scored with or an argument of `open_corpus`, for dialogues
-      and slot descriptions, if available.
-    force: show runs side by side even if they were scored on different data or by different rules.
+    corpus: what they were scored with, for dialogues and slot descriptions.
+    force: show incomparable runs side by side.
     on_progress: called with (task, done, total, unit).
     others: texts of the sets in `Run.others`.
     schemas: variant -> folder of its schemas, for variants of one's own.
@@ -117,9 +116,12 @@ def make(
   texts, lacks = _texts(scored, corpus, schemas or {})
   others = others or OtherTexts()
   texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
-  lacks = [*lacks, *(line for run in scored if run.others for line in run.others.lacks)]
-  lacks += others.lacks
-  lacks = [*(line for run in scored for line in run.lacks), *lacks]
+  lacks = [
+    *(line for run in scored for line in run.lacks),
+    *lacks,
+    *(line for run in scored if run.others for line in run.others.lacks),
+    *others.lacks,
+  ]
   warnings = lines_of(scored, _warnings)
   sections, figures = make_sections(scored, lacks, on_progress)
   return Content(
@@ -148,25 +150,22 @@ def write(
   """
   out = pathlib.Path(out)
   check_out(out)
-  words = [
-    *(["NOT COMPARABLE"] if content.marks else []),
-    *(["PARTIAL"] if content.warnings else []),
-  ]
+  caveats = {"NOT COMPARABLE": content.marks, "PARTIAL": content.warnings}
+  mark = ", ".join(word for word, lines in caveats.items() if lines)
   with atomic_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
-    for done, (name, figure) in enumerate(content.figures.items()):
-      on_progress("saving plots", done, len(content.figures), "plots")
-      if words:
-        plot_style.stamp(figure, ", ".join(words))
+    for number, (name, figure) in enumerate(content.figures.items()):
+      on_progress("saving plots", number, len(content.figures), "plots")
+      if mark:
+        plot_style.stamp(figure, mark)
       plot_style.save(figure, folder / "plots", name)
     on_progress("saving plots", len(content.figures), len(content.figures), "plots")
     _write_tables(content, folder / "tables")
-    first, *others = content.runs
     # Scores, examples and the page's browser: the frames with errors are found once.
+    baseline = content.runs[0]
     rows_of = [
-      list(browser.frame_rows(first)),
-      *(list(browser.frame_rows(x, first)) for x in others),
+      list(browser.frame_rows(run, None if run is baseline else baseline)) for run in content.runs
     ]
     examples_of = _write_runs(content, rows_of, folder)
     data = None
@@ -179,7 +178,7 @@ def write(
       tuple(runs.signatures(content.runs).items()),
       data,
       package_version(),
-      ", ".join(words),
+      mark,
     )
     (folder / PAGE).write_text(render(page), encoding="utf-8")
     names = (*list_files(folder), FILES)
@@ -269,13 +268,14 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
   signatures = runs.signatures(content.runs)
   names = table_files(content.sections)
   for section in content.sections:
-    about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
+    context: dict[str, Any] = {"warnings": content.warnings, "signatures": signatures}
     if not section.signed:
-      about = {"marks": content.marks, "notes": section.lines}
+      context = {"notes": section.lines}
     for table in section.tables:
       for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
         file = folder / f"{names[table.title]}.{ending}"
-        file.write_text(document(form, [table], **about), "utf-8", "replace")
+        text = document(form, [table], marks=content.marks, **context)
+        file.write_text(text, "utf-8", "replace")
 
 
 def _write_runs(

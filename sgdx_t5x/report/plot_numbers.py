@@ -43,9 +43,10 @@ def seen_or_unseen(run: "Run") -> dict[str, str]:
   """Service -> "seen" or "unseen"; empty without per-frame scores."""
   if run.table is None:
     return {}
-  scores = run.table.frames
-  pairs = zip(scores.services.tolist(), scores.seen.tolist(), strict=True)
-  return {service: "seen" if seen else "unseen" for service, seen in pairs}
+  kinds = {}
+  for _, _, _, service, is_seen in run.table.frames.places():
+    kinds[service] = "seen" if is_seen else "unseen"
+  return kinds
 
 
 def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:

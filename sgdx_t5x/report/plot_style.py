@@ -279,16 +279,16 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     size = measured.get_window_extent(renderer)
     measured.remove()
     x, y = points[index]
-    others = points[:index] + points[index + 1 :]
+    neighbours = points[:index] + points[index + 1 :]
     for gap, (side, level) in _OFFSETS:
-      left = x + side * gap * unit - size.width * (1 - side) / 2
-      low = y + level * gap * unit - size.height * (1 - level) / 2
-      boxes = [(left, low, left + size.width, low + size.height)]
+      x0 = x + side * gap * unit - size.width * (1 - side) / 2
+      y0 = y + level * gap * unit - size.height * (1 - level) / 2
+      boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
       if gap > _NEAR:  # the line, as small squares
         way = [unit * gap * part / 6 for part in range(1, 6)]
         boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
       clear = unit * (4 if gap > _NEAR else 6)
-      full = [*occupied, *(_square(a, b, clear) for a, b in others)]
+      full = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
       if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
         _label(axes, name, xy[index], side, level, gap)
         occupied += boxes
@@ -329,9 +329,9 @@ def _inside(a: _Box, b: _Box) -> bool:
   return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
 
 
-def _any_overlap(some: Sequence[_Box], others: Sequence[_Box]) -> bool:
+def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
   return any(
-    a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for a in some for b in others
+    a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for a in boxes for b in obstacles
   )
 
 

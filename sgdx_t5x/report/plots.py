@@ -117,9 +117,9 @@ def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
       row = run.rows.groups[group]
       for (key, marks), shift in zip(_PAIR.items(), (-0.2, 0.05), strict=True):
         entries[NAMES[key]] = dots(ax, [x + shift], [(row, key)], **marks)
-      each = [row.percent(column.key) for column in JGA.variants]
+      percents = [row.percent(column.key) for column in JGA.variants]
       faint = {**_PAIR[MEAN], "alpha": FAINT, "markersize": 2.5}
-      (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(each), each, **faint)
+      (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(percents), percents, **faint)
     ax.set(title=_title(runs, group), xlim=(-0.5, len(runs) - 0.5))
     ax.grid(visible=False, axis="x")
     width = figure.get_figwidth() / len(groups) - 0.4

@@ -1,7 +1,7 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
@@ -9,8 +9,9 @@ from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
 from sgdx_t5x.report.plot_numbers import mean_of, seen_or_unseen
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.columns import JGA, Column
+from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row
+from sgdx_t5x.scoring.score_tables import rows_table
 from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
 
 _SUMMARY = (JGA.original, *JGA.summary)
@@ -32,21 +33,21 @@ def sources(runs: Sequence[Run]) -> Table:
 def summary(runs: Sequence[Run]) -> Table:
   """Returns the paper's Table 2, and Table 3 if the runs are augmentations, with intervals."""
   columns = (*_SUMMARY, JGA.consistent_all, JGA.all_wrong)
-  return _table("Summary (%)", columns, _group_rows(runs), Row.cell_with_interval)
+  return rows_table("Summary (%)", columns, _group_rows(runs), Row.cell_with_interval)
 
 
 def robustness(runs: Sequence[Run]) -> Table | None:
   """Returns the robustness to rewording, with intervals; None if no run has such scores."""
   rows = list(_group_rows(runs))
-  columns = _known(JGA.robustness, (row for _, row in rows))
+  columns = defined(JGA.robustness, (row for _, row in rows))
   if not columns:
     return None
-  return _table("Robustness (%)", columns, rows, Row.cell_with_interval)
+  return rows_table("Robustness (%)", columns, rows, Row.cell_with_interval)
 
 
 def variants(runs: Sequence[Run]) -> Table:
   """Returns JGA per schema variant, as in the paper's Figure 4."""
-  return _table("JGA by schema variant (%)", _VARIANTS, _group_rows(runs))
+  return rows_table("JGA by schema variant (%)", _VARIANTS, _group_rows(runs))
 
 
 def seeds(runs: Sequence[Run]) -> Table | None:
@@ -61,7 +62,7 @@ def seeds(runs: Sequence[Run]) -> Table | None:
       systems.setdefault(system, []).append(run)
   if all(len(seeded) < 2 for seeded in systems.values()):
     return None
-  robustness = _known(JGA.robustness, (run.rows.groups["all"] for run in runs))
+  robustness = defined(JGA.robustness, (run.rows.groups["all"] for run in runs))
   columns, rows = (*_SUMMARY, *robustness), []
   for system, seeded in systems.items():
     for group in GROUPS:
@@ -86,15 +87,15 @@ def services(run: Run) -> Table:
     (f"{name}{' (unseen)' if seen.get(name) == 'unseen' else ''}", row)
     for name, row in run.rows.services.items()
   )
-  return _table(f"Services: {run.name} (%)", _VARIANTS, rows)
+  return rows_table(f"Services: {run.name} (%)", _VARIANTS, rows)
 
 
 def checkpoints(run: Run) -> Table:
   """Returns a run's scores by training step."""
-  robustness = _known((JGA.retained, JGA.worst, JGA.spread), (row for _, row in run.steps))
+  robustness = defined((JGA.retained, JGA.worst, JGA.spread), (row for _, row in run.steps))
   columns = (JGA.original, JGA.mean, JGA.sensitivity, *robustness)
   rows = ((count(step), row) for step, row in run.steps)
-  return _table(f"Checkpoints: {run.name} (%)", columns, rows, first="step")
+  return rows_table(f"Checkpoints: {run.name} (%)", columns, rows, first="step")
 
 
 def slots(run: Run) -> Table | None:
@@ -142,27 +143,6 @@ def errors(run: Run) -> Table | None:
   lines = (*(line(kind, [kind]) for kind in KINDS), line("all", KINDS))
   header = ("", *counts, f"% of {mean_of(shared)}")
   return Table(f"Slot errors per 100 frames: {run.name}", header, lines)
-
-
-def _table(
-  title: str,
-  columns: Sequence[Column],
-  rows: Iterable[tuple[Cell, Row]],
-  cell: Callable[[Row, str], Number] = Row.cell,
-  first: str = "",
-) -> Table:
-  """Returns a table of rows of scores: a label, some of their numbers, the number of frames."""
-  lines = tuple(
-    (label, *(cell(row, column.key) for column in columns), count(row.num_frames))
-    for label, row in rows
-  )
-  return Table(title, (first, *(column.heading for column in columns), "frames"), lines)
-
-
-def _known(columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:
-  """Returns the columns that any row has; scores of older versions lack newer metrics."""
-  rows = list(rows)
-  return [column for column in columns if any(row.has(column.key) for row in rows)]
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Row]]:

@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -21,6 +21,7 @@ from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import find_files, find_variants, is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
+from sgdx_t5x.scoring.settings import SettingsKeywords
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -233,7 +234,7 @@ def score_run(
   split: str,
   *,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Any,
+  **settings: Unpack[SettingsKeywords],
 ) -> Run:
   """Scores a folder of predictions.
 
@@ -269,14 +270,14 @@ def score_run(
 
 def differences(runs: Sequence[Run]) -> Iterator[str]:
   """Yields, for each run not comparable with the first, how their scoring differs."""
-  first, *others = runs
-  for run in others:
-    pairs = signature.differences(first.signature, run.signature, same_frames=True)
+  baseline, *other_runs = runs
+  for run in other_runs:
+    pairs = signature.differences(baseline.signature, run.signature, same_frames=True)
     if pairs:
       a, b = (
         ", ".join(f"{name}:{values[i] or 'none'}" for name, values in pairs.items()) for i in (0, 1)
       )
-      yield f"{first.name} has {a}; {run.name} has {b}"
+      yield f"{baseline.name} has {a}; {run.name} has {b}"
 
 
 def by_line(runs: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[tuple[str, str]]:
@@ -294,14 +295,14 @@ def signatures(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _sources(
-  folder: pathlib.Path, split: str, corpus: Corpus, own: Mapping[str, str | os.PathLike]
+  folder: pathlib.Path, split: str, corpus: Corpus, schemas: Mapping[str, str | os.PathLike]
 ) -> dict[int | None, dict[str, Any]]:
   """Returns step -> sources for `scoring.score_predictions`; None if no step is named.
 
   Args: own, variant -> folder of schemas, for variants of the user's own.
   """
-  if paths := find_variants(folder, split, VariantSchemas(corpus, own)):
-    return {None: {variant: paths[variant] for variant in in_order(paths, own)}}
+  if paths := find_variants(folder, split, VariantSchemas(corpus, schemas)):
+    return {None: {variant: paths[variant] for variant in in_order(paths, schemas)}}
   steps: dict[int | None, list[pathlib.Path]] = {}
   for file in find_files(folder, split):
     step = _STEP.search(file.name)
@@ -311,13 +312,13 @@ def _sources(
 
 
 def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
-  parts = []
+  folders = []
   for path in paths:
     *above, last = path.resolve().parts
     last = last.removesuffix(".gz").removesuffix(".xz").removesuffix(".json")
-    parts.append([*above, last] if last != "inference_eval" or path.is_file() else above)
-  for depth in range(1, max(map(len, parts), default=0) + 1):
-    names = ["/".join(part[-depth:]) for part in parts]
+    folders.append([*above, last] if last != "inference_eval" or path.is_file() else above)
+  for depth in range(1, max(map(len, folders), default=0) + 1):
+    names = ["/".join(folder[-depth:]) for folder in folders]
     if len(set(names)) == len(names):
       return names
-  return [part[-1] for part in parts]
+  return [folder[-1] for folder in folders]

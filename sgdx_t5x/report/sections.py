@@ -29,7 +29,7 @@ def make_sections(
     (sections, whose plots lack their SVG; name of a plot -> matplotlib figure).
   """
   figures: dict[str, Any] = {}
-  parts: tuple[Callable[[], Iterable[Section]], ...] = (
+  makers: tuple[Callable[[], Iterable[Section]], ...] = (
     lambda: [_overview(scored, lacks, figures)],
     lambda: _steps(scored, figures),
     *(functools.partial(annex.sections, scored, figures) for annex in annex_sections()),
@@ -39,10 +39,10 @@ def make_sections(
     lambda: _errors(scored, figures),
   )
   sections: list[Section] = []
-  for done, part in enumerate(parts, start=1):
-    on_progress("making sections", done, 1 + len(parts), "parts")
-    sections += part()
-  on_progress("making sections", 1 + len(parts), 1 + len(parts), "parts")
+  for number, make in enumerate(makers, start=1):
+    on_progress("making sections", number, 1 + len(makers), "parts")
+    sections += make()
+  on_progress("making sections", 1 + len(makers), 1 + len(makers), "parts")
   return tuple(sections), figures
 
 
@@ -122,33 +122,34 @@ def _best_steps(run: Run) -> str:
 
 
 def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
-  first, *others = scored
-  for number, run in enumerate(others):
-    title = f"{run.name} against {first.name}"
-    yield Section(f"comparison-{number + 1}", title, *_comparison(first, run))
+  baseline, *other_runs = scored
+  for number, run in enumerate(other_runs):
+    title = f"{run.name} against {baseline.name}"
+    yield Section(f"comparison-{number + 1}", title, *_comparison(baseline, run))
 
 
-def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-  if first.table is None or run.table is None:
-    names = ", ".join(x.name for x in (first, run) if x.table is None)
+def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+  if baseline.table is None or run.table is None:
+    names = ", ".join(x.name for x in (baseline, run) if x.table is None)
     return (f"no paired comparison: {names} without per-frame scores",), ()
-  names = f"A is {first.name}, B is {run.name}"
+  names = f"A is {baseline.name}, B is {run.name}"
   try:
-    compared = compare.compare(first.table, run.table, allow_missing=True)
+    compared = compare.compare(baseline.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
   # What makes the runs themselves PARTIAL is already at the top of the page.
-  above = {f"{x}: {line}" for x, r in (("A", first), ("B", run)) for line in r.report["warnings"]}
-  new = (line for line in compared.warnings if line not in above)
-  notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
-  tables = comparison_tables.tables(first.name, run.name, compared)
+  above = [f"A: {line}" for line in baseline.report["warnings"]]
+  above += [f"B: {line}" for line in run.report["warnings"]]
+  warnings = [f"PARTIAL: {line}" for line in compared.warnings if line not in above]
+  notes = (*compared.notes, *warnings)
+  tables = comparison_tables.tables(baseline.name, run.name, compared)
   lines = (
-    f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals from "
-    "a paired bootstrap over dialogues (1,000 samples, seed 0, whatever those of the runs); higher "
-    "is better, except for SS, lost and spread. p is two-sided (in the table of services for "
-    "JGA_v1-5, unless it names another number), at least 2 / 2^D for D dialogues, and not "
+    f"Differences are {run.name} minus {baseline.name} in percentage points, with 95% intervals "
+    "from a paired bootstrap over dialogues (1,000 samples, seed 0, whatever those of the runs); "
+    "higher is better, except for SS, lost and spread. p is two-sided (in the table of services "
+    "for JGA_v1-5, unless it names another number), at least 2 / 2^D for D dialogues, and not "
     "corrected for multiple comparisons. Broken: regressions, frames correct (JGA 1) with "
-    f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
+    f"{baseline.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
     "the reverse.",
     *((f"{line} ({names})") for line in notes),
     *comparison_tables.worst_and_best(tables[1]),

@@ -63,19 +63,17 @@ def source_rows(
     result[part] = {}
     for source in SOURCES:
       places = _places(gold, source, only_new)
+      if not places:
+        continue
       numbers = np.array([number for number, _ in places], dtype=np.intp)
-      is_right = {
-        variant: np.array([slot in slots[n] for n, slot in places], dtype=np.float64)
-        for variant, slots in right_slots.items()
-      }
-      by_variant = {
-        variant: dataclasses.replace(
-          frames.take(numbers), metrics={SLOT_ACCURACY: is_right[variant]}
+      values = {}  # variant -> scores of values in place of frames
+      for variant, frames in scores.items():
+        slots = right_slots[variant]
+        is_right = np.array([slot in slots[number] for number, slot in places], dtype=np.float64)
+        values[variant] = dataclasses.replace(
+          frames.take(numbers), metrics={SLOT_ACCURACY: is_right}
         )
-        for variant, frames in scores.items()
-      }
-      if places:
-        result[part][source] = rows(by_variant, SLOT_ACCURACY, SLOT_ACCURACY)
+      result[part][source] = rows(values, SLOT_ACCURACY, SLOT_ACCURACY)
   kinds = np.array([frame_kind(frame.origins) for frame in gold], dtype=str)
   result["frames"] = {
     kind: rows({v: x.take(kinds == kind) for v, x in scores.items()}, metrics.JOINT_GOAL, "jga")

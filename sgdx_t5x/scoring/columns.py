@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterable
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.scoring.rows import Row
 
 _ROBUSTNESS = ("retained", "lost", "gained", "worst", "spread", "agreement")
 
@@ -83,23 +85,29 @@ class Columns:
 @functools.cache
 def columns(name: str = "jga") -> Columns:
   """Returns the columns of a metric; `name` is its name in `metrics.summarise`."""
-  before, after, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
+  prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
 
   def column(key: str, heading: str, plain: str = "", full: str = "", variant: str = "") -> Column:
     return Column(key, heading, plain or heading, full or heading, variant)
 
   return Columns(
-    original=column(f"{name}_orig", f"{before}orig", "original", f"{short}_orig", ORIGINAL),
+    original=column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL),
     variants=tuple(column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in SGDX_VARIANTS),
-    mean=column(f"{name}_v1_5", f"{before}v1-5", "v1-5", f"{short}_v1-5"),
+    mean=column(f"{name}_v1_5", f"{prefix}v1-5", "v1-5", f"{short}_v1-5"),
     diff_rel=column("diff_rel", "Diff_rel"),
-    sensitivity=column(f"ss_{name}", f"SS{after}", "SS"),
+    sensitivity=column(f"ss_{name}", f"SS{suffix}", "SS"),
     sensitivity_exclude=column(f"ss_{name}_exclude", "SS, exclude"),
     all_wrong=column("zero_mean_share", "wrong in all"),
     consistent=tuple(column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS),
     consistent_all=column("cjga_all", "cJGA_all"),
     **{key: column(key, key) for key in _ROBUSTNESS},
   )
+
+
+def defined(table_columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:
+  """Returns the columns that any row has; scores of older versions lack newer metrics."""
+  rows = list(rows)
+  return [column for column in table_columns if any(row.has(column.key) for row in rows)]
 
 
 JGA = columns()

@@ -19,7 +19,7 @@ from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
-from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
+from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.score_files import read_frames
 from sgdx_t5x.scoring.scores import Scores
 from sgdx_t5x.scoring.summaries import group_masks
@@ -167,33 +167,33 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
   """
   rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
+  dialogue_ids = comparison.frames.dialogue_ids
   systems = []
   for scores in comparison.scores:
-    units = {
-      v: metrics.unit_values(s, comparison.metric, mask, across_turn) for v, s in scores.items()
-    }
-    systems.append({variant: values for variant, (values, _) in units.items()})
-    frames = next(iter(units.values()))[1]
-  dialogues = comparison.frames.dialogue_ids[frames]
-  zero_mean = rules.get("zero_mean", "zero")
+    values = {}
+    for variant, frame_scores in scores.items():  # all have the same units
+      values[variant], units = metrics.unit_values(
+        frame_scores, comparison.metric, mask, across_turn
+      )
+    systems.append(values)
   first, second = systems
+  zero_mean = rules.get("zero_mean", "zero")
   differences = metrics.paired_differences(
-    first, second, dialogues, samples, zero_mean, comparison.name
+    first, second, dialogue_ids[units], samples, zero_mean, comparison.name
   )
   if comparison.agreement:
     a, b = (agreement[mask] for agreement in comparison.agreement)
-    frames_of = comparison.frames.dialogue_ids[mask]
-    differences["agreement"] = metrics.mean_difference(a, b, frames_of, samples)
+    differences["agreement"] = metrics.mean_difference(a, b, dialogue_ids[mask], samples)
   # As many as `sgdx score` says: a frame without, say, a categorical slot has no score for these.
-  scores = [s.metrics[comparison.metric] for x in comparison.scores for s in x.values()]
-  scored = mask & ~np.isnan(sum(scores))
+  every_score = [s.metrics[comparison.metric] for x in comparison.scores for s in x.values()]
+  scored = mask & ~np.isnan(sum(every_score))
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)
     counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
   return {
     "num_frames": int(scored.sum()),
-    "num_dialogues": len(np.unique(comparison.frames.dialogue_ids[scored])),
+    "num_dialogues": len(np.unique(dialogue_ids[scored])),
     "differences": {key: _for_json(difference) for key, difference in differences.items()},
     "flips": counts,
   }
@@ -208,7 +208,7 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
   flipped = {v: np.logical_or(*comparison.flipped(v)) for v in comparison.scores[0]}
   frames = comparison.frames
   for i in np.flatnonzero(np.any(list(flipped.values()), axis=0)):
-    for variant in (v for v, where in flipped.items() if where[i]):
+    for variant in (v for v, is_flipped in flipped.items() if is_flipped[i]):
       a, b = comparison.values(variant)
       key, run = str(frames.frame_ids[i]), {}
       if comparison.tables[0].runs > 1:
@@ -245,6 +245,7 @@ def _common_variants(
   tables: Sequence[FrameTable], metric: str
 ) -> tuple[list[str], tuple[str, ...]]:
   """Returns the variants for which both systems have the metric, and notes on the others."""
+  variants_of: list[list[str]] = []
   for table in tables:
     if metric not in table.metrics:
       raise SgdxError(
@@ -253,8 +254,11 @@ def _common_variants(
         available=nearest(metric, table.metrics),
         fix="use one of: " + ", ".join(table.metrics),
       )
-  a, b = ([v for v, scores in table.scores.items() if _has(scores, metric)] for table in tables)
-  for table, variants in zip(tables, (a, b), strict=True):
+    variants = []
+    for variant, scores in table.scores.items():
+      if not np.isnan(scores.metrics[metric]).all():
+        variants.append(variant)
+    variants_of.append(variants)
     if not variants:
       raise SgdxError(
         f"{table.path}: the predictions have no {metric}",
@@ -262,6 +266,7 @@ def _common_variants(
         available=", ".join(x for x in table.metrics if x != metric),
         fix="choose another, or score predictions that have it",
       )
+  a, b = variants_of
   shared = [variant for variant in a if variant in b]
   if not shared:
     raise SgdxError(
@@ -283,15 +288,11 @@ def _common_variants(
   return shared, tuple(notes)
 
 
-def _has(scores: FrameScores, metric: str) -> bool:
-  return not np.isnan(scores.metrics[metric]).all()
-
-
 def _common_frames(
   tables: Sequence[FrameTable], allow_missing: bool
 ) -> tuple[list[np.ndarray], list[str]]:
   """Returns the positions of the shared frames in A and in B, and what makes them PARTIAL."""
-  a, b = positions = [{key: i for i, key in enumerate(t.frame_ids.tolist())} for t in tables]
+  a, b = (dict.fromkeys(table.frame_ids.tolist()) for table in tables)  # sets, in order
   shared = [key for key in a if key in b]
   unshared = [key for key in (*a, *b) if not (key in a and key in b)]
   missing = [
@@ -307,7 +308,7 @@ def _common_frames(
       available=f"{len(shared):,} frames in both",
       fix=f"score both on the same dialogues{compares}",
     )
-  return [np.array([ids[key] for key in shared], dtype=np.intp) for ids in positions], missing
+  return [table.frames.positions(shared) for table in tables], missing
 
 
 def _common_scores(
@@ -337,10 +338,10 @@ def _agreement(
   tables: tuple[FrameTable, FrameTable], metric: str, frames: FrameScores
 ) -> tuple[np.ndarray, np.ndarray] | None:
   """Returns both systems' agreement on these frames; None if one lacks it, or not for JGA."""
-  if metric != metrics.JOINT_GOAL or any(table.agreement is None for table in tables):
+  agreements = [table.agreement for table in tables if table.agreement is not None]
+  if metric != metrics.JOINT_GOAL or len(agreements) < 2:
     return None
-  first, second = (in_order_of(frames, table.agreement) for table in tables)
-  return first, second
+  return frames.column(agreements[0]), frames.column(agreements[1])
 
 
 def _for_json(difference: Difference) -> dict[str, Any] | None:

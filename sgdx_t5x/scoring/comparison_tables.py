@@ -1,10 +1,10 @@
 """Tables comparing two systems: differences with paired intervals, services, flipped slots."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES, BootstrapSamples
+from sgdx_t5x.metrics.bootstrap import BootstrapSamples
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring import compare
@@ -23,8 +23,6 @@ from sgdx_t5x.tables import (
   points,
 )
 
-_Row = Mapping[str, Any]  # of `compare.row`
-
 
 def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Table]:
   """Returns the tables of `sgdx diff`, one per group of frames.
@@ -34,51 +32,45 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
     split_intervals: whether the ends of an interval get a column each, as in CSV.
   """
 
-  def cells(row: _Row, column: Column) -> list[Cell]:
-    difference = row["differences"][column.key]
-    flips = row["flips"].get(column.variant, {})
-    return [
-      *(percent(difference["a"]), percent(difference["b"]), points(difference["difference"])),
-      *(
-        *interval(difference["ci95"], split_intervals),
-        p_value(difference["p"], report["resamples"]),
-      ),
-      *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
-    ]
-
   metric = report["metric"]
-  lines = [(x, x.plain) for x in _compared(columns(compare.short_name(metric)))]
   header = ("", "A", "B", "B-A", *interval_names(split_intervals), "p", "broken", "fixed")
   tables = []
   for group, row in report["rows"].items():
+    lines = []
+    for column in _compared(columns(compare.short_name(metric))):
+      if difference := row["differences"].get(column.key):
+        flips = row["flips"].get(column.variant)
+        cells = (
+          *(percent(difference["a"]), percent(difference["b"]), points(difference["difference"])),
+          *interval(difference["ci95"], split_intervals),
+          p_value(difference["p"], report["resamples"]),
+          *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
+        )
+        lines.append((column.plain, *cells))
     size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
-    tables.append(_table(f"{group}: {metric} (%), {size}", header, [row], lines, cells))
+    tables.append(Table(f"{group}: {metric} (%), {size}", header, tuple(lines)))
   return tables
 
 
-def tables(
-  name_a: str, name_b: str, compared: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
-) -> list[Table]:
+def tables(name_a: str, name_b: str, compared: Comparison) -> list[Table]:
   """Returns the tables of B against A: all frames, per service, and flipped slots."""
-  samples = BootstrapSamples.draw(compared.frames.dialogue_ids, bootstrap_samples, seed=0)
+  samples = BootstrapSamples.draw(compared.frames.dialogue_ids)
   title = f"{name_b} minus {name_a}"
   result = [_overall(title, compared, samples), _services(title, compared, samples)]
   flipped = _slots(title, compared)
   return [*result, flipped] if flipped else result
 
 
-def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
+def worst_and_best(table: Table) -> Sequence[str]:
   """Returns a line on the services that lost and gained most, from the table of `_services`."""
   column = 2 if any(row[2].value is not None for row in table.rows) else 1
-
-  def names(rows: Sequence[tuple[Cell, ...]]) -> str:
-    return ", ".join(f"{row[0]} {row[column]}" for row in rows)
-
   rows = [row for row in table.rows if row[column].value is not None]
-  if len(rows) < 2:
+  number = min(3, len(rows) // 2)
+  if not number:
     return []
-  number, heading = min(number, len(rows) // 2), table.header[column]
-  return [f"Least {heading}: {names(rows[:number])}. Most: {names(rows[: -number - 1 : -1])}."]
+  worst = ", ".join(f"{row[0]} {row[column]}" for row in rows[:number])
+  best = ", ".join(f"{row[0]} {row[column]}" for row in rows[: -number - 1 : -1])
+  return [f"Least {table.header[column]}: {worst}. Most: {best}."]
 
 
 # --- differences ---------------------------------------------------------------------------
@@ -88,82 +80,58 @@ def _compared(metric: Columns) -> tuple[Column, ...]:
   return (*metric.per_variant, *metric.summary, metric.consistent_all, *metric.robustness)
 
 
-def _table(
-  title: str,
-  header: tuple[str, ...],
-  rows: Sequence[_Row],
-  lines: Iterable[tuple[Column, str]],
-  cells: Callable[[_Row, Column], Sequence[Cell]],
-) -> Table:
-  """Returns a table of differences, a line per number that is defined for at least one row.
-
-  Args:
-    title: title of the table.
-    header: its header.
-    rows: rows of `compare.row`, shown side by side.
-    lines: (number, label).
-    cells: returns the cells for a row and a number.
-  """
-  body = tuple(
-    (name, *(cell for row in rows for cell in cells(row, column)))
-    for column, name in lines
-    if any(row["differences"].get(column.key) for row in rows)
-  )
-  return Table(title, header, body)
-
-
 def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
-  def cells(row: _Row, column: Column) -> tuple[Cell, Cell]:
-    difference = row["differences"].get(column.key)
-    return _difference(difference), p_value(
-      difference["p"] if difference else None, len(samples.weights)
-    )
-
   masks = group_masks(compared.frames.seen).items()
   rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
+  lines = []
+  for column in _compared(JGA):
+    differences = [row["differences"].get(column.key) for row in rows.values()]
+    if any(differences):
+      cells: list[Cell] = [column.heading]
+      for difference in differences:
+        p = difference["p"] if difference else None
+        cells += [_difference(difference), p_value(p, len(samples.weights))]
+      lines.append(tuple(cells))
   header = ("", *(name for group in rows for name in (group, f"p ({group})")))
-  lines = [(x, x.heading) for x in _compared(JGA)]
-  return _table(f"Differences: {title} (points)", header, [*rows.values()], lines, cells)
+  return Table(f"Differences: {title} (points)", header, tuple(lines))
 
 
 def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   """Services from the worst difference to the best, by the mean over v1 to v5 if there is one."""
-  frames, lines, num_variants = compared.frames, [], len(compared.scores[0])
-  num_samples = len(samples.weights)
-  names = sorted(set(frames.services.tolist()))
-  rows_by_service = {x: compare.row(compared, frames.services == x, samples) for x in names}
+  services = compared.frames.services
+  rows = {x: compare.row(compared, services == x, samples) for x in sorted({*services.tolist()})}
   # Without v1 to v5, the original counts, or else the first variant, which is shown then.
-  bases = [x for x in (JGA.mean, *_compared(JGA)) if any(map(_has(x), rows_by_service.values()))]
-  basis = bases[0] if bases else JGA.mean
+  basis = JGA.mean
+  for column in (JGA.mean, *_compared(JGA)):
+    if any(row["differences"].get(column.key) for row in rows.values()):
+      basis = column
+      break
   middle = JGA.mean if basis is JGA.original else basis
-  for service, row in rows_by_service.items():
+  lines = []
+  for service, row in rows.items():
     differences = row["differences"]
-    if not _has(basis)(row):  # a service without slots has no JGA
+    if not differences.get(basis.key):  # a service without slots has no JGA
       continue
-    shares = (differences.get(x.key) for x in (JGA.original, middle, JGA.sensitivity))
-    original, mean, sensitivity = map(_difference, shares)
-    flips = (sum(n[kind] for n in row["flips"].values()) for kind in ("broken", "fixed"))
-    sizes = (row["num_frames"] * num_variants, row["num_dialogues"])
+    flips = row["flips"].values()
     cells = (
       service,
-      original,
-      mean,
-      p_value(differences[basis.key]["p"], num_samples),
-      sensitivity,
+      _difference(differences.get(JGA.original.key)),
+      _difference(differences.get(middle.key)),
+      p_value(differences[basis.key]["p"], len(samples.weights)),
+      _difference(differences.get(JGA.sensitivity.key)),
+      *(count(sum(numbers[kind] for numbers in flips)) for kind in ("broken", "fixed")),
+      count(row["num_frames"] * len(flips)),
+      count(row["num_dialogues"]),
     )
-    lines.append((differences[basis.key]["difference"], (*cells, *map(count, (*flips, *sizes)))))
+    lines.append((differences[basis.key]["difference"], cells))
   lines.sort(key=lambda line: line[0])
   header = (
     *("", JGA.original.heading, middle.heading),
     *("p" if basis is JGA.mean else f"p ({basis.heading})", JGA.sensitivity.heading),
     *("broken", "fixed", "frames x variants", "dialogues"),
   )
-  rows = tuple(cells for _, cells in lines)
-  return Table(f"Services: {title} (points), worst first", header, rows)
-
-
-def _has(column: Column) -> Callable[[_Row], bool]:
-  return lambda row: bool(row["differences"].get(column.key))
+  title = f"Services: {title} (points), worst first"
+  return Table(title, header, tuple(cells for _, cells in lines))
 
 
 def _difference(difference: Mapping[str, Any] | None) -> Number:
@@ -192,25 +160,20 @@ def _slots(title: str, compared: Comparison) -> Table | None:
   names = sorted(broken | fixed, key=lambda name: (-broken[name] - fixed[name], name))
   if not names:
     return None
-  rows: tuple[tuple[Cell, ...], ...] = tuple(
-    (
-      " ".join(name),
-      count(broken[name]),
-      count(fixed[name]),
-      Number(fixed[name] - broken[name], f"{fixed[name] - broken[name]:+,}"),
-    )
-    for name in names
-  )
+  rows = []
+  for name in names:
+    net = fixed[name] - broken[name]
+    numbers = (count(broken[name]), count(fixed[name]), Number(net, f"{net:+,}"))
+    rows.append((" ".join(name), *numbers))
   header = ("", "broken", "fixed", "fixed - broken")
-  return Table(f"Slots that flipped: {title} (frames x variants), most first", header, rows)
+  return Table(f"Slots that flipped: {title} (frames x variants), most first", header, tuple(rows))
 
 
 def _failing(
   failures: Mapping[str, Sequence[Failure]], scores: Mapping[str, FrameScores]
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str]]]:
   """Yields ((frame, slot, variant), (service, slot)) of failures in the compared frames."""
-  first = next(iter(scores.values()))
-  for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
+  for key, _, _, service, _ in next(iter(scores.values())).places():
     for failure in failures.get(key, ()):
       for variant in failure.kinds:
         if variant in scores:

@@ -4,7 +4,7 @@ import json
 import math
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,6 +20,8 @@ FRAMES_FORMAT = "sgdx-frames/1"  # raise the number when a reader must change
 _EXPECTED = "a file written by `sgdx score --json` or --per-frame"
 _HIGHEST = 1 + 1e-6  # maximum score, with room for rounding
 Score = Annotated[float, msgspec.Meta(ge=0, le=_HIGHEST)]
+_PLACE = ("id", "dialogue_id", "turn", "service", "seen")
+_Names = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 _RESTORE = "run `sgdx score` again; the file was probably truncated"
 
 
@@ -52,16 +54,16 @@ def frame_lines(
       **({} if agreement is None else {"agreement": True}),
     }
   )
-  columns = [
-    zip(*(scores[v].metrics[metric].tolist() for v in variants), strict=True) for metric in metrics
-  ]
-  names = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services, frames.seen)
-  for *name, values in zip(*(x.tolist() for x in names), zip(*columns, strict=True), strict=True):
-    row = dict(zip(("id", "dialogue_id", "turn", "service", "seen"), name, strict=True))
-    row["scores"] = {
-      metric: {v: None if math.isnan(x) else x for v, x in zip(variants, row_values, strict=True)}
-      for metric, row_values in zip(metrics, values, strict=True)
-    }
+  scores_by_metric = {}  # metric -> per frame, a score per variant
+  for metric in metrics:
+    columns = [by_variant.metrics[metric].tolist() for by_variant in scores.values()]
+    scores_by_metric[metric] = list(zip(*columns, strict=True))
+  for number, place in enumerate(frames.places()):
+    row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
+    row["scores"] = {}
+    for metric, of_frames in scores_by_metric.items():
+      by_variant = zip(variants, of_frames[number], strict=True)
+      row["scores"][metric] = {v: None if math.isnan(x) else x for v, x in by_variant}
     if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
       row["agreement"] = share
     if failures and row["id"] in failures:
@@ -74,89 +76,85 @@ def failure_json(failure: Failure) -> dict[str, Any]:
   return {name: getattr(failure, name) for name in Failure.__slots__}
 
 
-def first_line(path: pathlib.Path) -> Any:
-  """Returns the first line decoded, or None if it is not a complete JSON value."""
-  _check_file(path)
-  with opened(path, _EXPECTED) as file:
-    try:
-      return json.loads(file.readline())
-    except (ValueError, RecursionError):
-      return None
+class Head(msgspec.Struct):
+  """The first line."""
+
+  format: Literal["sgdx-frames/1"]
+  signature: str
+  checksum: str
+  variants: _Names
+  metrics: _Names
+  failures: bool = False
+  agreement: bool = False
 
 
-def _check_file(path: pathlib.Path) -> None:
+def read_head(path: pathlib.Path) -> Head | None:
+  """Returns the first line, or None if the file has no per-frame scores."""
   if not path.is_file():
     raise not_found(path, _EXPECTED)
+  with opened(path, _EXPECTED) as file:
+    try:
+      return msgspec.json.decode(file.readline(), type=Head)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+      return None
 
 
 def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:
   """Reads a file of such lines; arguments and errors as in `score_files.read_frames`."""
-  head = first_line(path)
-  if not is_head(head):
+  head = read_head(path)
+  if head is None:
     raise SgdxError(
       f"{path}: the first line is not a header of per-frame scores",
       expected=f'"format": "{FRAMES_FORMAT}" with signature, variants, metrics',
       fix="run `sgdx score` again with --per-frame",
     )
-  variants, names = head["variants"], tuple(head["metrics"])
-  metrics_read = [name for name in names if metrics is None or name in metrics]
-  frames: dict[str, tuple[Any, ...]] = {}
+  variants = head.variants
+  metrics_read = [name for name in head.metrics if metrics is None or name in metrics]
+  rows: dict[str, _Row] = {}
   values: list[list[float]] = []
-  failures: dict[str, tuple[Failure, ...]] = {}
-  agreement: dict[str, float] = {}
   with opened(path, _EXPECTED) as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
-      where = f"{path}, line {number}"
-      row, scores = _parse_row(line, where, variants, metrics_read)
-      if row.id in frames:
+      row, scores = _parse_row(line, f"{path}, line {number}", variants, metrics_read)
+      if row.id in rows:
         raise SgdxError(
-          f"{where}: frame {row.id} occurs twice",
+          f"{path}, line {number}: frame {row.id} occurs twice",
           expected="unique frames",
           fix="run `sgdx score` again",
         )
-      frames[row.id] = row.dialogue_id, row.turn, row.service, row.seen
-      if row.failures:
-        failures[row.id] = row.failures
-      if row.agreement is not None:
-        agreement[row.id] = row.agreement
+      rows[row.id] = row
       values.append(scores)
-  _check_count(path, head["signature"], len(frames))
-  table = np.array(values, dtype=np.float64).reshape(len(frames), len(metrics_read), len(variants))
-  dialogues, turns, services, seen = zip(*frames.values(), strict=True) if frames else [()] * 4
+      row.scores = {}  # now in `values`; they take the most memory
+  # A file that was truncated between lines is valid JSON: the signature has the number.
+  expected = Signature.parse(head.signature).fields.get("frames", str(len(rows)))
+  if expected != str(len(rows)):
+    raise SgdxError(
+      f"{path}: {len(rows):,} frames",
+      expected=f"{expected} frames, as stated in its signature",
+      fix=_RESTORE,
+    )
   columns = (
-    np.array(list(frames), dtype=str),
-    np.array(dialogues, dtype=str),
-    np.array(turns, dtype=np.int32),
-    np.array(services, dtype=str),
-    np.array(seen, dtype=bool),
+    np.array(list(rows), dtype=str),
+    np.array([row.dialogue_id for row in rows.values()], dtype=str),
+    np.array([row.turn for row in rows.values()], dtype=np.int32),
+    np.array([row.service for row in rows.values()], dtype=str),
+    np.array([row.seen for row in rows.values()], dtype=bool),
   )
-  by_variant = {
-    variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(metrics_read)})
-    for v, variant in enumerate(variants)
-  }
+  table = np.array(values, dtype=np.float64).reshape(len(rows), len(metrics_read), len(variants))
+  scores_by_variant = {}
+  for v, variant in enumerate(variants):
+    by_metric = {name: table[:, m, v] for m, name in enumerate(metrics_read)}
+    scores_by_variant[variant] = FrameScores(*columns, by_metric)
+  failures = {key: row.failures for key, row in rows.items() if row.failures}
+  agreement = {key: row.agreement for key, row in rows.items() if row.agreement is not None}
   return FrameTable(
     path,
-    head["signature"],
-    head["checksum"],
-    by_variant,
-    names,
-    failures=failures if head.get("failures") else None,
-    agreement=agreement if head.get("agreement") else None,
-  )
-
-
-def is_head(head: Any) -> bool:
-  """Whether a decoded first line is the header of per-frame scores."""
-  return (
-    isinstance(head, dict)
-    and head.get("format") == FRAMES_FORMAT
-    and isinstance(head.get("signature"), str)
-    and isinstance(head.get("checksum"), str)
-    and all(
-      isinstance(head.get(key), list) and head[key] and all(isinstance(x, str) for x in head[key])
-      for key in ("variants", "metrics")
-    )
+    head.signature,
+    head.checksum,
+    scores_by_variant,
+    head.metrics,
+    failures=failures if head.failures else None,
+    agreement=agreement if head.agreement else None,
   )
 
 
@@ -184,7 +182,10 @@ def _parse_row(
     row = _ROWS.decode(line)
     values = [row.scores[metric][variant] for metric in metrics for variant in variants]
     for failure in row.failures:
-      _check_failure(failure, variants)
+      if failure.predicted.keys() != set(variants) or not failure.kinds.keys() <= set(variants):
+        raise ValueError(f"failure of {failure.slot}: its variants differ from those in the header")
+      if unknown := set(failure.kinds.values()).difference(KINDS):
+        raise ValueError(f"unknown kind of failure {unknown.pop()!r}")
     return row, [math.nan if x is None else x for x in values]
   except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as e:
     raise SgdxError(
@@ -192,22 +193,3 @@ def _parse_row(
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
       fix=_RESTORE,
     ) from None
-
-
-def _check_failure(failure: Failure, variants: Collection[str]) -> None:
-  kinds = failure.kinds
-  if failure.predicted.keys() != set(variants) or not kinds.keys() <= set(variants):
-    raise ValueError(f"failure of {failure.slot}: its variants differ from those in the header")
-  if unknown := set(kinds.values()).difference(KINDS):
-    raise ValueError(f"unknown kind of failure {unknown.pop()!r}")
-
-
-def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
-  """Detects files truncated between lines, which are valid JSON, by the count in the signature."""
-  expected = Signature.parse(signature).fields.get("frames", str(num_frames))
-  if expected != str(num_frames):
-    raise SgdxError(
-      f"{path}: {num_frames:,} frames",
-      expected=f"{expected} frames, as stated in its signature",
-      fix=_RESTORE,
-    )

@@ -69,25 +69,26 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
   Raises:
     SgdxError: other frames or variants, or other settings.
   """
-  first, places = tables[0], []
+  reference, positions = tables[0], []
   if len(tables) == 1:
-    return first
-  signature = Signature.parse(first.signature)
+    return reference
+  signature, frame_ids = Signature.parse(reference.signature), reference.frame_ids.tolist()
   for table in tables:
-    other = differences(signature, Signature.parse(table.signature), same_frames=True)
-    position = {key: i for i, key in enumerate(table.frame_ids.tolist())}
-    if other or set(table.scores) != set(first.scores) or position.keys() != set(first.frame_ids):
+    changes = differences(signature, Signature.parse(table.signature), same_frames=True)
+    same_variants = set(table.scores) == set(reference.scores)
+    same_frames = set(table.frame_ids.tolist()) == set(frame_ids)
+    if changes or not (same_variants and same_frames):
       raise SgdxError(
-        f"{first.path} and {table.path} are not runs of one system",
+        f"{reference.path} and {table.path} are not runs of one system",
         expected="scores of the same frames and variants, computed with the same settings",
-        available=", ".join(other) or "other frames or variants",
+        available=", ".join(changes) or "other frames or variants",
         fix="score all runs in the same way, and compare a run without an equal separately",
       )
-    places.append(np.array([position[key] for key in first.frame_ids.tolist()], dtype=np.intp))
-  scores = {
-    variant: _joined([t.scores[variant].take(x) for t, x in zip(tables, places, strict=True)])
-    for variant in first.scores
-  }
+    positions.append(table.frames.positions(frame_ids))
+  scores = {}
+  for variant in reference.scores:
+    runs = [table.scores[variant].take(x) for table, x in zip(tables, positions, strict=True)]
+    scores[variant] = _joined(runs)
   agreement: dict[str, float] | None = {}
   for number, table in enumerate(tables):
     if agreement is None or table.agreement is None:
@@ -96,10 +97,10 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
       agreement |= {f"{key}#{number}": share for key, share in table.agreement.items()}
   return FrameTable(
     pathlib.Path(", ".join(str(table.path) for table in tables)),
-    first.signature,
+    reference.signature,
     scores_checksum(scores),
     scores,
-    first.metrics,
+    reference.metrics,
     tuple(dict.fromkeys(line for table in tables for line in table.warnings)),
     agreement=agreement,
     runs=len(tables),
@@ -122,12 +123,6 @@ def _joined(runs: Sequence[FrameScores]) -> FrameScores:
     np.concatenate([run.seen for run in runs]),
     {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics},
   )
-
-
-def in_order_of(frames: FrameScores, by_frame: Mapping[str, float] | None) -> np.ndarray:
-  """Returns each frame's number, nan where there is none: [F] float."""
-  by_frame = by_frame or {}
-  return np.array([by_frame.get(key, np.nan) for key in frames.frame_ids.tolist()], dtype=float)
 
 
 def scores_checksum(scores: Mapping[str, FrameScores]) -> str:

@@ -60,9 +60,9 @@ def note_lines(
   """
   by_file: dict[pathlib.Path, list[str]] = {}
   for variant, place in sources.items():
-    first = files_of(place, split)[0]
-    if isinstance(first, pathlib.Path):
-      by_file.setdefault(first.resolve(), []).append(variant)
+    file = files_of(place, split)[0]
+    if isinstance(file, pathlib.Path):
+      by_file.setdefault(file.resolve(), []).append(variant)
   for file, variants in by_file.items():
     if len(variants) > 1 and not is_rows(file):
       yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"
@@ -94,18 +94,27 @@ def ignored_lines(
       )
 
 
-def with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
-  """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
-  marks = "+".join(f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items()))
-  return Provenance({**files.fields, "schemas": marks}, files.notes)
+def with_origins(
+  files: Provenance, schemas: Mapping[str, Schema], oracles: Sequence[str]
+) -> Provenance:
+  """Adds what neither the corpus' checksum nor a prompt format says.
+
+  Args:
+    files: what the prompt format records.
+    schemas: variant of the user's own -> its schema.
+    oracles: variants that were predicted with the gold states of earlier turns.
+  """
+  fields, notes = dict(files.fields), files.notes
+  if schemas:
+    checksums = {name: schema_checksum(schema) for name, schema in sorted(schemas.items())}
+    fields["schemas"] = "+".join(f"{name}={checksum}" for name, checksum in checksums.items())
+  if oracles:
+    fields["history"] = "gold"
+    names = ", ".join(oracles)
+    notes += (f"{names}: oracle scores, tracked with the gold states of earlier turns",)
+  return Provenance(fields, notes)
 
 
 def schema_checksum(schema: Schema) -> str:
   """Returns 8 hex digits, by which a signature names a variant of the user's own."""
   return f"{zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode()):08x}"
-
-
-def with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:
-  """Marks variants that were predicted with the gold states of earlier turns."""
-  note = f"{', '.join(variants)}: oracle scores, tracked with the gold states of earlier turns"
-  return Provenance({**files.fields, "history": "gold"}, (*files.notes, note))

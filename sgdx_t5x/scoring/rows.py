@@ -35,7 +35,12 @@ class Row:
       TypeError, ValueError: a value is not a finite number.
     """
     values = dict(data)
-    intervals = {key: _interval(ends) for key, ends in values.pop("ci95", {}).items()}
+    intervals: dict[str, tuple[float, float] | None] = {}
+    for key, pair in values.pop("ci95", {}).items():
+      intervals[key] = None
+      if pair is not None:
+        low, high = pair
+        intervals[key] = low, high
     row = cls(values, values.pop("num_frames", None), values.pop("num_dialogues", None), intervals)
     ends = [end for pair in intervals.values() if pair for end in pair]
     numbers = [*row.values.values(), row.num_frames, row.num_dialogues]
@@ -110,17 +115,10 @@ class Rows:
 
   def items(self) -> Iterator[tuple[str, str, Row]]:
     """Yields ("overall", "domain" or "service", name, row) for all rows."""
-    parts = {"overall": self.groups, "domain": self.domains, "service": self.services}
-    for kind, rows in parts.items():
+    kinds = {"overall": self.groups, "domain": self.domains, "service": self.services}
+    for kind, rows in kinds.items():
       for name, row in rows.items():
         yield kind, name, row
-
-
-def _interval(ends: Any) -> tuple[float, float] | None:
-  if ends is None:
-    return None
-  low, high = ends
-  return low, high
 
 
 def _read_rows(data: Mapping[str, Mapping[str, Any]]) -> dict[str, Row]:

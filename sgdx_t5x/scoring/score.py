@@ -8,10 +8,11 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 
 import dataclasses
 import functools
+import os
 import pathlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -28,28 +29,27 @@ from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
-from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
+from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames
 from sgdx_t5x.scoring.notes import (
   ignored_lines,
   note_lines,
   warning_lines,
-  with_gold_history,
-  with_own_schemas,
+  with_origins,
 )
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
   PredictionSource,
   Selection,
-  by_variant,
   files_of,
   size_of,
+  sources_of,
 )
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.score_tables import annex_notes
-from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
 
@@ -124,9 +124,11 @@ class Scored:
     """Returns frame id -> failed slots, for the common frames with at least one."""
     schema, failures = self.corpus.schema(self.split), {}
     for frame in self.gold:
-      states = {variant: by_id[frame.frame_id] for variant, by_id in self.states.items()}
-      service, fuzzy = schema[frame.service], self.settings.fuzzy
-      if failed := metrics.slot_failures(service, frame.slot_values, states, fuzzy):
+      states = {variant: by_frame[frame.frame_id] for variant, by_frame in self.states.items()}
+      failed = metrics.slot_failures(
+        schema[frame.service], frame.slot_values, states, self.settings.fuzzy
+      )
+      if failed:
         failures[frame.frame_id] = failed
     return failures
 
@@ -136,11 +138,11 @@ class Scored:
     if not set(SGDX_VARIANTS) <= self.states.keys():
       return {}
     schema, agreement = self.corpus.schema(self.split), {}
-    by_variant = [self.states[variant] for variant in SGDX_VARIANTS]
     for frame in self.gold:  # only id and service are used
-      states = [by_id[frame.frame_id] for by_id in by_variant]
-      service, fuzzy = schema[frame.service], self.settings.fuzzy
-      agreement[frame.frame_id] = metrics.frame_agreement(service, states, fuzzy)
+      states = [self.states[variant][frame.frame_id] for variant in SGDX_VARIANTS]
+      agreement[frame.frame_id] = metrics.frame_agreement(
+        schema[frame.service], states, self.settings.fuzzy
+      )
     return agreement
 
   def table(self, path: str | pathlib.Path) -> FrameTable:
@@ -162,56 +164,56 @@ class Scored:
   corpus=(Corpus, *PATH), split=str, predictions=Mapping, gold=Collection, on_progress=Callable
 )
 def score_predictions(
-  corpus: Corpus | str | pathlib.Path,
+  corpus: Corpus | str | os.PathLike,
   split: str,
   predictions: Mapping[str, Any],
   *,
   gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Any,
+  **settings: Unpack[SettingsKeywords],
 ) -> Scored:
   """Reads and scores predictions.
 
   Args:
     corpus: an open corpus, or an argument of `sgdx_t5x.open_corpus`.
     split: "train", "dev" or "test".
-    predictions: variant -> file, folder, files or rows, see `predictions.read_predictions`; the key
-      "all" stands for every variant named in JSONL ids.
+    predictions: see `score`.
     gold: frames of the split, if already read.
     on_progress: called with (task, done, total, unit).
-    **settings: see `Settings.of`.
+    **settings: those of `score`.
 
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  how = Settings.of(settings)
+  options = Settings.of(settings)
   if not predictions:
     raise UsageError(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  names, predictions = tuple(predictions), by_variant(predictions)
-  own = (*predictions, *how.schemas)  # the order in which the user named variants
-  for name in names:
+  sources = sources_of(predictions)
+  for name in predictions:
     corpus.check_kinds(split, name)
+  names = (*sources, *options.schemas)  # the order in which the user named variants
   if gold is None:
-    gold = gold_frames(corpus, split, split, how.provenance, on_progress)
-  files = provenance(how.prompt_format, corpus, gold)
+    gold = gold_frames(corpus, split, split, options.provenance, on_progress)
+  files = provenance(options.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
 
   def score(frames: Sequence[GoldFrame], predicted: Mapping[str, PredictedFrame]) -> FrameScores:
-    return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
+    return metrics.score_frames(frames, predicted, schema, seen, options.fuzzy)
 
-  prediction_files = [file for source in predictions.values() for file in files_of(source, split)]
+  prediction_files = [file for source in sources.values() for file in files_of(source, split)]
   size = sum(map(size_of, prediction_files))
   on_read = counter(on_progress, "reading predictions", size, "MB", MEGABYTE)
   selection = Selection(
-    corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
+    corpus, split, gold, options.prompt_format, options.allow_missing, on_read, options.schemas
   )
-  variants = _score_variants(gold, predictions, selection, score)
-  scores = {variant: variants.scores[variant] for variant in in_order(variants.scores, own)}
+  results = _score_variants(gold, sources, selection, score)
+  results = {variant: results[variant] for variant in in_order(results, names)}
+  scores = {variant: result.scores for variant, result in results.items()}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
-  if how.across_turn and any(missing.values()):
+  if options.across_turn and any(missing.values()):
     scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
   common = _common(scores)
   ids = set(next(iter(common.values())).frame_ids.tolist())
@@ -219,78 +221,85 @@ def score_predictions(
   sample = ""
   if len(common_gold) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in common_gold).encode()):08x}"
-  if own_schemas := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
-    files = with_own_schemas(files, own_schemas)
-  if variants.oracles:
-    files = with_gold_history(files, in_order(variants.oracles, own))
-  parts = {key: {v: x[v] for v in scores if v in x} for key, x in variants.further.items()}
+  own_schemas = {v: selection.schemas.get(split, v) for v in scores if v in options.schemas}
+  oracles = [variant for variant, result in results.items() if result.gold_history]
+  files = with_origins(files, own_schemas, oracles)
+  further: dict[str, dict[str, Any]] = {}
+  for variant, result in results.items():
+    for key, numbers in result.further.items():
+      further.setdefault(key, {})[variant] = numbers
   notes = (
-    *annex_notes(parts),
-    *note_lines(scores, predictions, split, how),
-    *ignored_lines(variants.ignored, scores),
+    *annex_notes(further),
+    *note_lines(scores, sources, split, options),
+    *ignored_lines({variant: result.ignored for variant, result in results.items()}, scores),
     *files.notes,
   )
+  extra = {variant: result.extra_dialogues for variant, result in results.items()}
   return Scored(
     corpus,
     split,
-    how,
+    options,
     scores,
     common,
     common_gold,
-    {variant: variants.states[variant] for variant in scores},
+    {variant: result.states for variant, result in results.items()},
     score(common_gold, metrics.predict_nothing(common_gold)),
     sample,
     missing,
-    tuple(warning_lines(missing, variants.extra, selection)),
+    tuple(warning_lines(missing, extra, selection)),
     notes,
     files,
-    parts,
+    further,
   )
 
 
-@dataclasses.dataclass
-class _Variants:
-  """What is kept of predictions, by variant.
+@dataclasses.dataclass(frozen=True)
+class _Variant:
+  """What is kept of the predictions for a variant.
 
   Attributes:
     scores: of each frame.
-    states: predicted values of each frame.
+    states: frame id -> predicted values.
     ignored: parts of answers that could not be read, per frame that has any.
-    extra: number of dialogues that the split does not have.
-    further: see `Scored`.
-    oracles: variants predicted with gold history.
+    extra_dialogues: number of dialogues that the split does not have.
+    further: see `Scored`, for this variant.
+    gold_history: whether they were predicted with gold history.
   """
 
-  scores: dict[str, FrameScores] = dataclasses.field(default_factory=dict)
-  states: dict[str, dict[str, State]] = dataclasses.field(default_factory=dict)
-  ignored: dict[str, list[int]] = dataclasses.field(default_factory=dict)
-  extra: dict[str, int] = dataclasses.field(default_factory=dict)
-  further: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-  oracles: list[str] = dataclasses.field(default_factory=list)
+  scores: FrameScores
+  states: dict[str, State]
+  ignored: list[int]
+  extra_dialogues: int
+  further: Mapping[str, Any]
+  gold_history: bool
 
 
 def _score_variants(
   gold: Sequence[GoldFrame],
-  predictions: Mapping[str, PredictionSource],
+  sources: Mapping[str, PredictionSource],
   selection: Selection,
   score: Callable[..., FrameScores],
-) -> _Variants:
+) -> dict[str, _Variant]:
   """Reads and scores one variant after the other. Args: score, of (gold, predicted frames)."""
-  variants = _Variants()
-  for variant, predicted in _read(predictions, selection):
+  # Of an annex's format, such as the share of answers that call a tool that does not exist.
+  frame_metrics = getattr(selection.prompt_format, "frame_metrics", None)
+  count_answers = getattr(selection.prompt_format, "count_answers", None)
+  variants: dict[str, _Variant] = {}
+  scores: dict[str, FrameScores] = {}
+  for variant, predicted in _read(sources, selection):
     frames = predicted.frames
     frame_scores = score(gold, frames)
-    if frame_metrics := getattr(selection.prompt_format, "frame_metrics", None):
+    if frame_metrics:
       frame_scores = frame_scores.with_metrics(frame_metrics(frames, variant, selection))
-    variants.scores[variant] = metrics.sharing_columns(frame_scores, variants.scores)
-    variants.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
-    variants.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
-    variants.extra[variant] = predicted.extra_dialogues
-    variants.oracles += [variant] if predicted.gold_history else []
-    # Of an annex's format, such as the share of answers that call a tool that does not exist.
-    if count_answers := getattr(selection.prompt_format, "count_answers", None):
-      for key, numbers in count_answers(frames, variant, selection).items():
-        variants.further.setdefault(key, {})[variant] = numbers
+    scores[variant] = metrics.sharing_columns(frame_scores, scores)
+    variants[variant] = _Variant(
+      scores[variant],
+      {key: frame.slot_values for key, frame in frames.items()},
+      [frame.ignored for frame in frames.values() if frame.ignored],
+      predicted.extra_dialogues,
+      count_answers(frames, variant, selection) if count_answers else {},
+      predicted.gold_history,
+    )
     del predicted, frames  # before the next are read: they are what takes the most memory
   return variants
 
@@ -311,25 +320,23 @@ def score_report(
   settings, common = scored.settings, scored.common
   samples = None
   if settings.bootstrap_samples:
-    first = next(iter(common.values()))
     samples = metrics.BootstrapSamples.draw(
-      first.dialogue_ids, settings.bootstrap_samples, settings.seed
+      scored.nothing.dialogue_ids, settings.bootstrap_samples, settings.seed
     )
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
-  agreement = in_order_of(scored.nothing, scored.agreement)
+  agreement = scored.nothing.column(scored.agreement)
   full_agreement = np.where(np.isnan(agreement), np.nan, 1.0)
   services = {frame.service for frame in scored.gold}
   domains = {service.split("_")[0] for service in services}
   rows_per_metric = len(GROUPS) + len(domains) + len(services)  # all take about as long
   total = rows_per_metric * (1 + len(settings.metrics))
   on_row = counter(on_progress, "computing scores", total, "rows")
-  by_source = {}
-  if settings.provenance:
-    schema = scored.corpus.schema(scored.split)
-    rows = source_rows(common, scored.gold, scored.states, schema, settings, samples)
-    by_source["provenance"] = rows
-  return {
+  official = {}
+  for variant, scores in scored.frames.items():
+    groups = metrics.official_scores(scores, settings.across_turn)
+    official[variant] = {group: null_for_nan(means) for group, means in groups.items()}
+  report: dict[str, Any] = {
     "format": FORMAT,
     "signature": scored.signature,
     "complete": scored.complete,
@@ -337,13 +344,7 @@ def score_report(
     "notes": list(scored.notes),
     "missing": dict(scored.missing),
     "per_frame": per_frame,
-    "variants": {
-      variant: {
-        group: null_for_nan(means)
-        for group, means in metrics.official_scores(scores, settings.across_turn).items()
-      }
-      for variant, scores in scored.frames.items()
-    },
+    "variants": official,
     "sgdx": summaries(common, jga, "jga", settings, samples, on_row, agreement=agreement).to_json(),
     "metrics": {
       n: summaries(common, n, n, settings, samples, on_row).to_json() for n in settings.metrics
@@ -351,9 +352,13 @@ def score_report(
     "predict_nothing": summaries(
       nothing, jga, "jga", settings, None, per_service=False, agreement=full_agreement
     ).to_json(),
-    **by_source,
-    **scored.further,
   }
+  if settings.provenance:
+    schema = scored.corpus.schema(scored.split)
+    report["provenance"] = source_rows(
+      common, scored.gold, scored.states, schema, settings, samples
+    )
+  return report | scored.further
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -363,19 +368,19 @@ def _read(
   sources: Mapping[str, PredictionSource], selection: Selection
 ) -> Iterator[tuple[str, Predictions]]:
   """Yields (variant, predictions) one variant at a time, to keep only one in memory."""
-  read: set[str] = set()
+  names: set[str] = set()
   for name, path in sources.items():
     if name == ALL:
       by_variant = read_all_variants(path, selection)
     else:
       by_variant = {name: read_predictions(path, name, selection)}
-    if repeated := read.intersection(by_variant):
+    if repeated := names.intersection(by_variant):
       raise UsageError(
         f"{', '.join(sorted(repeated))}: predictions both in {path} and elsewhere",
         expected="one source of predictions per variant",
         fix="leave out one of the two",
       )
-    read.update(by_variant)
+    names.update(by_variant)
     for variant in list(by_variant):
       yield variant, by_variant.pop(variant)
 
@@ -396,5 +401,5 @@ def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
   """Keeps the turns whose frames all have a prediction."""
   ids = set(scores.frame_ids.tolist())
   incomplete = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in ids}
-  turns = zip(scores.dialogue_ids.tolist(), scores.turns.tolist(), strict=True)
-  return scores.take(np.array([turn not in incomplete for turn in turns], dtype=bool))
+  is_whole = [(dialogue, turn) not in incomplete for _, dialogue, turn, *_ in scores.places()]
+  return scores.take(np.array(is_whole, dtype=bool))

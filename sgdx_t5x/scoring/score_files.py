@@ -19,10 +19,8 @@ from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.frame_lines import (
-  FRAMES_FORMAT,
-  first_line,
   frame_lines,
-  is_head,
+  read_head,
   read_table,
 )
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
@@ -109,7 +107,7 @@ def write_frames(
 
 def is_frames_file(path: str | pathlib.Path) -> bool:
   """Whether a file was written by `--per-frame`."""
-  return is_head(first_line(pathlib.Path(path)))
+  return read_head(pathlib.Path(path)) is not None
 
 
 @checked_arguments(path=PATH, metrics=Collection)
@@ -125,8 +123,7 @@ def read_frames(path: str | os.PathLike, metrics: Collection[str] | None = None)
       scores, or one whose file has since been overwritten by another run.
   """
   path = pathlib.Path(path)
-  head = first_line(path)
-  if isinstance(head, dict) and head.get("format") == FRAMES_FORMAT:
+  if is_frames_file(path):
     table = read_table(path, metrics)
     partial = Signature.parse(table.signature).partial
     warnings = ("marked PARTIAL in its signature; the report states the reason",) if partial else ()
@@ -210,7 +207,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
 def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
   """Reads a report whose required keys are `keys`."""
   expected = "a report written by `sgdx score --json`"
-  if is_head(first_line(path)):
+  if is_frames_file(path):
     raise SgdxError(
       f"{path}: per-frame scores, not a report of `sgdx score`",
       expected=expected,

@@ -1,13 +1,14 @@
 """Tables of an `sgdx score` report, for its output and for the page of `sgdx report`."""
 
+import dataclasses
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import annexes
-from sgdx_t5x.scoring.columns import JGA, Column, columns
+from sgdx_t5x.scoring.columns import JGA, Column, columns, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
-from sgdx_t5x.tables import Cell, Table, count, percent
+from sgdx_t5x.tables import Cell, Number, Table, count, percent
 
 
 def summary(report: Mapping[str, Any]) -> list[Table]:
@@ -20,8 +21,9 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
     metric, rows = columns(name), Rows.from_json(rows)
     title = "predictions" if name == "jga" else name
     tables.append(_variants_table(title, name, rows))
-    robust = [x for x in (metric.retained, metric.worst) if rows.groups["all"].has(x.key)]
-    key_columns = robust or [x for x in metric.per_variant if rows.groups["all"].has(x.key)]
+    overall = [rows.groups["all"]]
+    key_columns = defined((metric.retained, metric.worst), overall)
+    key_columns = key_columns or defined(metric.per_variant, overall)
     if key_columns and rows.groups["all"].intervals:
       prefix = "" if name == "jga" else f"{name}, "
       lines = _interval_lines(key_columns, rows)
@@ -32,17 +34,17 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns all tables of a report of `scoring.score_report`, in percent."""
   jga = Rows.from_json(report["sgdx"])
-  others = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
+  further = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
   tables = [_variants_table("predictions", "jga", jga), *_robustness_table("", "jga", jga)]
   tables.append(_official_table(report["variants"]))
-  for name, rows in others.items():
+  for name, rows in further.items():
     tables.append(_variants_table(name, name, rows))
     tables += _robustness_table(f"{name}, ", name, rows)
   tables += provenance_tables(report.get("provenance"))
   tables += _annex_tables(report)
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
-    for name, rows in others.items():
+    for name, rows in further.items():
       if rows.groups["all"].num_frames:
         tables.append(_interval_table(f"{name}, 95% intervals", name, rows))
   floor = Rows.from_json(report["predict_nothing"])
@@ -62,23 +64,20 @@ def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
   """Returns the tables of scores by source from a report's "provenance"; none without it."""
   if provenance is None:
     return []
-  titles = {
-    "values": "slot accuracy by provenance of the value",
-    "entering": "slot accuracy by provenance, where values enter",
-    "frames": "JGA by provenance of the frame's values",
-  }
+  parts = (  # key, title, metric, unit
+    ("values", "slot accuracy by provenance of the value", "slot_accuracy", "values"),
+    ("entering", "slot accuracy by provenance, where values enter", "slot_accuracy", "values"),
+    ("frames", "JGA by provenance of the frame's values", "jga", "frames"),
+  )
   tables = []
-  for part, title in titles.items():
-    metric, unit = columns(*(() if part == "frames" else ("slot_accuracy",))), "values"
-    if part == "frames":
-      unit = "frames"
+  for part, title, name, unit in parts:
     rows = {source: Rows.from_json(rows).groups["all"] for source, rows in provenance[part].items()}
-    table_columns = [
-      x for x in (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
-    ]
-    table_columns = [x for x in table_columns if any(row.has(x.key) for row in rows.values())]
+    metric = columns(name)
+    numbers = (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
+    table_columns = defined(numbers, rows.values())
     header = ("", *(x.plain for x in table_columns), unit)
-    tables.append(Table(f"{title} (%)", header, _cells(rows, table_columns)))
+    table = rows_table(f"{title} (%)", table_columns, rows.items())
+    tables.append(dataclasses.replace(table, header=header))
   return tables
 
 
@@ -87,18 +86,30 @@ def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
 
 def _variants_table(title: str, name: str, rows: Rows) -> Table:
   table_columns = (*columns(name).per_variant, *columns(name).summary)
-  header = ("", *(x.heading for x in table_columns), "frames")
-  return Table(f"{title} (%)", header, _cells(rows.groups, table_columns))
+  return rows_table(f"{title} (%)", table_columns, rows.groups.items())
 
 
-def _cells(
-  rows: Mapping[str, Row], table_columns: Sequence[Column]
-) -> tuple[tuple[Cell, ...], ...]:
-  """Returns a line per row: its name, its numbers, and how many frames they are over."""
-  return tuple(
-    (name, *(row.cell(x.key) for x in table_columns), count(row.num_frames))
-    for name, row in rows.items()
-  )
+def rows_table(
+  title: str,
+  table_columns: Sequence[Column],
+  rows: Iterable[tuple[Cell, Row]],
+  cell: Callable[[Row, str], Number] = Row.cell,
+  first: str = "",
+) -> Table:
+  """Returns a table of (label, row): some numbers of each, and how many frames they are over.
+
+  Args:
+    title: of the table.
+    table_columns: the numbers.
+    rows: labels and rows.
+    cell: returns the cell of a number of a row.
+    first: heading of the labels.
+  """
+  lines = []
+  for label, row in rows:
+    lines.append((label, *(cell(row, x.key) for x in table_columns), count(row.num_frames)))
+  header = (first, *(x.heading for x in table_columns), "frames")
+  return Table(title, header, tuple(lines))
 
 
 def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
@@ -109,42 +120,33 @@ def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
     name: the metric.
     rows: its scores.
   """
-  everything = rows.groups["all"]
-  table_columns = [x for x in columns(name).robustness if everything.has(x.key)]
-  header = ("", *(x.heading for x in table_columns), "frames")
-  return (
-    [Table(f"{title}robustness (%)", header, _cells(rows.groups, table_columns))]
-    if table_columns
-    else []
-  )
+  table_columns = defined(columns(name).robustness, [rows.groups["all"]])
+  if not table_columns:
+    return []
+  return [rows_table(f"{title}robustness (%)", table_columns, rows.groups.items())]
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:
   """The official metrics over all services; metrics that no variant has are left out."""
   scores = {variant: groups["#ALL_SERVICES"] for variant, groups in variants.items()}
-  rows = tuple(
-    (key, *(percent(by_key[key]) for by_key in scores.values()))
-    for key in next(iter(scores.values()))
-    if any(by_key[key] is not None for by_key in scores.values())
-  )
-  return Table("official metrics, all services (%)", ("", *scores), rows)
+  rows = []
+  for key in next(iter(scores.values())):
+    means = [by_key[key] for by_key in scores.values()]
+    if any(mean is not None for mean in means):
+      rows.append((key, *map(percent, means)))
+  return Table("official metrics, all services (%)", ("", *scores), tuple(rows))
 
 
 def _interval_table(title: str, name: str, rows: Rows) -> Table:
   metric, groups = columns(name), rows.groups.values()
-  table_columns = (
-    metric.original,
-    *metric.summary,
-    metric.sensitivity_exclude,
-    metric.all_wrong,
-    *metric.consistent,
-    metric.consistent_all,
-    *metric.robustness,
+  numbers = (
+    *(metric.original, *metric.summary, metric.sensitivity_exclude, metric.all_wrong),
+    *(*metric.consistent, metric.consistent_all, *metric.robustness),
   )
-  table_columns = [x for x in table_columns if any(row.has(x.key) for row in groups)]
+  table_columns = defined(numbers, groups)
   overall = rows.groups["all"]
   if not overall.has(metric.mean.key):  # the mean needs all of v1 to v5; show those given
-    table_columns += [x for x in metric.variants if overall.has(x.key)]
+    table_columns += defined(metric.variants, [overall])
   counts = (count(row.num_dialogues) for row in groups)
   lines = (*_interval_lines(table_columns, rows), ("dialogues", *counts))
   return Table(f"{title} (%)", ("", *GROUPS), lines)

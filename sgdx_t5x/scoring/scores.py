@@ -2,12 +2,16 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sgdx_t5x.arguments import PATH, checked_arguments
+from sgdx_t5x.arguments import PATH, check_choice, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.errors import UsageError, nearest, require
+from sgdx_t5x.errors import require
+from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
+from sgdx_t5x.prompts import DEFAULT
+from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.scoring import score_tables
 from sgdx_t5x.scoring.columns import JGA
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -16,7 +20,6 @@ from sgdx_t5x.scoring.score import Scored, score_predictions, score_report
 from sgdx_t5x.tables import document
 
 _IN_MEMORY = "scores in memory"
-_KINDS_OF_ROWS = ("service", "domain", "overall")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Scores:
 
   @property
   def per_service(self) -> list[dict[str, Any]]:
-    """A row per service, which `pandas.DataFrame` takes: its name, frames and numbers."""
+    """A row per service: its name, frames and numbers."""
     return self._rows_by("service")
 
   def to_frame(self, by: str = "service") -> Any:
@@ -68,13 +71,7 @@ class Scores:
     Raises:
       SgdxError: another word, or no pandas.
     """
-    if by not in _KINDS_OF_ROWS:
-      raise UsageError(
-        f"to_frame: by = {by!r}",
-        expected="what a row is about",
-        available=nearest(by, _KINDS_OF_ROWS),
-        fix="use one of these",
-      )
+    check_choice(by, "to_frame: by", ("service", "domain", "overall"))
     pandas = require("pandas", extra="report", why="scores as a DataFrame", beside="pandas")
     return pandas.DataFrame(self._rows_by(by)).set_index(by)
 
@@ -114,7 +111,23 @@ class Scores:
 
 
 @checked_arguments(corpus=(Corpus, *PATH), split=str, predictions=Mapping)
-def score(corpus: Any, split: str, predictions: Mapping[str, Any], **settings: Any) -> Scores:
+def score(
+  corpus: Corpus | str | os.PathLike,
+  split: str,
+  predictions: Mapping[str, Any],
+  *,
+  fuzzy: str = "difflib",
+  zero_mean: str = "zero",
+  across_turn: bool = False,
+  metrics: Collection[str] = (),
+  allow_missing: bool = False,
+  prompt_format: PromptFormat | str = DEFAULT,
+  style: Any = None,
+  bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES,
+  seed: int = 0,
+  provenance: bool = False,
+  schemas: Mapping[str, str | os.PathLike] | None = None,
+) -> Scores:
   """Reads and scores predictions.
 
   Args:
@@ -122,9 +135,34 @@ def score(corpus: Any, split: str, predictions: Mapping[str, Any], **settings: A
     split: "train", "dev" or "test".
     predictions: "original", "v1" to "v5" -> a file, a folder, files, or a list of rows {"id",
       "prediction"} or of DSTC8 dialogues; or "all" -> JSONL or rows whose ids name the variant.
-    **settings: see `scoring.settings.Settings`.
+    fuzzy: "difflib" (official), "levenshtein" or "exact".
+    zero_mean: how SS counts frames that are always wrong, "zero" or "exclude".
+    across_turn: joint metrics per turn, as for MultiWOZ.
+    metrics: official keys to summarise besides JGA.
+    allow_missing: score what is there.
+    prompt_format: of JSONL predictions, or its name.
+    style: of T5DST's prompts.
+    bootstrap_samples, seed: of the intervals; 0 samples: none.
+    provenance: also score by the source of values.
+    schemas: own variant -> folder of its schemas.
 
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  return Scores(score_predictions(corpus, split, predictions, **settings))
+  scored = score_predictions(
+    corpus,
+    split,
+    predictions,
+    fuzzy=fuzzy,
+    zero_mean=zero_mean,
+    across_turn=across_turn,
+    metrics=metrics,
+    allow_missing=allow_missing,
+    prompt_format=prompt_format,
+    style=style,
+    bootstrap_samples=bootstrap_samples,
+    seed=seed,
+    provenance=provenance,
+    schemas=schemas or {},
+  )
+  return Scores(scored)

@@ -3,16 +3,32 @@
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
-from sgdx_t5x.arguments import NUMBER, checked_arguments
-from sgdx_t5x.errors import UsageError, nearest
+from sgdx_t5x.arguments import NUMBER, check_choice, checked_arguments
+from sgdx_t5x.errors import UsageError
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.metrics.frames import OFFICIAL_METRICS
 from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
 from sgdx_t5x.prompts import FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
+
+
+class SettingsKeywords(TypedDict, total=False):
+  """Keyword arguments of `Settings.of`."""
+
+  fuzzy: str
+  zero_mean: str
+  across_turn: bool
+  metrics: Collection[str]
+  allow_missing: bool
+  prompt_format: PromptFormat | str
+  style: Any
+  bootstrap_samples: int
+  seed: int
+  provenance: bool
+  schemas: Mapping[str, str | os.PathLike]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +51,7 @@ class Settings:
   fuzzy: str = "difflib"
   zero_mean: str = "zero"
   across_turn: bool = False
-  metrics: tuple[str, ...] = ()
+  metrics: Collection[str] = ()
   allow_missing: bool = False
   prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
@@ -69,14 +85,8 @@ class Settings:
         available=", ".join(FORMATS),
         fix="pass one of these names, or style=PromptStyle(...)",
       )
-    for name, choices in (("fuzzy", BACKENDS), ("zero_mean", ZERO_MEAN_RULES)):
-      if (value := getattr(self, name)) not in choices:
-        raise UsageError(
-          f"{name} = {value!r}",
-          expected=" or ".join(choices),
-          available=nearest(value, choices),
-          fix="use one of these",
-        )
+    check_choice(self.fuzzy, "fuzzy", BACKENDS)
+    check_choice(self.zero_mean, "zero_mean", ZERO_MEAN_RULES)
     number = self.bootstrap_samples
     if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
       raise UsageError(
@@ -86,13 +96,7 @@ class Settings:
       )
     metrics = (*OFFICIAL_METRICS, *getattr(self.prompt_format, "own_metrics", ()))
     for name in self.metrics:
-      if name not in metrics:
-        raise UsageError(
-          f"metric {name!r}",
-          expected="an official frame-level metric",
-          available=nearest(name, metrics),
-          fix="use one of: " + ", ".join(metrics),
-        )
+      check_choice(name, "metric", metrics)
 
 
 Settings.__init__ = checked_arguments(  # type: ignore[method-assign]

@@ -34,27 +34,28 @@ def summaries(
     agreement: [F] float, of the same frames; None leaves it out. It is always per frame, even
       if scores are per turn.
   """
+  dialogue_ids = next(iter(frames.values())).dialogue_ids
+  frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
 
   def row(mask: np.ndarray) -> Row:
-    units = {
-      v: metrics.unit_values(s, metric, mask, settings.across_turn) for v, s in frames.items()
-    }
-    values = {variant: scores for variant, (scores, _) in units.items()}
+    values = {}
+    for variant, scores in frames.items():  # all have the same units
+      values[variant], units = metrics.unit_values(scores, metric, mask, settings.across_turn)
     numbers = metrics.summarise(values, settings.zero_mean, name)
     intervals: dict[str, tuple[float, float]] = {}
     if samples is not None:
-      dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
-      intervals = metrics.summary_intervals(values, dialogues, samples, settings.zero_mean, name)
+      intervals = metrics.summary_intervals(
+        values, dialogue_ids[units], samples, settings.zero_mean, name
+      )
     if agreement is not None:
       numbers["agreement"] = metrics.mean(agreement[mask])
-    if agreement is not None and samples is not None:
-      dialogues = first.dialogue_ids[mask]
-      intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
+      if samples is not None:
+        intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogue_ids[mask], samples)
     scored = mask & frames_with_score
     return Row(
       null_for_nan(numbers),
       int(scored.sum()),
-      len(np.unique(first.dialogue_ids[scored])),
+      len(np.unique(dialogue_ids[scored])),
       {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
@@ -68,7 +69,6 @@ def summaries(
     return {key: row_of_mask[mask.tobytes()] for key, mask in masks.items()}
 
   first = next(iter(frames.values()))
-  frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
   groups = rows(group_masks(first.seen))
   return Rows(groups, *map(rows, service_masks(first.services) if per_service else ()))
 

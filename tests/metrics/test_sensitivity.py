@@ -63,7 +63,7 @@ def test_a_frame_without_a_score_in_one_variant_is_left_out():
 
 
 def test_unknown_rule_is_refused():
-  with pytest.raises(SgdxError, match=r"(?s)zero-mean rule 'max'.*zero, exclude"):
+  with pytest.raises(SgdxError, match=r"(?s)zero_mean = 'max'.*zero, exclude"):
     schema_sensitivity(np.ones((2, 2)), "max")
 
 

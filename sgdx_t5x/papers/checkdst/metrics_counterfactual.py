@@ -19,8 +19,8 @@ from typing import Any
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.metrics import fuzzy
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.metrics.ratios import Ratio, share
 from sgdx_t5x.metrics.slots import right_slots
+from sgdx_t5x.papers.checkdst.ratios import Ratio, share
 
 COUNTERFACTUAL: dict[str, Ratio] = {
   "kept_accuracy": share("goal_kept_right", "goal_kept"),

@@ -29,10 +29,10 @@ from sgdx_t5x.metrics import fuzzy
 from sgdx_t5x.metrics.agreement import frame_agreement
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.frames import GoldFrame
-from sgdx_t5x.metrics.ratios import Ratio, share
 from sgdx_t5x.metrics.slots import right_slots
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import COUNTERFACTUAL
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
+from sgdx_t5x.papers.checkdst.ratios import Ratio, share
 
 _EITHER = {"right_before": 1, "right_after": 1, "right_both": -1}
 PAIRED: dict[str, Ratio] = {  # over the frames that a perturbation changed
@@ -165,8 +165,8 @@ def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "
   state, names = dict(before.state), before.names or {}
   for slot in slots.intersection(state) if names else ():
     values = tuple(_mapped(value, names, backend) for value in state[slot])
-    found = after.get(slot, ())
-    state[slot] = found if len(values) > 1 and set(values) == set(found) else values
+    values_after = after.get(slot, ())
+    state[slot] = values_after if len(values) > 1 and set(values) == set(values_after) else values
   for slot, choices in before.choices.items():
     if slot in state:
       state[slot] = tuple(choices.get(value, value) for value in state[slot])
@@ -179,23 +179,23 @@ def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "
 def _slots(
   service: Service, gold: GoldFrame, state: State, jga: float, backend: str
 ) -> dict[str, float]:
-  known = service.slot_index
-  gold_slots = [slot for slot in gold.slot_values if slot in known]
-  right: Collection[str] = gold_slots  # as in most frames
+  slots_of_service = service.slot_index
+  gold_slots = [slot for slot in gold.slot_values if slot in slots_of_service]
+  right_slots_of_frame: Collection[str] = gold_slots  # as in most frames
   if not jga >= 1:
-    right = right_slots(service, gold.slot_values, state, backend)
+    right_slots_of_frame = right_slots(service, gold.slot_values, state, backend)
   counts: dict[str, float] = {
-    "predicted_slots": sum([slot in known for slot in state]),
+    "predicted_slots": sum([slot in slots_of_service for slot in state]),
     "gold_slots": len(gold_slots),
-    "right_slots": len(right),
+    "right_slots": len(right_slots_of_frame),
   }
   carried = [slot for slot, origin in gold.origins.items() if origin.source == CARRIED]
   if carried:
-    new = [slot for slot in carried if gold.origins[slot].turn == gold.turn]
+    entering = [slot for slot in carried if gold.origins[slot].turn == gold.turn]
     counts["carried"] = len(carried)
-    counts["carried_right"] = sum(slot in right for slot in carried)
-    counts["carried_new"] = len(new)
-    counts["carried_new_right"] = sum(slot in right for slot in new)
+    counts["carried_right"] = sum(slot in right_slots_of_frame for slot in carried)
+    counts["carried_new"] = len(entering)
+    counts["carried_new_right"] = sum(slot in right_slots_of_frame for slot in entering)
   return counts
 
 
@@ -241,13 +241,13 @@ def _pair(
   }
   if before.same_goal:
     expected = mapped(before, state, around.replaced, backend)
-    same = frame_agreement(service, [expected, state], backend)
-    if same == same:
-      counts |= {"compared": 1.0, "agreeing": same}
+    agreement = frame_agreement(service, [expected, state], backend)
+    if agreement == agreement:
+      counts |= {"compared": 1.0, "agreeing": agreement}
   if before.names is not None:
-    found = predicted_values(state, around.replaced)
-    counts["changed_entities"] = len(found)
-    counts["reverted"] = sum(_is_reverted(value, before.names, backend) for value in found)
+    names = predicted_values(state, around.replaced)
+    counts["changed_entities"] = len(names)
+    counts["reverted"] = sum(_is_reverted(value, before.names, backend) for value in names)
   return counts
 
 
@@ -266,5 +266,5 @@ def _mapped(value: str, names: Mapping[str, str], backend: str) -> str:
   return next((new for old, new in names.items() if fuzzy.equal(old, value, backend)), value)
 
 
-def _is(found: Sequence[str], value: str, backend: str) -> bool:
-  return bool(found) and fuzzy.equal(found[0], value, backend)
+def _is(values: Sequence[str], value: str, backend: str) -> bool:
+  return bool(values) and fuzzy.equal(values[0], value, backend)

@@ -52,22 +52,23 @@ class Check:
   @functools.cached_property
   def scores(self) -> dict[str, dict[str, float]]:
     """Label -> id of the original frame -> JGA, for the perturbed sets."""
-    found = {}
-    for label, each in self.sets.items():
-      scored, jga = (each.counts.values[each.counts.names.index(x)] for x in ("scored", "jga"))
-      pairs = zip(original_ids(each).values(), scored.tolist(), jga.tolist(), strict=True)
-      found[label] = {key: score for key, is_scored, score in pairs if is_scored}
-    return found
+    by_label = {}
+    for label, checked_set in self.sets.items():
+      counts = dict(zip(checked_set.counts.names, checked_set.counts.values, strict=True))
+      scored, jga = counts["scored"], counts["jga"]
+      pairs = zip(original_ids(checked_set).values(), scored.tolist(), jga.tolist(), strict=True)
+      by_label[label] = {key: score for key, is_scored, score in pairs if is_scored}
+    return by_label
 
   @functools.cached_property
   def _failures(self) -> dict[str, list[tuple[str, SetFailure]]]:
     """Id of the original frame -> (label, failed slot)."""
-    found: dict[str, list[tuple[str, SetFailure]]] = {}
-    for label, each in self.sets.items():
-      ids = original_ids(each)
-      for key, failed in (each.failures or {}).items():
-        found.setdefault(ids[key], []).extend((label, failure) for failure in failed)
-    return found
+    by_frame: dict[str, list[tuple[str, SetFailure]]] = {}
+    for label, checked_set in self.sets.items():
+      ids = original_ids(checked_set)
+      for key, failed in (checked_set.failures or {}).items():
+        by_frame.setdefault(ids[key], []).extend((label, failure) for failure in failed)
+    return by_frame
 
   @property
   def warnings(self) -> Sequence[str]:

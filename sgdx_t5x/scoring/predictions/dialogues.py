@@ -75,11 +75,11 @@ class PredictedDialogue(msgspec.Struct):
 
 def _read_dialogues(file: PredictionFile) -> list[PredictedDialogue]:
   """Returns the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
-  about = PredictedDialogue, "dialogue_id", str(file), _EXPECTED, _FIX
+  form = PredictedDialogue, "dialogue_id", str(file), _EXPECTED, _FIX
   if isinstance(file, InMemory):
-    return [converted_item(dict(item), *about) for item in file.items]
+    return [converted_item(dict(item), *form) for item in file.items]
   with opened(file, _EXPECTED) as stream:
-    return decode_list(stream.read(), *about)
+    return decode_list(stream.read(), *form)
 
 
 class _RawFrame(msgspec.Struct):
@@ -135,9 +135,9 @@ def _rename(
 ) -> PredictedFrame:
   """Returns a frame in original names; `shared` keeps equal values once, most stay for turns."""
   intent, requested, spans = frame.state.active_intent, frame.state.requested_slots, frame.spans
-  values = {to.slots[slot]: tuple(each) for slot, each in frame.state.slot_values.items()}
+  values = {to.slots[slot]: tuple(texts) for slot, texts in frame.state.slot_values.items()}
   return PredictedFrame(
-    {slot: shared.setdefault(each, each) for slot, each in values.items()},
+    {slot: shared.setdefault(texts, texts) for slot, texts in values.items()},
     None if intent is None else to.intents.get(intent, intent),
     None if requested is None else tuple(to.slots[slot] for slot in requested),
     None
@@ -171,7 +171,7 @@ def _raw_frames(
   """
   turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in selection.gold}
   dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
-  seen: dict[str, str] = {}
+  file_of_dialogue: dict[str, str] = {}
   for file in files:
     selection.on_read(size_of(file))
     for item in _read_dialogues(file):
@@ -187,13 +187,13 @@ def _raw_frames(
           available=nearest(item.dialogue_id, similar_names(item.dialogue_id, dialogue_ids)),
           fix=EXTRA,
         )
-      if item.dialogue_id in seen:
+      if item.dialogue_id in file_of_dialogue:
         raise SgdxError(
-          f"{where}: the dialogue already occurs in {seen[item.dialogue_id]}",
+          f"{where}: the dialogue already occurs in {file_of_dialogue[item.dialogue_id]}",
           expected="unique dialogues",
           fix="remove one of the two",
         )
-      seen[item.dialogue_id] = file.name
+      file_of_dialogue[item.dialogue_id] = file.name
       for number, turn in enumerate(item.turns):
         crc = turns.get((item.dialogue_id, number))
         if crc is None:  # no gold frames: the official scorer ignores predicted ones
@@ -231,16 +231,16 @@ def _find_names(
     if not fits:
       raise _unknown_name(frame, variant, readings, selection)
     readings = fits
-  first, *others = readings.values()
-  for frame in raw if others else ():
-    if any(_renamed(frame, first) != _renamed(frame, other) for other in others):
+  renaming, *alternatives = readings.values()
+  for frame in raw if alternatives else ():
+    if any(_renamed(frame, renaming) != _renamed(frame, x) for x in alternatives):
       raise SgdxError(
         f"{frame.where}: the names of {frame.service} exist both in {variant} and in the original",
         expected="unambiguous names",
         available=", ".join(frame.slots),
         fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
       )
-  return first
+  return renaming
 
 
 def _fits(frame: _RawFrame, names: Mapping[str, Renaming]) -> bool:

@@ -101,8 +101,8 @@ class Predictions:
   gold_history: bool = False
 
 
-def by_variant(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
-  """Returns predictions by variant alone, "v1" for "ned+v1", and wraps those in memory.
+def sources_of(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
+  """Returns where predictions are by variant alone, "v1" for "ned+v1", and wraps those in memory.
 
   Raises:
     UsageError: two for one variant, or one that is neither paths nor rows.

@@ -141,20 +141,17 @@ def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
 
 def row_id(row: Any, where: str) -> str:
   """Returns the example id of a row. Raises SgdxError if it has none."""
-  inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
-  example_id = None
+  keys = row if isinstance(row, dict) else {}
+  inputs, doc = keys.get("inputs", keys.get("input")), keys.get("doc")
   if isinstance(inputs, dict):
-    example_id = inputs.get(ID_KEY)
-  elif isinstance(row, dict):
-    doc = row.get("doc")
-    example_id = doc.get("id") if isinstance(doc, dict) else row.get("id")
+    example_id, keys = inputs.get(ID_KEY), inputs or keys
+  else:
+    example_id = (doc if isinstance(doc, dict) else keys).get("id")
   if not isinstance(example_id, str):
     raise SgdxError(
       f"{where}: no example id",
       expected=f'{ID_KEY} in the inputs of a row of t5x.infer or SeqIO, or {{"id", "prediction"}}',
-      available=", ".join(inputs if isinstance(inputs, dict) and inputs else row)[:80]
-      if isinstance(row, dict)
-      else type(row).__name__,
+      available=", ".join(keys)[:80] or type(row).__name__,
       fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of `sgdx prompts`",
     )
   return example_id
@@ -255,12 +252,12 @@ def collect_rows(
 def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
   """Returns the error for predictions of another perturbation, or of an unperturbed corpus."""
   corpus, (kinds, _) = selection.corpus, untagged(row.example.variant)
-  own = tagged(corpus.perturbed(selection.split), ORIGINAL)
+  label = tagged(corpus.perturbed(selection.split), ORIGINAL)
   return SgdxError(
     f"{row.where}: a prediction for {' and '.join(kinds) or 'an unperturbed corpus'} "
     f"(id {str(row.example)!r})",
-    expected=f"ids from {corpus.origin}, starting with {own}/{selection.split}/",
-    available=f"{corpus.origin} is {own if own != ORIGINAL else 'not perturbed'}",
+    expected=f"ids from {corpus.origin}, starting with {label}/{selection.split}/",
+    available=f"{corpus.origin} is {label if label != ORIGINAL else 'not perturbed'}",
     fix="pass the corpus that was predicted as --corpus, or pass predictions for this corpus",
   )
 
@@ -322,13 +319,13 @@ def row_frames(
       if variant in extra
       else "pass the file of that variant's task, or --predictions all=DIR to score what exists",
     )
-  asked = {service.name: selection.prompt_format.asked(service) for service in selection.schema}
+  slots_asked = {x.name: selection.prompt_format.asked(x) for x in selection.schema}
   frames: dict[str, PredictedFrame] = {}
   missing: list[str | None] = []  # slots missing in the first incomplete frame
   for frame in selection.gold:
     # A service without slots to ask for has no examples; its state is always empty.
     by_slot = answers[variant].get(frame.frame_id, {})
-    missing_slots = [slot for slot in asked[frame.service] if slot not in by_slot]
+    missing_slots = [slot for slot in slots_asked[frame.service] if slot not in by_slot]
     missing = missing or missing_slots
     if not missing_slots:
       frames[frame.frame_id] = _joined(by_slot, selection.prompt_format.unit)

@@ -8,7 +8,6 @@ import pytest
 from sgdx_t5x.corpus.provenance import Origin
 from sgdx_t5x.corpus.schema import Service, Slot
 from sgdx_t5x.metrics import GoldFrame, goal_scores
-from sgdx_t5x.metrics.ratios import Counts, ratios
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
 from sgdx_t5x.papers.checkdst.metrics_perturbed import (
   ALONE,
@@ -19,6 +18,7 @@ from sgdx_t5x.papers.checkdst.metrics_perturbed import (
   frame_counts,
   mapped,
 )
+from sgdx_t5x.papers.checkdst.ratios import Counts, ratios
 
 SERVICE = Service(
   "Stays_1",

@@ -9,24 +9,24 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.metrics import FrameScores, slot_failures
-from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.papers.checkdst.checks.counting import Counter, Known, known_predictions
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
+from sgdx_t5x.papers.checkdst.ratios import Counts
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.scoring.predictions.files import Paths
 from sgdx_t5x.scoring.score import Scored, score_predictions
-from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -112,7 +112,7 @@ def check(
   *,
   failures: bool = False,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Any,
+  **settings: Unpack[SettingsKeywords],
 ) -> Checked:
   """Reads and scores the predictions for every set.
 
@@ -126,19 +126,20 @@ def check(
       "ned+v3". "all" stands for every set named in JSONL ids.
     failures: whether to find the failed slots in perturbed sets, for `sgdx report`.
     on_progress: see `score.score_predictions`.
-    **settings: see `Settings.of`.
+    **settings: see `Settings`, and `Settings.of`.
 
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  how = Settings.of(settings)
+  options = Settings.of(settings)
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sets = open_sets(corpus, split, perturbed)
-  own = (*(label.rpartition("+")[2] for label in predictions), *how.schemas)  # in the user's order
-  predictions = every_set(predictions, sets, split, how.prompt_format)
-  by_set = labels(predictions, sets, VariantSchemas(corpus, how.schemas), split, own)
+  # Variants in the user's order.
+  names = (*(label.rpartition("+")[2] for label in predictions), *options.schemas)
+  predictions = every_set(predictions, sets, split, options.prompt_format)
+  by_set = labels(predictions, sets, VariantSchemas(corpus, options.schemas), split, names)
   entities = entity_slots(corpus.schema(split))
-  work = _Work(corpus, split, how, entities, failures, on_progress, TrainValues(corpus))
+  work = _Work(corpus, split, options, entities, failures, on_progress, TrainValues(corpus))
   for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
     if name == ORIGINAL:  # "original+v1" is "v1"
@@ -146,7 +147,7 @@ def check(
     work.add(sets[name], by_variant, sources)
   notes = (*work.notes, *_few_changes(work.checked))
   signature = _signature(work, [sets[name] for name in by_set])
-  return Checked(how, work.checked, entities, signature, tuple(work.warnings), notes)
+  return Checked(options, work.checked, entities, signature, tuple(work.warnings), notes)
 
 
 # --- parts -----------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ class _Work:
     self, test_set: TestSet, scored: Scored, variant: str
   ) -> dict[str, tuple[SetFailure, ...]]:
     """Returns frame id -> failed slots under a variant, with their original gold values."""
-    schema, found = scored.corpus.schema(self.split), {}
+    schema, failures_by_frame = scored.corpus.schema(self.split), {}
     for frame in scored.gold:
       state = {variant: scored.states[variant][frame.frame_id]}
       failed = slot_failures(schema[frame.service], frame.slot_values, state, self.how.fuzzy)
@@ -219,20 +220,20 @@ class _Work:
         dialogue = test_set.original_dialogue(frame.dialogue_id)
         original = self.original.by_id.get(frame_id(dialogue, frame.turn, frame.service))
         before = original.slot_values if original else {}
-        found[frame.frame_id] = tuple(
+        failures_by_frame[frame.frame_id] = tuple(
           SetFailure(x.slot, x.gold, before.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
           for x in failed
         )
-    return found
+    return failures_by_frame
 
   def _say(self, test_set: TestSet, scored: Scored) -> None:
     """Collects the warnings and notes on a set's scores, without repetition."""
     self.fields = self.fields or scored.provenance.fields
-    said = "" if test_set.name == ORIGINAL else f"{test_set.name}: "
+    prefix = "" if test_set.name == ORIGINAL else f"{test_set.name}: "
     for text in scored.warnings:  # that the corpus is a part is said once
-      is_known = text.startswith("the corpus has ") and text in self.warnings
-      self.warnings[text if is_known else said + text] = None
-    self.notes |= {said + text: None for text in scored.notes}
+      is_repeated = text.startswith("the corpus has ") and text in self.warnings
+      self.warnings[text if is_repeated else prefix + text] = None
+    self.notes |= {prefix + text: None for text in scored.notes}
 
 
 def _signature(work: _Work, used: Sequence[TestSet]) -> str:
@@ -253,20 +254,20 @@ def _signature(work: _Work, used: Sequence[TestSet]) -> str:
 
 
 def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
-  corpus, made = test_set.corpus, test_set.manifest
+  corpus, manifest = test_set.corpus, test_set.manifest
   names = ("kind", "options", "seed", "counts")
   return {
     "corpus": original.name if test_set.name == ORIGINAL else corpus.name,
     "checksum": corpus.checksum(),
-    "steps": [{name: getattr(made, name) for name in names}] if made else [],
+    "steps": [{name: getattr(manifest, name) for name in names}] if manifest else [],
   }
 
 
 def _few_changes(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
-  for found in checked.values():
-    changed = int(found.counts.sums()["changed"])
-    if found.before and changed < FEWEST_FRAMES:
+  for checked_set in checked.values():
+    changed = int(checked_set.counts.sums()["changed"])
+    if checked_set.before and changed < FEWEST_FRAMES:
       yield (
-        f"{found.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; its "
-        "scores may be due to chance"
+        f"{checked_set.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; "
+        "its scores may be due to chance"
       )

@@ -10,11 +10,11 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
-from sgdx_t5x.metrics.ratios import Counts, Ratio, frames_with, ratio_samples, ratios
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
 from sgdx_t5x.papers.checkdst.checks.columns import ALL, row_label
 from sgdx_t5x.papers.checkdst.checks.files import CheckTable
 from sgdx_t5x.papers.checkdst.checks.report import statistics_of
+from sgdx_t5x.papers.checkdst.ratios import Counts, Ratio, frames_with, ratio_samples, ratios
 from sgdx_t5x.scoring.summaries import group_masks, null_for_nan
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Table, interval, interval_names, p_value, percent, points
@@ -49,9 +49,9 @@ def compare(
   ]
   notes = [
     f"{label} is only in {x}"
-    for x, table, other in (("A", a, b), ("B", b, a))
+    for x, table, table_without in (("A", a, b), ("B", b, a))
     for label in table.sets
-    if label not in other.sets
+    if label not in table_without.sets
   ]
   pairs = {}
   for label in labels:
@@ -62,8 +62,8 @@ def compare(
 
   def rows(label: str) -> dict[str, dict[str, Any]]:
     first, second, seen = pairs[label]
-    found = a.sets[label] if not a.sets[label].before else b.sets[label]
-    statistics = statistics_of(found)
+    compared_set = a.sets[label] if not a.sets[label].before else b.sets[label]
+    statistics = statistics_of(compared_set)
     return {
       group: _row(first.take(mask), second.take(mask), statistics, samples)
       for group, mask in group_masks(seen).items()
@@ -89,12 +89,12 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
     row = groups["all"]
     cells = []
     for key in ALL:
-      found = row["differences"].get(key)
-      if found is None or found["difference"] is None:
+      difference = row["differences"].get(key)
+      if difference is None or difference["difference"] is None:
         continue
-      ends = interval(found["ci95"], split_intervals)
-      change = percent(found["a"]), percent(found["b"]), points(found["difference"])
-      cells.append((row_label(key), *change, *ends, p_value(found["p"], report["resamples"])))
+      ends = interval(difference["ci95"], split_intervals)
+      change = percent(difference["a"]), percent(difference["b"]), points(difference["difference"])
+      cells.append((row_label(key), *change, *ends, p_value(difference["p"], report["resamples"])))
     title = f"{label} (%), {row['num_frames']:,} frames, {row['num_changed']:,} changed"
     tables.append(Table(title, header, tuple(cells)))
   return tables
@@ -105,8 +105,8 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
 def _check_comparable(a: CheckTable, b: CheckTable) -> None:
   first, second = (Signature.parse(x.report["signature"]) for x in (a, b))
-  other = differences(first, second)
-  problems = [f"{name}: A {x}, B {y}" for name, (x, y) in other.items()]
+  changes = differences(first, second)
+  problems = [f"{name}: A {x}, B {y}" for name, (x, y) in changes.items()]
   problems += [
     f"{label}: different corpora"
     for label in a.sets
@@ -126,22 +126,22 @@ def _same_frames(
   label: str, a: CheckedSet, b: CheckedSet, allow_missing: bool
 ) -> tuple[tuple[Counts, Counts, np.ndarray], list[str]]:
   """Returns the counts of the shared frames, whether they are seen, and a warning if any lack."""
-  places = [{key: i for i, key in enumerate(x.frames.frame_ids.tolist())} for x in (a, b)]
-  shared = [key for key in places[0] if key in places[1]]
-  chosen = [np.array([place[key] for key in shared], dtype=np.intp) for place in places]
-  first, second = (x.counts.take(frames) for x, frames in zip((a, b), chosen, strict=True))
+  ids = [dict.fromkeys(x.frames.frame_ids.tolist()) for x in (a, b)]  # sets, in order
+  shared = [key for key in ids[0] if key in ids[1]]
+  positions = [x.frames.positions(shared) for x in (a, b)]
+  first, second = (x.counts.take(frames) for x, frames in zip((a, b), positions, strict=True))
   # Whether a frame counts as changed depends on its original's prediction too.
   changed = [x.values[x.names.index("changed")] > 0 for x in (first, second)]
   alike = changed[0] == changed[1]
-  number, most = int(alike.sum()), max(map(len, places))
-  if not number or (number < most and not allow_missing):
+  number, largest = int(alike.sum()), max(map(len, ids))
+  if not number or (number < largest and not allow_missing):
     raise SgdxError(
-      f"{label}: only {number:,} of {most:,} frames, with their originals, are in both",
+      f"{label}: only {number:,} of {largest:,} frames, with their originals, are in both",
       expected="the same frames in both",
       fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
-  warnings = [f"{label}: only {number:,} frames are in both"] if number < most else []
-  return (first.take(alike), second.take(alike), a.frames.seen[chosen[0]][alike]), warnings
+  warnings = [f"{label}: only {number:,} frames are in both"] if number < largest else []
+  return (first.take(alike), second.take(alike), a.frames.seen[positions[0]][alike]), warnings
 
 
 def _row(
@@ -151,16 +151,16 @@ def _row(
   xs = ratio_samples(statistics, first, samples)
   ys = ratio_samples(statistics, second, samples)
   defined = [frames_with(statistics, counts) for counts in (first, second)]
-  found = {}
+  differences = {}
   for key in statistics:
     least = least_p(first.dialogue_ids[defined[0][key] | defined[1][key]])
     diff = difference_of(x[key], y[key], xs[key], ys[key], least)
     numbers = {"a": diff.a, "b": diff.b, "difference": diff.difference, "p": diff.p}
     ends = None if math.isnan(diff.low) else [diff.low, diff.high]
-    found[key] = {**null_for_nan(numbers), "ci95": ends}
+    differences[key] = {**null_for_nan(numbers), "ci95": ends}
   return {
     "num_frames": int(first.sums()["scored"]),
     "num_changed": int(first.sums()["changed"]),
     "num_dialogues": len(np.unique(first.dialogue_ids)),
-    "differences": found,
+    "differences": differences,
   }

@@ -8,10 +8,10 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.corpus.dialogue import frame_id
-from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
 from sgdx_t5x.papers.checkdst.checks.columns import GOALS
 from sgdx_t5x.papers.checkdst.manifest import CONTROL_KIND, COUNTERFACTUAL_KIND
+from sgdx_t5x.papers.checkdst.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.scoring.summaries import null_for_nan
 from sgdx_t5x.tables import Table, count, percent
 
@@ -32,13 +32,12 @@ def counterfactual_report(
     sets: label -> set.
     samples: bootstrap samples of the original dialogues; None for no intervals.
   """
-  return {
-    label: _of_set(
-      one, sets[one.before], next((x for x in sets.values() if _is_control(one, x)), None), samples
-    )
-    for label, one in sets.items()
-    if one.kind == COUNTERFACTUAL_KIND and one.before
-  }
+  reports = {}
+  for label, edited_set in sets.items():
+    if edited_set.kind == COUNTERFACTUAL_KIND and edited_set.before:
+      control = next((x for x in sets.values() if _is_control(edited_set, x)), None)
+      reports[label] = _of_set(edited_set, sets[edited_set.before], control, samples)
+  return reports
 
 
 def _is_control(one: CheckedSet, other: CheckedSet) -> bool:
@@ -77,21 +76,19 @@ def _of_set(
   return report
 
 
-def _jga(found: CheckedSet, which: str = "scored") -> dict[str, float]:
+def _jga(checked_set: CheckedSet, which: str = "scored") -> dict[str, float]:
   """Returns frame id -> JGA of a set's frames; "changed": only of those whose goal was edited."""
-  names = found.counts.names
-  taken, jga = (found.counts.values[names.index(name)] for name in (which, "jga"))
-  rows = zip(found.frames.frame_ids.tolist(), taken.tolist(), jga.tolist(), strict=True)
-  return {key: value for key, is_taken, value in rows if is_taken}
+  names = checked_set.counts.names
+  selected, jga = (checked_set.counts.values[names.index(name)] for name in (which, "jga"))
+  rows = zip(checked_set.frames.frame_ids.tolist(), selected.tolist(), jga.tolist(), strict=True)
+  return {key: value for key, is_selected, value in rows if is_selected}
 
 
-def original_ids(found: CheckedSet) -> dict[str, str]:
+def original_ids(checked_set: CheckedSet) -> dict[str, str]:
   """Returns frame id of a `check.CheckedSet` -> id of the original frame, in the set's order."""
   # Dialogue ids of a checked set are already those of the original.
-  frames = found.frames
-  columns = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services)
-  rows = zip(*(column.tolist() for column in columns), strict=True)
-  return {key: frame_id(dialogue, turn, service) for key, dialogue, turn, service in rows}
+  places = checked_set.frames.places()
+  return {key: frame_id(dialogue, turn, service) for key, dialogue, turn, service, _ in places}
 
 
 def _mean(scores: Mapping[str, float]) -> float | None:
@@ -103,7 +100,7 @@ def _mean(scores: Mapping[str, float]) -> float | None:
 
 def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
   """Yields the tables of the counterfactual sets in a report, in percent."""
-  found = report["counterfactual"]
+  sets = report["counterfactual"]
   header = ("", *_THREE, "cJGA", "turns", "all frames", "with fallback")
   rows = tuple(
     (
@@ -113,10 +110,10 @@ def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
       percent(x.get("original_all")),
       percent(x.get("with_fallback")),
     )
-    for label, x in found.items()
+    for label, x in sets.items()
   )
   yield Table("counterfactual turns, right before, as control, after (%)", header, rows)
-  values = {label: report["sets"][label]["rows"]["all"] for label in found}
+  values = {label: report["sets"][label]["rows"]["all"] for label in sets}
   rows = tuple((label, *(percent(x.get(key)) for key in GOALS)) for label, x in values.items())
   title = "slots of all counterfactual turns: right, by what became of the goal (%)"
   yield Table(title, ("", *GOALS.values()), rows)

@@ -8,12 +8,12 @@ from sgdx_t5x import metrics
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.metrics import FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, changes_of, is_changed
 from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
 from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Around, Before, frame_counts
+from sgdx_t5x.papers.checkdst.ratios import Counts
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.scoring.score import Scored
 

@@ -17,11 +17,11 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, decode_lines, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import FrameScores
-from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.papers.checkdst.checks.check import Checked, CheckedSet, SetFailure
 from sgdx_t5x.papers.checkdst.checks.report import FORMAT
 from sgdx_t5x.papers.checkdst.checks.tables import layout, legend
 from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS
+from sgdx_t5x.papers.checkdst.ratios import Counts
 from sgdx_t5x.scoring import score_files
 
 FRAMES_FORMAT = "sgdx-check-frames/1"
@@ -106,21 +106,21 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
   """
   path = pathlib.Path(path)
   report = read_report(path)
-  named = report["per_frame"]
-  if not named:
+  per_frame = report["per_frame"]
+  if not per_frame:
     raise SgdxError(
       f"{path}: the report does not refer to per-frame counts",
       expected="a report written by `sgdx checkdst check --json OUT.json --per-frame OUT.jsonl`",
       fix="run `sgdx checkdst check` again with --per-frame",
     )
-  file = score_files.frames_path(path, named["file"])
+  file = score_files.frames_path(path, per_frame["file"])
   expected = "a file written by `sgdx checkdst check --per-frame`"
   head, _, rest = read_input(file, expected).partition(b"\n")
   checksum = f"{zlib.crc32(rest):08x}"
-  if checksum != named["checksum"]:
+  if checksum != per_frame["checksum"]:
     raise SgdxError(
       f"{file} and {path} were written by different runs",
-      expected=f"checksum {named['checksum']}, as recorded in the report",
+      expected=f"checksum {per_frame['checksum']}, as recorded in the report",
       available=f"checksum {checksum}",
       fix=f"{_AGAIN}, with separate files for each run",
     )
@@ -137,15 +137,13 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
 
 
 def _lines(checked: Checked) -> Iterator[str]:
-  for label, found in checked.sets.items():
-    frames = found.frames
-    columns = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services, frames.seen)
-    counts = np.round(found.counts.values.T, 12).tolist()
-    for *place, numbers in zip(*(x.tolist() for x in columns), counts, strict=True):
-      shown = [int(x) if x == int(x) else x for x in numbers]
-      row = [label, *place, shown]
-      if found.failures and place[0] in found.failures:
-        row.append(found.failures[place[0]])
+  for label, checked_set in checked.sets.items():
+    counts = np.round(checked_set.counts.values.T, 12).tolist()
+    for place, numbers in zip(checked_set.frames.places(), counts, strict=True):
+      compact = [int(x) if x == int(x) else x for x in numbers]
+      row = [label, *place, compact]
+      if checked_set.failures and place[0] in checked_set.failures:
+        row.append(checked_set.failures[place[0]])
       yield json.dumps(row, separators=(",", ":")) + "\n"
 
 
@@ -161,7 +159,7 @@ def _sets(
 
 
 def _set(
-  label: str, about: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
+  label: str, set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
 ) -> CheckedSet:
   *places, counts = zip(*(row[:6] for row in rows), strict=True)
   types = (str, str, np.int32, str, bool)  # of frame and dialogue ids, turns, services, seen
@@ -171,12 +169,12 @@ def _set(
   failures = {row[0]: [SetFailure(*failure) for failure in row[6]] for row in rows if row[6:]}
   return CheckedSet(
     label,
-    about["set"],
-    about["variant"],
-    next(iter(about["kinds"]), ""),
-    about["compared_with"] or "",
+    set_report["set"],
+    set_report["variant"],
+    next(iter(set_report["kinds"]), ""),
+    set_report["compared_with"] or "",
     frames,
     Counts(names, values, frames.dialogue_ids),
-    {key: about[key] for key in ("corpus", "checksum", "steps")},
+    {key: set_report[key] for key in ("corpus", "checksum", "steps")},
     failures,
   )

@@ -90,15 +90,15 @@ def every_set(
       fix="specify the sets: --predictions original=DIR ned=DIR ...",
     )
   kinds = {name: test_set.corpus.perturbed(split) for name, test_set in sets.items()}
-  found: dict[str, dict[str, list]] = {name: {} for name in sets}
+  files_of_set: dict[str, dict[str, list]] = {name: {} for name in sets}
   for file in files:
     for tag in sorted({row.example.variant for row in read_rows(file, prompt_format.unit)}):
-      of, variant = untagged(tag)
-      for name in [name for name in sets if kinds[name] == of]:
-        found[name].setdefault(variant, []).append(file)
+      kinds_of_tag, variant = untagged(tag)
+      for name in [name for name in sets if kinds[name] == kinds_of_tag]:
+        files_of_set[name].setdefault(variant, []).append(file)
   # Schema variants of the original that no perturbed set has are for `sgdx score`.
-  crossed = {ORIGINAL}.union(*(found[name] for name in sets if name != ORIGINAL))
-  for name, by_variant in found.items():
+  crossed = {ORIGINAL}.union(*(files_of_set[name] for name in sets if name != ORIGINAL))
+  for name, by_variant in files_of_set.items():
     for variant in [variant for variant in by_variant if variant in crossed]:
       label = variant if name == ORIGINAL else tagged([name], variant)
       if label in predictions or list(kinds.values()).count(kinds[name]) > 1:

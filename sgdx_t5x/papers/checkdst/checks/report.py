@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios
 from sgdx_t5x.papers.checkdst.checks.check import Checked, CheckedSet
 from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_report
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import COUNTERFACTUAL
 from sgdx_t5x.papers.checkdst.metrics_perturbed import ALONE, LIKE_CHECKDST, PAIRED
+from sgdx_t5x.papers.checkdst.ratios import Counts, Ratio, ratio_intervals, ratios
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.summaries import group_masks, null_for_nan, service_masks
 
@@ -30,10 +30,10 @@ def check_report(checked: Checked, per_service: bool = False) -> dict[str, Any]:
     checked: the sets.
     per_service: whether to add rows of domains and services.
   """
-  how, samples = checked.settings, None
-  if how.bootstrap_samples:
-    dialogues = np.concatenate([found.counts.dialogue_ids for found in checked.sets.values()])
-    samples = metrics.BootstrapSamples.draw(dialogues, how.bootstrap_samples, how.seed)
+  settings, samples = checked.settings, None
+  if settings.bootstrap_samples:
+    dialogues = np.concatenate([x.counts.dialogue_ids for x in checked.sets.values()])
+    samples = metrics.BootstrapSamples.draw(dialogues, settings.bootstrap_samples, settings.seed)
   return {
     "format": FORMAT,
     "signature": checked.signature,
@@ -45,32 +45,34 @@ def check_report(checked: Checked, per_service: bool = False) -> dict[str, Any]:
     "counterfactual": counterfactual_report(checked.sets, samples),
     "sets": {
       label: {
-        "set": found.name,
-        "variant": found.variant,
-        "kinds": [found.kind] if found.kind else [],
-        "compared_with": found.before or None,
-        **found.about,
-        "rows": _rows(found, samples, per_service).to_json(),
+        "set": checked_set.name,
+        "variant": checked_set.variant,
+        "kinds": [checked_set.kind] if checked_set.kind else [],
+        "compared_with": checked_set.before or None,
+        **checked_set.about,
+        "rows": _rows(checked_set, samples, per_service).to_json(),
       }
-      for label, found in checked.sets.items()
+      for label, checked_set in checked.sets.items()
     },
   }
 
 
-def statistics_of(found: CheckedSet) -> dict[str, Ratio]:
+def statistics_of(checked_set: CheckedSet) -> dict[str, Ratio]:
   """Returns a set's statistics; those of changed frames only if the set is compared."""
-  of_goals = COUNTERFACTUAL if found.kind in OF_GOALS else {}
-  return {**(PAIRED if found.before else {}), **ALONE, **LIKE_CHECKDST, **of_goals}
+  of_goals = COUNTERFACTUAL if checked_set.kind in OF_GOALS else {}
+  return {**(PAIRED if checked_set.before else {}), **ALONE, **LIKE_CHECKDST, **of_goals}
 
 
-def _rows(found: CheckedSet, samples: metrics.BootstrapSamples | None, per_service: bool) -> Rows:
+def _rows(
+  checked_set: CheckedSet, samples: metrics.BootstrapSamples | None, per_service: bool
+) -> Rows:
   """Returns the numbers of a set by group of services."""
-  statistics = statistics_of(found)
-  parts = [group_masks(found.frames.seen)]
-  parts += service_masks(found.frames.services) if per_service else ()
+  statistics = statistics_of(checked_set)
+  parts = [group_masks(checked_set.frames.seen)]
+  parts += service_masks(checked_set.frames.services) if per_service else ()
   return Rows(
     *(
-      {key: _row(found.counts.take(mask), statistics, samples) for key, mask in part.items()}
+      {key: _row(checked_set.counts.take(mask), statistics, samples) for key, mask in part.items()}
       for part in parts
     )
   )
@@ -85,7 +87,7 @@ def _row(
   numbers["num_hallucinated"] = int(sums["entities"] - sums["factual"])
   intervals: dict[str, tuple[float, float] | None] = {}
   if samples is not None:
-    found = ratio_intervals(statistics, counts, samples)
-    intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in found.items()}
+    bounds = ratio_intervals(statistics, counts, samples)
+    intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in bounds.items()}
   num_frames, num_dialogues = int(sums["scored"]), len(np.unique(counts.dialogue_ids))
   return Row({**values, **numbers}, num_frames, num_dialogues, intervals)

@@ -15,10 +15,10 @@ _Sets = Mapping[str, Rows]
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of a report of `checks.check_report`, in percent."""
   sets = sets_of(report)
-  compared = [label for label, found in report["sets"].items() if found["compared_with"]]
-  shown = {**columns.JGA, **columns.CHANGED}
+  compared = [label for label, set_report in report["sets"].items() if set_report["compared_with"]]
+  headings = {**columns.JGA, **columns.CHANGED}
   tables = [
-    *(_table(f"{group} services (%)", sets, shown, group, compared) for group in GROUPS),
+    *(_table(f"{group} services (%)", sets, headings, group, compared) for group in GROUPS),
     *counterfactual_tables(report),
     _names_table(sets),
     _slots_table(sets),
@@ -31,7 +31,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
 
 def sets_of(report: Mapping[str, Any]) -> dict[str, Rows]:
   """Returns label -> rows of a report."""
-  return {label: Rows.from_json(found["rows"]) for label, found in report["sets"].items()}
+  return {label: Rows.from_json(set_report["rows"]) for label, set_report in report["sets"].items()}
 
 
 def _names_table(sets: _Sets) -> Table:
@@ -54,8 +54,8 @@ def _slots_table(sets: _Sets) -> Table:
   for label, rows in sets.items():
     row = rows.groups["all"]
     frames = _count(row, "num_coref_frames")
-    shown = (*map(row.cell, coreference), frames, *map(row.cell, (accepted, *columns.SLOTS)))
-    cells.append((label, *shown))
+    numbers = (*map(row.cell, coreference), frames, *map(row.cell, (accepted, *columns.SLOTS)))
+    cells.append((label, *numbers))
   coref = ("coref JGA", "slots", "new", "frames")
   header = ("", *coref, "accepted JGA", *columns.SLOTS.values())
   return Table("coreference, and slots, all services (%)", header, tuple(cells))
@@ -85,21 +85,21 @@ def _count(row: Row, key: str) -> Number:
 def _intervals(sets: _Sets) -> Iterator[Table]:
   """Yields tables of the numbers over all services with intervals, a column per set."""
   everything = [(label, rows.groups["all"]) for label, rows in sets.items()]
-  for first in range(0, len(everything), 2):  # more do not fit in 80 columns
-    some = everything[first : first + 2]
+  for start in range(0, len(everything), 2):  # more do not fit in 80 columns
+    pair = everything[start : start + 2]
     cells = tuple(
-      (columns.row_label(key), *(row.cell_with_interval(key) for _, row in some))
+      (columns.row_label(key), *(row.cell_with_interval(key) for _, row in pair))
       for key in columns.ALL
-      if any(row.has(key) for _, row in some)
+      if any(row.has(key) for _, row in pair)
     )
-    names = [label for label, _ in some]
+    names = [label for label, _ in pair]
     title = f"95% intervals, all services: {', '.join(names)} (%)"
     yield Table(title, ("", *names), cells)
 
 
 def _options(options: Mapping[str, Any]) -> str:
-  shown = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in options.items()}
-  return " ".join(f"{key}={value}" for key, value in shown.items())
+  texts = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in options.items()}
+  return " ".join(f"{key}={value}" for key, value in texts.items())
 
 
 def legend(report: Mapping[str, Any]) -> list[str]:
@@ -113,10 +113,10 @@ def legend(report: Mapping[str, Any]) -> list[str]:
     "reverted: predicted names that had been replaced; repair_taken: values the user took back.",
     "coref: frames with a value carried over from another service; new: where it enters the state.",
   ]
-  for label, found in report["sets"].items():
-    if found["set"] != ORIGINAL and found["steps"]:
+  for label, set_report in report["sets"].items():
+    if set_report["set"] != ORIGINAL and set_report["steps"]:
       steps = " then ".join(
-        f"{x['kind']} {_options(x['options'])} seed={x['seed']}" for x in found["steps"]
+        f"{x['kind']} {_options(x['options'])} seed={x['seed']}" for x in set_report["steps"]
       )
       lines.append(f"{label}: {steps}")
   return [*lines, *notes(report)]

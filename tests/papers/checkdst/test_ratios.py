@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from sgdx_t5x import metrics
-from sgdx_t5x.metrics.ratios import Counts, Ratio, frames_with, ratio_intervals, ratios, share
+from sgdx_t5x.papers.checkdst.ratios import (
+  Counts,
+  Ratio,
+  frames_with,
+  ratio_intervals,
+  ratios,
+  share,
+)
 
 STATISTICS = {
   "recall": share("right", "gold"),
