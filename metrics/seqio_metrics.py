@@ -42,7 +42,7 @@ from sgdx_t5x.metrics.intents import intent_score
 from sgdx_t5x.metrics.sensitivity import summarise
 
 Prediction = str | PredictedFrame | None
-INTENT, REQUESTED = "active_intent_accuracy", "requested_slots_f1"  # official keys
+JGA, INTENT, REQUESTED = "jga", "active_intent_accuracy", "requested_slots_f1"
 
 
 @dataclasses.dataclass
@@ -99,12 +99,10 @@ def joint_goal_accuracy(
   result["num_frames_incomplete"] = float(len(frames) - len(complete))
   if slots:
     result["slot_accuracy"] = float(np.mean(slots))
-  jga = np.array([frame.jga for frame in complete])
   for suffix, group in _groups([frame.seen for frame in complete]):
-    if (has_jga := group & ~np.isnan(jga)).any():
-      result[f"jga{suffix}"] = float(np.mean(jga, where=has_jga))
-    for key, scores in _further(complete).items():
-      result[f"{key}{suffix}"] = float(np.mean(scores, where=group))
+    for key, scores in _scores(complete).items():
+      if (has_score := group & ~np.isnan(scores)).any():
+        result[f"{key}{suffix}"] = float(np.mean(scores, where=has_score))
   return result
 
 
@@ -137,20 +135,17 @@ def schema_sensitivity(
   keys = dict.fromkeys(key for by_frame in variants.values() for key in by_frame)
   shared = [key for key in keys if all(key in f and f[key].complete for f in variants.values())]
   result = {"num_frames_incomplete": float(len(keys) - len(shared))}
-  jga = {v: np.array([by_frame[key].jga for key in shared]) for v, by_frame in variants.items()}
-  by_variant = {v: _further([by_frame[key] for key in shared]) for v, by_frame in variants.items()}
-  further = {
-    name: {v: scores[name] for v, scores in by_variant.items()}
-    for name in (INTENT, REQUESTED)
-    if by_variant and all(name in scores for scores in by_variant.values())
-  }
+  scores = {v: _scores([by_frame[key] for key in shared]) for v, by_frame in variants.items()}
   seen = [next(iter(variants.values()))[key].seen for key in shared]
   for suffix, group in _groups(seen):
-    row = summarise({v: scores[group] for v, scores in jga.items()}, zero_mean)
-    for name, scores in further.items():
-      by_frame = summarise({v: x[group] for v, x in scores.items()}, zero_mean, name)
-      row |= {key: x for key, x in by_frame.items() if name in key}  # keys without it are JGA's
-    result.update({f"{k}{suffix}": x for k, x in row.items() if not math.isnan(x)})
+    for name in (JGA, INTENT, REQUESTED):
+      if not all(name in by_name for by_name in scores.values()):
+        continue
+      values = {variant: by_name[name][group] for variant, by_name in scores.items()}
+      for key, number in summarise(values, zero_mean, name).items():
+        # Keys without a name, such as "worst", are JGA's.
+        if not math.isnan(number) and (name == JGA or name in key):
+          result[f"{key}{suffix}"] = number
     result[f"num_frames{suffix}"] = float(group.sum())
   result.setdefault("num_frames", 0.0)
   return result
@@ -163,10 +158,13 @@ def _groups(seen: Sequence[bool]) -> list[tuple[str, np.ndarray]]:
   return [(suffix, group) for suffix, group in groups if group.any()]
 
 
-def _further(frames: Sequence[_Frame]) -> dict[str, np.ndarray]:
-  """Returns the scores besides JGA that all frames have, each [F]."""
-  keys = [key for key in (INTENT, REQUESTED) if frames and all(key in f.further for f in frames)]
-  return {key: np.array([frame.further[key] for frame in frames]) for key in keys}
+def _scores(frames: Sequence[_Frame]) -> dict[str, np.ndarray]:
+  """Returns JGA, and the other scores that all frames have, each [F]."""
+  scores = {JGA: np.array([frame.jga for frame in frames])}
+  for key in (INTENT, REQUESTED):
+    if all(key in frame.further for frame in frames):
+      scores[key] = np.array([frame.further[key] for frame in frames])
+  return scores
 
 
 def _collect(

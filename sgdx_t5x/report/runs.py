@@ -192,29 +192,16 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   """
   path = pathlib.Path(path)
   report = score_files.read_report(path)
+  run = Run(name, report, origin=str(path))
   if not report["per_frame"]:
     remedy = "score again with --per-frame OUT.jsonl"
-    return Run(
-      name, report, origin=str(path), lacks=(f"{name}: {path} has no per-frame scores; {remedy}",)
-    )
+    return dataclasses.replace(run, lacks=(f"{name}: {path} has no per-frame scores; {remedy}",))
   frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
   if not frames.is_file():
     remedy = "restore it, or score again with --per-frame"
-    return Run(
-      name,
-      report,
-      lacks=(f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}",),
-      origin=str(path),
-    )
+    problem = f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}"
+    return dataclasses.replace(run, lacks=(problem,))
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
-  _check_table(table, report, path)
-  lacks = ()
-  if table.failures is None:
-    lacks = (f"{name}: {frames} lists no errors; with the predictions, score again",)
-  return Run(name, report, table, lacks=lacks, origin=str(path))
-
-
-def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Path) -> None:
   scored = report["sgdx"].get("services", {})
   services = set(table.frames.services.tolist())
   if JOINT_GOAL not in table.metrics or not services <= set(scored):
@@ -225,6 +212,10 @@ def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Pat
       available=", ".join(scored)[:200],
       fix="run `sgdx score` again, with --json and --per-frame",
     )
+  lacks = ()
+  if table.failures is None:
+    lacks = (f"{name}: {frames} lists no errors; with the predictions, score again",)
+  return dataclasses.replace(run, table=table, lacks=lacks)
 
 
 def score_run(
@@ -264,8 +255,8 @@ def score_run(
     report = score_report(scored, on_progress=on_progress)
     if step is not None and len(sources) > 1:
       steps.append((step, Row.from_json(report["sgdx"]["all"])))
-  last = Run(name, report, origin=str(folder), step=step, scored=scored)
-  return dataclasses.replace(last, table=scored.table(folder), steps=tuple(steps))
+  table = scored.table(folder)
+  return Run(name, report, table, tuple(steps), origin=str(folder), step=step, scored=scored)
 
 
 def differences(runs: Sequence[Run]) -> Iterator[str]:
@@ -299,7 +290,7 @@ def _sources(
 ) -> dict[int | None, dict[str, Any]]:
   """Returns step -> sources for `scoring.score_predictions`; None if no step is named.
 
-  Args: own, variant -> folder of schemas, for variants of the user's own.
+  Args: schemas, variant -> folder of schemas, for variants of the user's own.
   """
   if paths := find_variants(folder, split, VariantSchemas(corpus, schemas)):
     return {None: {variant: paths[variant] for variant in in_order(paths, schemas)}}

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.scoring.rows import Row
 
-_ROBUSTNESS = ("retained", "lost", "gained", "worst", "spread", "agreement")
-
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -29,7 +27,6 @@ class Column:
   variant: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
 class Columns:
   """The numbers of `metrics.summarise` for one metric.
 
@@ -50,21 +47,24 @@ class Columns:
     agreement: pairs of v1 to v5 with equal predicted states; JGA only.
   """
 
-  original: Column
-  variants: tuple[Column, ...]
-  mean: Column
-  diff_rel: Column
-  sensitivity: Column
-  sensitivity_exclude: Column
-  all_wrong: Column
-  consistent: tuple[Column, ...]
-  consistent_all: Column
-  retained: Column
-  lost: Column
-  gained: Column
-  worst: Column
-  spread: Column
-  agreement: Column
+  def __init__(self, name: str):
+    """Args: name, of the metric in `metrics.summarise`."""
+    prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
+    self.original = _column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL)
+    self.variants = tuple(_column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in SGDX_VARIANTS)
+    self.mean = _column(f"{name}_v1_5", f"{prefix}v1-5", "v1-5", f"{short}_v1-5")
+    self.diff_rel = _column("diff_rel", "Diff_rel")
+    self.sensitivity = _column(f"ss_{name}", f"SS{suffix}", "SS")
+    self.sensitivity_exclude = _column(f"ss_{name}_exclude", "SS, exclude")
+    self.all_wrong = _column("zero_mean_share", "wrong in all")
+    self.consistent = tuple(_column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS)
+    self.consistent_all = _column("cjga_all", "cJGA_all")
+    self.retained = _column("retained")
+    self.lost = _column("lost")
+    self.gained = _column("gained")
+    self.worst = _column("worst")
+    self.spread = _column("spread")
+    self.agreement = _column("agreement")
 
   @property
   def per_variant(self) -> tuple[Column, ...]:
@@ -82,32 +82,18 @@ class Columns:
     return (self.retained, self.lost, self.gained, self.worst, self.spread, self.agreement)
 
 
-@functools.cache
-def columns(name: str = "jga") -> Columns:
-  """Returns the columns of a metric; `name` is its name in `metrics.summarise`."""
-  prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
+def _column(
+  key: str, heading: str = "", plain: str = "", full: str = "", variant: str = ""
+) -> Column:
+  heading = heading or key
+  return Column(key, heading, plain or heading, full or heading, variant)
 
-  def column(key: str, heading: str, plain: str = "", full: str = "", variant: str = "") -> Column:
-    return Column(key, heading, plain or heading, full or heading, variant)
 
-  return Columns(
-    original=column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL),
-    variants=tuple(column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in SGDX_VARIANTS),
-    mean=column(f"{name}_v1_5", f"{prefix}v1-5", "v1-5", f"{short}_v1-5"),
-    diff_rel=column("diff_rel", "Diff_rel"),
-    sensitivity=column(f"ss_{name}", f"SS{suffix}", "SS"),
-    sensitivity_exclude=column(f"ss_{name}_exclude", "SS, exclude"),
-    all_wrong=column("zero_mean_share", "wrong in all"),
-    consistent=tuple(column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS),
-    consistent_all=column("cjga_all", "cJGA_all"),
-    **{key: column(key, key) for key in _ROBUSTNESS},
-  )
+columns = functools.cache(Columns)
+JGA = columns("jga")
 
 
 def defined(table_columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:
   """Returns the columns that any row has; scores of older versions lack newer metrics."""
   rows = list(rows)
   return [column for column in table_columns if any(row.has(column.key) for row in rows)]
-
-
-JGA = columns()

@@ -45,7 +45,7 @@ def said_state_values(
     free: the non-categorical slots.
     first: the turn with which to begin.
   """
-  found: dict[StateValue, Said] = {}
+  said_by_value: dict[StateValue, Said] = {}
   newest: dict[tuple[str, str, str], Said] = {}
   text = lower = outside = ""
   for number, turn in enumerate(data["turns"]):
@@ -69,8 +69,8 @@ def said_state_values(
             else:
               said = Said(*[is_said(value.replace("_", " "), outside)] * 2)
             newest[service, slot, value] = said
-          found[StateValue(number, service, slot, value)] = said
-  return found
+          said_by_value[StateValue(number, service, slot, value)] = said
+  return said_by_value
 
 
 def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[StateValue]]:
@@ -85,19 +85,23 @@ def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[St
   Returns:
     The number of (frame, slot, value) triples, and those that were never said.
   """
-  found = said_state_values(data, slots)
-  found = {x: said for x, said in found.items() if x.slot in slots.get(x.service, ())}
-  return len(found), [x for x, said in found.items() if not said.in_words]
+  values, unsaid = 0, []
+  for value, said in said_state_values(data, slots).items():
+    if value.slot in slots.get(value.service, ()):
+      values += 1
+      if not said.in_words:
+        unsaid.append(value)
+  return values, unsaid
 
 
 def stated_values(data: Mapping[str, Any], schema: Schema) -> dict[str, int]:
   """Returns the values of free slots in states, without "dontcare" -> the first turn with it."""
-  found: dict[str, int] = {}
+  first_turns: dict[str, int] = {}
   for (number, service, slot), values in states_of(data):
     for value in values if slot in schema[service].noncategorical_slots else ():
       if value != DONTCARE:
-        found.setdefault(value, number)
-  return found
+        first_turns.setdefault(value, number)
+  return first_turns
 
 
 def lost_values(
@@ -117,8 +121,8 @@ def lost_values(
   for value, needed in stated.items():
     if _says_less(value, before, after):
       # It may be said elsewhere, up to the first state that has it.
-      others = _both_cases("\n".join([*texts[:number], *texts[number + 1 : needed + 1]]))
-      if _says_less(value, before, (f"{others[0]}\n{new}", f"{others[1]}\n{after[1]}")):
+      elsewhere = _both_cases("\n".join([*texts[:number], *texts[number + 1 : needed + 1]]))
+      if _says_less(value, before, (f"{elsewhere[0]}\n{new}", f"{elsewhere[1]}\n{after[1]}")):
         lost.append(value)
   return lost
 

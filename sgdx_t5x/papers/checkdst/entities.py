@@ -15,7 +15,7 @@ def entity_slots(schema: Schema) -> Slots:
   Args:
     schema: the original one: kinds are guessed from names and descriptions.
   """
-  found = {
+  slots_by_service = {
     service.name: frozenset(
       slot.name
       for slot in service.slots
@@ -23,7 +23,7 @@ def entity_slots(schema: Schema) -> Slots:
     )
     for service in schema
   }
-  return {name: slots for name, slots in found.items() if slots}
+  return {name: slots for name, slots in slots_by_service.items() if slots}
 
 
 def free_slots(schema: Schema) -> Slots:

@@ -132,15 +132,15 @@ def _change(
   data: dict[str, Any],
   counts: collections.Counter,
 ) -> list[Line]:
-  found, prefix = entities_of(data, schema, slots), f"{seed}/{data['dialogue_id']}"
+  entities, prefix = entities_of(data, schema, slots), f"{seed}/{data['dialogue_id']}"
   if names is None:
-    strings = permuted(found, prefix, make)
+    strings = permuted(entities, prefix, make)
   else:
-    forms = canonical_forms(data, found.groups)
-    strings = names.mapping(found.places, prefix, found.taken, forms, found.said)
-  strings = whole_groups(strings, found.groups)
+    forms = canonical_forms(data, entities.groups)
+    strings = names.mapping(entities.places, prefix, entities.taken, forms, entities.said)
+  strings = whole_groups(strings, entities.groups)
   partial = partial_mentions(data, strings)
-  line = replace_entities(data, schema, slots, found, strings, counts)
+  line = replace_entities(data, schema, slots, entities, strings, counts)
   counts["partial_mentions"] += partial
   if not line["strings"]:
     return []
@@ -151,7 +151,7 @@ def replace_entities(
   data: dict[str, Any],
   schema: Schema,
   slots: Slots,
-  found: Entities,
+  entities: Entities,
   strings: Mapping[str, str],
   counts: collections.Counter,
 ) -> dict[str, Any]:
@@ -161,17 +161,18 @@ def replace_entities(
     data: decoded, changed in place.
     schema: of the dialogue.
     slots: whose values are replaced.
-    found: the dialogue's entities.
+    entities: the dialogue's entities.
     strings: old -> new.
     counts: of the corpus so far.
 
   Returns:
     The fields of a changes.jsonl line, see `mapping.apply_mapping`.
   """
-  line, unspanned = answerable_mapping(data, schema, slots, strings, found.groups)
-  kept = dict(found.kept) | {text: "collision" for text in found.places if text not in strings}
+  line, unspanned = answerable_mapping(data, schema, slots, strings, entities.groups)
+  kept = dict(entities.kept)
+  kept |= dict.fromkeys((text for text in entities.places if text not in strings), "collision")
   kept |= dict.fromkeys(unspanned, "unspanned")
-  counts["strings"] += len(found.places) + len(found.kept)
+  counts["strings"] += len(entities.places) + len(entities.kept)
   counts["strings_mapped"] += len(line["strings"])
   for reason in kept.values():
     counts["kept", reason] += 1
@@ -179,27 +180,28 @@ def replace_entities(
 
 
 def permuted(
-  found: Entities, prefix: str, make: Callable[[str, random.Random], str]
+  entities: Entities, prefix: str, make: Callable[[str, random.Random], str]
 ) -> dict[str, str]:
   """Returns each entity with its characters in another order.
 
   Each has its own random number generator, so that changing one entity affects no other.
   """
-  strings, taken = {}, set(found.taken)
+  strings, taken = {}, set(entities.taken)
   followers: dict[str, list[str]] = collections.defaultdict(list)
-  for text, leader in found.leaders.items():
+  for text, leader in entities.leaders.items():
     followers[leader].append(text)
-  for text in found.places:
-    is_time = any(map(clock_time, found.groups.get(text, ())))
-    if text in found.leaders or is_time:  # "20:00" and "8pm", permuted, would be two times
+  for text in entities.places:
+    is_time = any(map(clock_time, entities.groups.get(text, ())))
+    if text in entities.leaders or is_time:  # "20:00" and "8pm", permuted, would be two times
       continue
     rng = random.Random(f"{prefix}/{text}")
     for number in range(2 * _TRIES):
-      how = make if number < _TRIES else same_shape
-      new = _permuted_alike([text, *followers[text]], how, rng)
-      if new and taken.isdisjoint(each.lower() for each in new.values()):
-        strings |= new
-        taken.update(each.lower() for each in new.values())
+      permute = make if number < _TRIES else same_shape
+      permutations = _permuted_alike([text, *followers[text]], permute, rng)
+      lower = {permutation.lower() for permutation in permutations.values()}
+      if lower and taken.isdisjoint(lower):
+        strings |= permutations
+        taken |= lower
         break
   return strings
 
@@ -210,14 +212,15 @@ def _permuted_alike(
   """Permutes texts that differ in case or white space in the same way; {} if two become one."""
   if len(texts) == 1:
     return {texts[0]: make(texts[0], rng)}
-  state, new = rng.getstate(), {}
+  state, permutations = rng.getstate(), {}
   for text in texts:
     rng.setstate(state)
-    made = make(text, rng)
-    first = new.setdefault(texts[0], made)
+    permutation = make(text, rng)
+    leader = permutations.setdefault(texts[0], permutation)
     # Texts of different lengths ("ß", "SS") are not permuted in the same way.
-    new[text] = made if plain_text(made) == plain_text(first) else in_case_of(text, first)
-  return new if len(set(new.values())) == len(texts) else {}
+    is_alike = plain_text(permutation) == plain_text(leader)
+    permutations[text] = permutation if is_alike else in_case_of(text, leader)
+  return permutations if len(set(permutations.values())) == len(texts) else {}
 
 
 def letters(text: str, rng: random.Random) -> str:
@@ -234,9 +237,9 @@ def letters(text: str, rng: random.Random) -> str:
 
 def characters(text: str, rng: random.Random) -> str:
   """Permutes all characters, including spaces, which are then collapsed, as in CheckDST."""
-  found = list(text)
-  rng.shuffle(found)
-  return " ".join("".join(found).split())
+  shuffled = list(text)
+  rng.shuffle(shuffled)
+  return " ".join("".join(shuffled).split())
 
 
 def same_shape(text: str, rng: random.Random) -> str:
@@ -251,17 +254,17 @@ def same_shape(text: str, rng: random.Random) -> str:
 
 def _permuted_word(word: str, kind: Callable[[str], bool], rng: random.Random) -> str:
   places = [i for i, c in enumerate(word) if kind(c)]
-  others = places[:]
-  rng.shuffle(others)
+  sources = places[:]
+  rng.shuffle(sources)
   result = list(word)
-  for here, there in zip(places, others, strict=True):
-    result[here] = _cased(word[here], word[there])
+  for place, source in zip(places, sources, strict=True):
+    result[place] = _cased(word[place], word[source])
   return "".join(result)
 
 
 def _cased(like: str, character: str) -> str:
-  new = character.upper() if like.isupper() else character.lower()
-  return new if len(new) == 1 else character
+  cased = character.upper() if like.isupper() else character.lower()
+  return cased if len(cased) == 1 else character
 
 
 def partial_mentions(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
@@ -269,11 +272,11 @@ def partial_mentions(data: Mapping[str, Any], strings: Mapping[str, str]) -> int
 
   Such words stay unchanged, and could tell a tracker what the entity was.
   """
-  parts = {word for text in strings if " " in text for word in _CAPITALISED.findall(text)}
-  if not parts:
+  name_words = {word for text in strings if " " in text for word in _CAPITALISED.findall(text)}
+  if not name_words:
     return 0
   count = 0
   for turn in data["turns"]:
     outside = " ".join(gaps(turn["utterance"], ((a, b) for _, _, a, b in spans_of(turn))))
-    count += any(word in parts for word in _CAPITALISED.findall(outside))
+    count += any(word in name_words for word in _CAPITALISED.findall(outside))
   return count

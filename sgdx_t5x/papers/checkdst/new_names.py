@@ -84,9 +84,9 @@ class NameSource:
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):
         in_order[self.ordered[pool]].append((plain, pool))
-      elif found := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
-        strings |= found
-        used.strings |= {new.lower() for new in found.values()}
+      elif assigned := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
+        strings |= assigned
+        used.strings |= {new.lower() for new in assigned.values()}
     for name, moments in in_order.items():
       strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
       used.strings |= {new.lower() for new in strings.values()}
@@ -97,8 +97,8 @@ class NameSource:
   ) -> dict[str, str]:
     """Draws a name and maps the forms of a value to its forms; {} if none is found."""
     for _ in range(_TRIES):
-      if found := _assigned(*self.draws[pool](rng), plain, texts, pool in self.closed, used):
-        return found
+      if assigned := _assigned(*self.draws[pool](rng), plain, texts, pool in self.closed, used):
+        return assigned
     return {}
 
   def _in_order(
@@ -130,21 +130,21 @@ def _assigned(
   used: _Taken,
 ) -> dict[str, str]:
   """Maps the forms of an old name to forms of a new one; {} if there are too few."""
-  new = _forms(name, others, is_closed)
+  forms = _forms(name, others, is_closed)
   if is_moment(name):  # "2019-03-05" is a canonical value and never said
-    new = [name, *(form for form in new if form != name)] if is_moment(plain) else new[1:]
-  new = [form for form in new if form not in used]
-  if not new or (new[0] != name and (is_moment(plain) or not is_moment(name))):
+    forms = [name, *(form for form in forms if form != name)] if is_moment(plain) else forms[1:]
+  forms = [form for form in forms if form not in used]
+  if not forms or (forms[0] != name and (is_moment(plain) or not is_moment(name))):
     return {}
-  first, *rest = sorted(texts, key=lambda text: (text != plain, text))
-  found = {first: new[0]}
-  for text in rest:  # "fresno" of "Fresno" becomes the new name in lower case
-    cased = in_case_of(text, new[0]) if plain_text(text) == plain_text(first) else new[0]
-    if cased not in found.values():
-      found[text] = cased
-  left = [text for text in rest if text not in found]
-  found |= dict(zip(left, new[1:], strict=False))
-  return found if len(found) == len(texts) else {}
+  main, *variants = sorted(texts, key=lambda text: (text != plain, text))
+  assigned = {main: forms[0]}
+  for text in variants:  # "fresno" of "Fresno" becomes the new name in lower case
+    cased = in_case_of(text, forms[0]) if plain_text(text) == plain_text(main) else forms[0]
+    if cased not in assigned.values():
+      assigned[text] = cased
+  remaining = [text for text in variants if text not in assigned]
+  assigned |= dict(zip(remaining, forms[1:], strict=False))
+  return assigned if len(assigned) == len(texts) else {}
 
 
 def name_source(split: Split, slots: Slots) -> NameSource:
@@ -188,22 +188,22 @@ def values_of_corpus(
     slots: whose values.
     keys: (service, slot) -> key, its kind for instance.
   """
-  found: dict[str, dict[str, set[str]]] = {}
+  values_by_key: dict[str, dict[str, set[str]]] = {}
   for data in split.dialogues():
     forms = canonical_forms(data, same_values(data))
     for service, slot, value in said_values(data):
       if slot in slots.get(service, ()):
         for plain in forms.get(value, (value,)):
-          found.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
+          values_by_key.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
   return {
     key: [(plain, sorted(said - {plain})) for plain, said in sorted(values.items())]
-    for key, values in found.items()
+    for key, values in values_by_key.items()
   }
 
 
 def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
   """All distinct ways to say a name, the plainest first; closed kinds have only those given."""
   words = name.split()
-  made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
-  found = (name, *others, *(() if is_closed else made))
-  return list({form.lower(): form for form in reversed(found)}.values())[::-1]
+  further = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
+  names = (name, *others, *(() if is_closed else further))
+  return list({form.lower(): form for form in reversed(names)}.values())[::-1]

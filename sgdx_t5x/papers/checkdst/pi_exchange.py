@@ -73,24 +73,24 @@ def exchanged(
   rng: random.Random,
 ) -> NewWords | str:
   """Returns another user's words for a turn, or why it keeps its own. See `Provider`."""
-  key, own = signature(exchange, number, schema), cut(exchange.data, number)
+  key, borrower = signature(exchange, number, schema), cut(exchange.data, number)
   if key is None:
     return "no-acts"
-  if own is None:
+  if borrower is None:
     return "no-donor"
   name, turn = exchange.data["dialogue_id"], exchange.data["turns"][number]
   # Donors of the same dialogue are skipped after the draw, so that it does not depend on them.
-  found = donors.get(key, ())
-  drawn = [found[i] for i in rng.sample(range(len(found)), min(_DRAWN, len(found)))]
+  alike = donors.get(key, ())
+  sampled = [alike[i] for i in rng.sample(range(len(alike)), min(_DRAWN, len(alike)))]
   best = None
-  for donor in drawn:
+  for donor in sampled:
     if donor.dialogue_id == name:
       continue
-    share = overlap(own.words, donor.words)
+    share = overlap(borrower.words, donor.words)
     if best is None or share < best[0]:
-      new = filled(donor, own, turn)
-      if not same_text(new.text, turn["utterance"]):
-        best = share, new
+      reworded = filled(donor, borrower, turn)
+      if not same_text(reworded.text, turn["utterance"]):
+        best = share, reworded
   return best[1] if best else "no-donor"
 
 
@@ -130,8 +130,8 @@ def cut(data: Mapping[str, Any], number: int) -> Donor | None:
     holes.append((frame, slot))
     last = end
   pieces.append(text[last:])
-  found = frozenset(words(" ".join(pieces)))
-  return Donor(data["dialogue_id"], number, tuple(pieces), tuple(holes), found)
+  content = frozenset(words(" ".join(pieces)))
+  return Donor(data["dialogue_id"], number, tuple(pieces), tuple(holes), content)
 
 
 def _spans(turn: Mapping[str, Any]) -> list[tuple[int, int, int, str]]:
@@ -143,7 +143,7 @@ def _spans(turn: Mapping[str, Any]) -> list[tuple[int, int, int, str]]:
   )
 
 
-def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
+def filled(donor: Donor, borrower: Donor, turn: Mapping[str, Any]) -> NewWords:
   """Returns the donor's words with the turn's values in them."""
   values: dict[tuple[int, str], list[str]] = collections.defaultdict(list)
   for start, end, frame, slot in _spans(turn):
@@ -159,20 +159,20 @@ def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
 
 def _outside_pattern(data: Mapping[str, Any]) -> re.Pattern[str] | None:
   """Finds values of a dialogue; boolean ones are never said as they are written."""
-  found = {value for _, _, value in said_values(data)} - {"True", "False", ""}
-  found |= {_IN_WORDS[value] for value in found if value in _IN_WORDS}
-  return whole_words({value.lower() for value in found})
+  values = {value for _, _, value in said_values(data)} - {"True", "False", ""}
+  values |= {_IN_WORDS[value] for value in values if value in _IN_WORDS}
+  return whole_words({value.lower() for value in values})
 
 
 def _says_more(donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] | None) -> bool:
   """Whether a turn has a value of its dialogue that is neither in a span nor in its acts."""
-  if outside is None or not (found := outside.findall(" | ".join(donor.pieces).lower())):
+  if outside is None or not (mentioned := outside.findall(" | ".join(donor.pieces).lower())):
     return False
-  own = {
+  annotated = {
     value.lower()
     for frame in turn["frames"]
     for action in frame["actions"]
     for value in (*action.get("values", ()), *(action.get("canonical_values") or ()))
   }
-  own |= {_IN_WORDS[value] for value in own if value in _IN_WORDS}
-  return not own.issuperset(found)
+  annotated |= {_IN_WORDS[value] for value in annotated if value in _IN_WORDS}
+  return not annotated.issuperset(mentioned)

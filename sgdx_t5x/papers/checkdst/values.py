@@ -29,7 +29,7 @@ def states_of(data: Mapping[str, Any]) -> Iterator[tuple[Place, list[str]]]:
 def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
   """Yields (service, slot, value) of acts, states and calls, without "dontcare"."""
   for _, frame in frames_of(data):
-    found = [
+    pairs = [
       (action["slot"], value)
       for action in frame.get("actions") or ()
       if action["act"] not in NAMED_ACTS and action.get("slot")
@@ -37,10 +37,10 @@ def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
       for value in action.get(key) or ()
     ]
     if state := frame.get("state"):
-      found += [(slot, value) for slot, values in state["slot_values"].items() for value in values]
+      pairs += [(slot, value) for slot, values in state["slot_values"].items() for value in values]
     if call := frame.get("service_call"):
-      found += call["parameters"].items()
-    for slot, value in found:
+      pairs += call["parameters"].items()
+    for slot, value in pairs:
       if value != DONTCARE:
         yield frame["service"], slot, value
 
@@ -52,8 +52,8 @@ def state_values(data: Mapping[str, Any]) -> set[str]:
 
 def accepted_values(data: Mapping[str, Any]) -> set[tuple[str, ...]]:
   """Returns values, without "dontcare", that a state accepts for one slot, if it has several."""
-  found = (tuple(v for v in values if v != DONTCARE) for _, values in states_of(data))
-  return {values for values in found if len(values) > 1}
+  alternatives = (tuple(v for v in values if v != DONTCARE) for _, values in states_of(data))
+  return {values for values in alternatives if len(values) > 1}
 
 
 def result_values(data: Mapping[str, Any]) -> Iterator[str]:
@@ -65,15 +65,15 @@ def result_values(data: Mapping[str, Any]) -> Iterator[str]:
 
 def known_forms(data: Mapping[str, Any]) -> dict[str, set[str]]:
   """Returns value as said -> its canonical values, as paired by the acts of a dialogue."""
-  found: dict[str, set[str]] = {}
+  forms: dict[str, set[str]] = {}
   for _, frame in frames_of(data):
     for action in frame.get("actions") or ():
       values = action.get("values") or ()
       canonical = action.get("canonical_values") or values
       if action["act"] not in NAMED_ACTS and len(canonical) == len(values):
         for value, plain in zip(values, canonical, strict=True):
-          found.setdefault(value, set()).add(plain)
-  return found
+          forms.setdefault(value, set()).add(plain)
+  return forms
 
 
 def possible_values(data: Mapping[str, Any], schema: Schema) -> set[str]:
@@ -109,11 +109,11 @@ def replace_values(
           if action.get(key):
             action[key] = [strings.get(value, value) for value in action[key]]
     if state := frame.get("state"):
-      found = state["slot_values"]
-      for slot in names & found.keys():
-        found[slot] = [strings.get(value, value) for value in found[slot]]
-        if len(found[slot]) > 1 and (number, frame["service"], slot) not in kept_order:
-          found[slot].sort()
+      slot_values = state["slot_values"]
+      for slot in names & slot_values.keys():
+        slot_values[slot] = [strings.get(value, value) for value in slot_values[slot]]
+        if len(slot_values[slot]) > 1 and (number, frame["service"], slot) not in kept_order:
+          slot_values[slot].sort()
     call = frame.get("service_call")
     cells = [*([call["parameters"]] if call else ()), *(frame.get("service_results") or ())]
     for row in cells:

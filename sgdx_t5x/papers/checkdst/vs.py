@@ -47,19 +47,21 @@ def _source(split: Split, slots: Slots) -> NameSource:
   """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
   kinds = kinds_of_slots(split.schema)
   keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
-  own = values_of_corpus(split, slots, keys)
+  values_by_key = values_of_corpus(split, slots, keys)
   shared: dict[str, list[tuple[str, list[str]]]] = {}
-  for key, found in own.items():
-    shared.setdefault(key.partition(":")[0], []).extend(found)
+  for key, values in values_by_key.items():
+    shared.setdefault(key.partition(":")[0], []).extend(values)
   draws, closed = {}, set()
   for service, names in slots.items():
     for slot in names:
       kind, key = kinds[service, slot], keys[service, slot]
-      found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
-      if len(found) < _FEWEST:
+      values = values_by_key.get(key, [])
+      if len(values) < _FEWEST:
+        values = shared.get(kind, [])
+      if len(values) < _FEWEST:
         draws[key] = _plainly(invented(kind, split))
       else:
-        draws[key] = _plainly(listed(found))
+        draws[key] = _plainly(listed(values))
         closed.add(key)
   return NameSource(
     keys,
@@ -73,9 +75,9 @@ def _plainly(draw: Draw) -> Draw:
   """Leaves out "tomorrow" and "next Friday", which cannot replace just any other day."""
 
   def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
-    name, others = draw(rng)
+    name, forms = draw(rng)
     return name, [
-      x for x in others if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
+      x for x in forms if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
     ]
 
   return drawn
@@ -91,17 +93,17 @@ def _change(
 ) -> list[Line]:
   prefix = f"{seed}/{data['dialogue_id']}"
   swaps = list(_swaps(data, schema, prefix))
-  found = entities_of(data, schema, slots)
-  canonical = canonical_forms(data, found.groups)
-  strings = source.mapping(found.places, prefix, found.taken, canonical, found.said)
-  strings = whole_groups(strings, found.groups)
+  entities = entities_of(data, schema, slots)
+  canonical = canonical_forms(data, entities.groups)
+  strings = source.mapping(entities.places, prefix, entities.taken, canonical, entities.said)
+  strings = whole_groups(strings, entities.groups)
   swaps, said = _answerable_exchange(data, schema, swaps)
-  line = replace_entities(data, schema, slots, found, strings, counts)
+  line = replace_entities(data, schema, slots, entities, strings, counts)
   counts["categorical"] += len(swaps)
   if swaps:
     exchanged: dict[str, dict[str, str]] = {}
-    for service, slot, value, other in swaps:
-      exchanged.setdefault(f"{service}.{slot}", {})[value] = other
+    for service, slot, value, partner in swaps:
+      exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
     line |= {"categorical": exchanged, "said": said}
   if not line["strings"] and not swaps:
     return []
@@ -125,27 +127,27 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
         places.setdefault(value, set()).add((frame["service"], slot))
         if is_act:
           turns.setdefault((frame["service"], slot, value), set()).add(number)
-  whole = "\n".join(turn["utterance"] for turn in data["turns"])
+  dialogue_text = "\n".join(turn["utterance"] for turn in data["turns"])
   used: set[tuple[str, str, str]] = set()  # a value is exchanged for one other value only
   for service, slot, value in sorted(turns):
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
     possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
-    if value not in possible or not _pattern(value).search(whole):
+    if value not in possible or not _pattern(value).search(dialogue_text):
       continue
     said_in = [i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)]
     if said_in != sorted(turns[service, slot, value]):
       continue
-    others = [
+    partners = [
       x
       for x in possible
-      if not (x in places or (service, slot, x) in used or _pattern(x).search(whole))
+      if not (x in places or (service, slot, x) in used or _pattern(x).search(dialogue_text))
     ]
-    if others and DONTCARE not in (value, *others):
+    if partners and DONTCARE not in (value, *partners):
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
-      other = rng.choice(others)
-      used.add((service, slot, other))
-      yield service, slot, value, other
+      partner = rng.choice(partners)
+      used.add((service, slot, partner))
+      yield service, slot, value, partner
 
 
 def _values(frame: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
@@ -190,8 +192,8 @@ def _answerable_exchange(
   before, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
     said = _exchange(data, swaps)
-    new = {(service, slot, value): other for service, slot, value, other in swaps}
-    new |= {(service, slot, other): value for service, slot, value, other in swaps}
+    new = {(service, slot, value): partner for service, slot, value, partner in swaps}
+    new |= {(service, slot, partner): value for service, slot, value, partner in swaps}
 
     def new_value(place: StateValue, new: Mapping[tuple[str, str, str], str] = new) -> str:
       return new.get((place.service, place.slot, place.value), place.value)
@@ -211,14 +213,16 @@ def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[A
   said = {}
   for number, turn in enumerate(data["turns"]):
     text, edits = turn["utterance"], []
-    for _, _, value, other in swaps:
+    for _, _, value, partner in swaps:
       for start, end in _places(turn, value):
-        new = other.replace("_", " ")
-        edits.append((start, end, new.lower() if text[start:end].islower() else new))
+        replacement = partner.replace("_", " ")
+        if text[start:end].islower():
+          replacement = replacement.lower()
+        edits.append((start, end, replacement))
     edits = _apart(edits)
     if edits:
-      old = [text[a:b] for a, b, _ in edits]
-      said[str(number)] = [[*at, x] for at, x in zip(moved(edits), old, strict=True)]
+      old_texts = [text[a:b] for a, b, _ in edits]
+      said[str(number)] = [[*at, x] for at, x in zip(moved(edits), old_texts, strict=True)]
       edit_turn(turn, edits)
   _exchange_annotation(data, swaps)
   return said
@@ -226,17 +230,17 @@ def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[A
 
 def _apart(edits: list[Edit]) -> list[Edit]:
   """Sorts edits and drops those that overlap an earlier one."""
-  found: list[Edit] = []
+  apart: list[Edit] = []
   for edit in sorted(edits):
-    if not found or edit[0] >= found[-1][1]:
-      found.append(edit)
-  return found
+    if not apart or edit[0] >= apart[-1][1]:
+      apart.append(edit)
+  return apart
 
 
 def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
   pairs: dict[tuple[str, str], dict[str, str]] = {}
-  for service, slot, value, other in swaps:
-    pairs.setdefault((service, slot), {}).update({value: other, other: value})
+  for service, slot, value, partner in swaps:
+    pairs.setdefault((service, slot), {}).update({value: partner, partner: value})
   unsorted = {(number, *place) for number in range(len(data["turns"])) for place in pairs}
   for (service, slot), swap in pairs.items():
     replace_values(data, {service: frozenset({slot})}, swap, unsorted)

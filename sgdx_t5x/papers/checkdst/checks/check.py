@@ -159,7 +159,7 @@ class _Work:
 
   corpus: Corpus
   split: str
-  how: Settings
+  settings: Settings
   entities: Slots
   with_failures: bool
   on_progress: OnProgress
@@ -180,7 +180,7 @@ class _Work:
       sources,
       gold=gold.frames,
       on_progress=self.on_progress,
-      **{field.name: getattr(self.how, field.name) for field in dataclasses.fields(self.how)},
+      **{x.name: getattr(self.settings, x.name) for x in dataclasses.fields(self.settings)},
     )
     is_original = test_set.name == ORIGINAL
     if is_original:
@@ -188,7 +188,7 @@ class _Work:
       self.known = {variant: known_predictions(scored, variant) for variant in labels}
     self._say(test_set, scored)
     counter = Counter(
-      test_set, self.split, self.entities, self.original, gold, self.train, self.how.fuzzy
+      test_set, self.split, self.entities, self.original, gold, self.train, self.settings.fuzzy
     )
     for variant, label in labels.items():
       before = "" if is_original or variant not in self.known else variant
@@ -215,7 +215,7 @@ class _Work:
     schema, failures_by_frame = scored.corpus.schema(self.split), {}
     for frame in scored.gold:
       state = {variant: scored.states[variant][frame.frame_id]}
-      failed = slot_failures(schema[frame.service], frame.slot_values, state, self.how.fuzzy)
+      failed = slot_failures(schema[frame.service], frame.slot_values, state, self.settings.fuzzy)
       if failed:
         dialogue = test_set.original_dialogue(frame.dialogue_id)
         original = self.original.by_id.get(frame_id(dialogue, frame.turn, frame.service))
@@ -243,8 +243,8 @@ def _signature(work: _Work, used: Sequence[TestSet]) -> str:
     "sets": "+".join(sets),
     "variants": "+".join(dict.fromkeys(x.variant for x in work.checked.values())),
     "services": "all+seen+unseen",
-    "fuzzy": work.how.fuzzy,
-    **signature_fields(work.how.prompt_format),
+    "fuzzy": work.settings.fuzzy,
+    **signature_fields(work.settings.prompt_format),
     **work.fields,
     "jga": "official-per-frame",
     "frames": len(next(iter(work.checked.values())).frames),
