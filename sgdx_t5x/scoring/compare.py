@@ -94,8 +94,7 @@ def compare(
   """Aligns two systems to the same variants and frames.
 
   Args:
-    a: scores of the first system, of each frame or of `sgdx_t5x.score`, or an argument of
-      `score_files.read_frames`.
+    a: scores of the first system, from `score` or `read_frames`, or an argument of the latter.
     b: scores of the second.
     metric: official key that both have.
     allow_missing: drop frames and scores that one system lacks from both, with a line in

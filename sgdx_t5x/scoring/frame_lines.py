@@ -54,15 +54,15 @@ def frame_lines(
       **({} if agreement is None else {"agreement": True}),
     }
   )
-  scores_by_metric = {}  # metric -> per frame, a score per variant
+  scores_by_metric = []  # per frame, a score per variant
   for metric in metrics:
     columns = [by_variant.metrics[metric].tolist() for by_variant in scores.values()]
-    scores_by_metric[metric] = list(zip(*columns, strict=True))
-  for number, place in enumerate(frames.places()):
+    scores_by_metric.append(zip(*columns, strict=True))
+  for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
     row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
     row["scores"] = {}
-    for metric, of_frames in scores_by_metric.items():
-      by_variant = zip(variants, of_frames[number], strict=True)
+    for metric, values in zip(metrics, of_frame, strict=True):
+      by_variant = zip(variants, values, strict=True)
       row["scores"][metric] = {v: None if math.isnan(x) else x for v, x in by_variant}
     if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
       row["agreement"] = share

@@ -315,7 +315,7 @@ def score_report(
   Args:
     scored: the scores.
     per_frame: name and checksum of the file of per-frame scores, if there is one.
-    on_progress: as in `score_predictions`; called while intervals are computed.
+    on_progress: called with (task, done, total, unit).
   """
   settings, common = scored.settings, scored.common
   samples = None

@@ -18,11 +18,7 @@ from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
-from sgdx_t5x.scoring.frame_lines import (
-  frame_lines,
-  read_head,
-  read_table,
-)
+from sgdx_t5x.scoring.frame_lines import frame_lines, read_head, read_table
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.scoring.score_tables import annex_notes
@@ -119,8 +115,7 @@ def read_frames(path: str | os.PathLike, metrics: Collection[str] | None = None)
     metrics: the metrics to keep, if the file has them; defaults to all.
 
   Raises:
-    SgdxError: the file is missing, truncated or of another kind; a report without per-frame
-      scores, or one whose file has since been overwritten by another run.
+    SgdxError: a file that is missing, truncated, of another kind or of another run.
   """
   path = pathlib.Path(path)
   if is_frames_file(path):

@@ -15,7 +15,7 @@ ENDS = {"jga_orig": [0.7, 0.75], "jga_v1": None}
 
 
 def all_columns(metric):
-  fields = (getattr(metric, name) for name in metric.__dataclass_fields__)
+  fields = vars(metric).values()
   return [x for field in fields for x in (field if isinstance(field, tuple) else (field,))]
 
 
