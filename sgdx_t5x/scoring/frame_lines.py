@@ -56,14 +56,16 @@ def frame_lines(
   )
   scores_by_metric = []  # per frame, a score per variant
   for metric in metrics:
-    columns = [by_variant.metrics[metric].tolist() for by_variant in scores.values()]
+    columns = []
+    for by_variant in scores.values():
+      values = by_variant.metrics[metric].tolist()
+      columns.append([None if math.isnan(x) else x for x in values])
     scores_by_metric.append(zip(*columns, strict=True))
   for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
     row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
     row["scores"] = {}
     for metric, values in zip(metrics, of_frame, strict=True):
-      by_variant = zip(variants, values, strict=True)
-      row["scores"][metric] = {v: None if math.isnan(x) else x for v, x in by_variant}
+      row["scores"][metric] = dict(zip(variants, values, strict=True))
     if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
       row["agreement"] = share
     if failures and row["id"] in failures:
@@ -158,7 +160,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
   )
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, gc=False):
   """A line of a frame, of which the decoder checks types and ranges."""
 
   id: str
