@@ -141,8 +141,7 @@ def write(
   Args:
     content: from `make`.
     out: the folder; a report in it is replaced.
-    examples: frames to embed in the page per run, service, slot, variant and kind; 0: no error
-      browser, so nothing of the corpus but names.
+    examples: frames to embed per run, service, slot, variant and kind; 0: no error browser.
     on_progress: called with (task, done, total, unit).
 
   Raises:

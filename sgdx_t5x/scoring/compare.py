@@ -97,8 +97,7 @@ def compare(
     a: scores of the first system, from `score` or `read_frames`, or an argument of the latter.
     b: scores of the second.
     metric: official key that both have.
-    allow_missing: drop frames and scores that one system lacks from both, with a line in
-      `warnings`, instead of raising an error.
+    allow_missing: drop frames and scores that one system lacks, with a line in `warnings`.
 
   Raises:
     SgdxError: different corpora, splits or scoring rules; nothing in common; frames or scores
@@ -134,8 +133,8 @@ def comparison_report(
 
   Args:
     comparison: from `compare`.
-    bootstrap_samples: how many samples of dialogues to draw, at least 1.
-    seed: random seed of the bootstrap.
+    bootstrap_samples: of dialogues, at least 1.
+    seed: of the bootstrap.
   """
   frames = comparison.frames
   samples = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)

@@ -314,7 +314,7 @@ def score_report(
 
   Args:
     scored: the scores.
-    per_frame: name and checksum of the file of per-frame scores, if there is one.
+    per_frame: name and checksum of the file of per-frame scores.
     on_progress: called with (task, done, total, unit).
   """
   settings, common = scored.settings, scored.common

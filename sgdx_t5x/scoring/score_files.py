@@ -84,8 +84,8 @@ def write_frames(
     path: the file.
     signature: the report's signature.
     scores: variant -> scores.
-    failures: frame id -> failed slots, see `scoring.Scored.failures`; None leaves them out.
-    agreement: frame id -> agreement, see `scoring.Scored.agreement`; None leaves it out.
+    failures: frame id -> failed slots, see `scoring.Scored.failures`.
+    agreement: frame id -> agreement, see `scoring.Scored.agreement`.
 
   Returns:
     `scores_checksum`, for the report that names the file.
