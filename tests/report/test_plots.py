@@ -12,6 +12,7 @@ import pytest
 from commands import python_code
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics import FrameScores
 from sgdx_t5x.report import plot_style, plots
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.rows import Row
@@ -43,9 +44,9 @@ def make_run(name="base", table=True, **changes):
   }
   sgdx = {"all": ALL, "seen": SEEN, "unseen": UNSEEN, "services": services} | changes
   floor = {group: {"jga_orig": 0.05} for group in ("all", "seen", "unseen")}
-  scores = SimpleNamespace(
-    services=np.array(["Boats_1", "Boats_2", "Boats_1"]), seen=np.array([True, False, True])
-  )
+  ids, turns = np.array(["a", "b", "c"]), np.zeros(3, np.int32)
+  names, is_seen = np.array(["Boats_1", "Boats_2", "Boats_1"]), np.array([True, False, True])
+  scores = FrameScores(ids, ids, turns, names, is_seen, {})
   table = SimpleNamespace(frames=scores) if table else None
   return Run(name, {"sgdx": sgdx, "predict_nothing": floor}, table)
 
