@@ -99,7 +99,7 @@ def make(
     corpus: what they were scored with, for dialogues and slot descriptions.
     force: show incomparable runs side by side.
     on_progress: called with (task, done, total, unit).
-    others: texts of the sets in `Run.others`.
+    others: texts of `Run.others`.
     schemas: variant -> folder of its schemas, for variants of one's own.
 
   Raises:

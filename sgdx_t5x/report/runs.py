@@ -188,7 +188,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     path: what `sgdx score --json` wrote.
 
   Raises:
-    SgdxError: the file is missing or of another kind, or per-frame scores are of another run.
+    SgdxError: a file that is missing, of another kind or of another run.
   """
   path = pathlib.Path(path)
   report = score_files.read_report(path)

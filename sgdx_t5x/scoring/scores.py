@@ -131,7 +131,7 @@ def score(
   """Reads and scores predictions.
 
   Args:
-    corpus: the official archive, a folder in its layout, "sample", or an open corpus.
+    corpus: an open corpus, or an argument of `open_corpus`.
     split: "train", "dev" or "test".
     predictions: "original", "v1" to "v5" -> a file, a folder, files, or a list of rows {"id",
       "prediction"} or of DSTC8 dialogues; or "all" -> JSONL or rows whose ids name the variant.
