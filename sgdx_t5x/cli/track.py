@@ -1,23 +1,5 @@
-"""`sgdx track`: tracks dialogues of a corpus, or typed in the terminal, with a checkpoint."""
+"""`sgdx track`: tracks dialogues of a corpus, or typed in the terminal, with a checkpoint.
 
-import argparse
-import pathlib
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_split, schemas_of
-from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
-from sgdx_t5x.errors import UsageError
-
-if TYPE_CHECKING:
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.schema import Schema
-  from sgdx_t5x.tracking.protocol import Shown, Tracker
-
-_EPILOG = """\
 examples:
   Predictions of the test split under the original schemas and two variants:
     sgdx track runs/spandst/checkpoint_20000 --corpus sgd.zip \\
@@ -43,11 +25,28 @@ In Python: sgdx_t5x.load_tracker("runs/spandst").track(dialogue, schema)
 docs/trackers.md says more.
 """
 
+import argparse
+import pathlib
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.options import add_command, add_split, schemas_of
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
+from sgdx_t5x.errors import UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus.corpus import Corpus
+  from sgdx_t5x.corpus.schema import Schema
+  from sgdx_t5x.tracking.protocol import Shown, Tracker
+
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "track", __doc__, _EPILOG, "track dialogues with a trained checkpoint"
+    subparsers, "track", __doc__, help="track dialogues with a trained checkpoint"
   )
   add_input(
     parser,

@@ -1,4 +1,18 @@
-"""`sgdx tools cases`: adds cases to a suite, and says whether they can compare wordings."""
+"""`sgdx tools cases`: adds cases to a suite, and says whether they can compare wordings.
+
+examples:
+  sgdx tools cases suite --add mine.jsonl
+  sgdx tools cases suite
+
+A case is a line of SUITE/cases.jsonl:
+  {"id": "log-5", "messages": [{"role": "user", "content": "The last 5, please"}],
+   "expect": [{"name": "git_log", "arguments": {"max_count": 5}}],
+   "reviewed": "ana"}
+"expect" is [] where no tool is due, and "ask" where a required value is
+missing. --add also takes logs of chat completions, as cases to review.
+
+docs/tools/README.md
+"""
 
 import argparse
 import pathlib
@@ -14,25 +28,11 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _MOST = 10  # leaks that are listed
-_EPILOG = """\
-examples:
-  sgdx tools cases suite --add mine.jsonl
-  sgdx tools cases suite
-
-A case is a line of SUITE/cases.jsonl:
-  {"id": "log-5", "messages": [{"role": "user", "content": "The last 5, please"}],
-   "expect": [{"name": "git_log", "arguments": {"max_count": 5}}],
-   "reviewed": "ana"}
-"expect" is [] where no tool is due, and "ask" where a required value is
-missing. --add also takes logs of chat completions, as cases to review.
-
-docs/tools/README.md
-"""
 
 
 def add_parser(verbs: Any) -> None:
   """Adds the subcommand to those of `sgdx tools`."""
-  parser = add_command(verbs, "cases", __doc__, _EPILOG)
+  parser = add_command(verbs, "cases", __doc__)
   add_input(parser, "suite", metavar="SUITE", help="folder of `sgdx tools import`")
   add_input(parser, "--add", metavar="FILE", help="cases, or a log, to add to cases.jsonl")
   parser.set_defaults(run=run)

@@ -1,19 +1,5 @@
-"""`sgdx tools`: schemas as tools of language models, from requests to scores."""
+"""`sgdx tools`: schemas as tools of language models, from requests to scores.
 
-from typing import Any
-
-from sgdx_t5x.cli.options import add_group
-from sgdx_t5x.tools import (
-  cases_command,
-  definitions_command,
-  import_command,
-  requests_command,
-  run_command,
-  score_command,
-)
-from sgdx_t5x.tools.check import command as check_command
-
-_EPILOG = """\
 examples:
   sgdx tools import tools.json --out suite
   sgdx tools cases suite --add cases.jsonl
@@ -28,10 +14,23 @@ examples:
 docs/tools/README.md
 """
 
+from typing import Any
+
+from sgdx_t5x.cli.options import add_group
+from sgdx_t5x.tools import (
+  cases_command,
+  definitions_command,
+  import_command,
+  requests_command,
+  run_command,
+  score_command,
+)
+from sgdx_t5x.tools.check import command as check_command
+
 
 def add_parser(subparsers: Any) -> None:
   """Adds `sgdx tools` and its subcommands."""
-  verbs = add_group(subparsers, "tools", __doc__, _EPILOG)
+  verbs = add_group(subparsers, "tools", __doc__)
   for command in (
     definitions_command,
     requests_command,

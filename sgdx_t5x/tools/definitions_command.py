@@ -1,4 +1,21 @@
-"""`sgdx tools export`: the schemas of a corpus, in any variant, as tools for a language model."""
+"""`sgdx tools export`: the schemas of a corpus, in any variant, as tools for a language model.
+
+examples:
+  sgdx tools export --corpus sgd.zip --variant original v1 v2 v3 --out tools
+  sgdx tools export --corpus sgd.zip --variant v3 --split all --format mcp \\
+    --out mcp
+  sgdx tools export --corpus sample --variant original mine=DIR --out tools
+
+One tool per intent; its arguments are the slots that the intent requires or
+accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
+names.json beside it: the intent and the slots of the original schema that the
+names stand for.
+
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
+
+docs/tools/README.md: from schemas to a table of scores.
+"""
 
 import argparse
 import itertools
@@ -18,28 +35,11 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.definitions import Tool
 
 _FORMATS = ("openai", "mcp", "bfcl", "anthropic")
-_EPILOG = """\
-examples:
-  sgdx tools export --corpus sgd.zip --variant original v1 v2 v3 --out tools
-  sgdx tools export --corpus sgd.zip --variant v3 --split all --format mcp \\
-    --out mcp
-  sgdx tools export --corpus sample --variant original mine=DIR --out tools
-
-One tool per intent; its arguments are the slots that the intent requires or
-accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
-names.json beside it: the intent and the slots of the original schema that the
-names stand for.
-
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
-corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
-
-docs/tools/README.md: from schemas to a table of scores.
-"""
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "export", __doc__, _EPILOG)
+  parser = add_command(subparsers, "export", __doc__)
   add_corpus(parser)
   add_variants(parser, "variants of the schema, see below")
   add_splits(parser)

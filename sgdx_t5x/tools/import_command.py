@@ -1,4 +1,17 @@
-"""`sgdx tools import`: tools of your own, as they are, into a suite's folder."""
+"""`sgdx tools import`: tools of your own, as they are, into a suite's folder.
+
+examples:
+  sgdx tools import tools.json --out suite
+  sgdx tools import openapi.yaml --out suite --trackers services
+  sgdx tools import --command "npx my-server" --out suite
+
+FILE is MCP's tools/list, a list of OpenAI or Anthropic, or OpenAPI 3 (JSON,
+YAML). SUITE/tools.json keeps it: names, descriptions and schemas are shown to
+models as they are. --command asks the MCP server that it starts for
+tools/list, and for nothing else.
+
+docs/tools/README.md
+"""
 
 import argparse
 import collections
@@ -14,24 +27,10 @@ from sgdx_t5x.tables import Table, count
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
-_EPILOG = """\
-examples:
-  sgdx tools import tools.json --out suite
-  sgdx tools import openapi.yaml --out suite --trackers services
-  sgdx tools import --command "npx my-server" --out suite
-
-FILE is MCP's tools/list, a list of OpenAI or Anthropic, or OpenAPI 3 (JSON,
-YAML). SUITE/tools.json keeps it: names, descriptions and schemas are shown to
-models as they are. --command asks the MCP server that it starts for
-tools/list, and for nothing else.
-
-docs/tools/README.md
-"""
-
 
 def add_parser(verbs: Any) -> None:
   """Adds the subcommand to those of `sgdx tools`."""
-  parser = add_command(verbs, "import", __doc__, _EPILOG)
+  parser = add_command(verbs, "import", __doc__)
   add_input(parser, "file", nargs="?", metavar="FILE", help="definitions of tools, see below")
   parser.add_argument("--command", metavar="CMD", help="starts an MCP server, instead of FILE")
   add_output(parser, "--out", required=True, metavar="SUITE", help="folder to write", folder=True)

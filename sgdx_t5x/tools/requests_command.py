@@ -1,4 +1,16 @@
-"""`sgdx tools requests`: requests to a language model with tools, and what they would cost."""
+"""`sgdx tools requests`: requests to a language model with tools, and what they would cost.
+
+examples:
+  One request per frame; first an estimate of the cost:
+    sgdx tools requests --corpus sgd.zip --variant original v3 \\
+      --delivery distractors:10 --limit 100 --dry-run --price 2.50 10
+    sgdx tools requests --corpus sgd.zip --variant original v3 \\
+      --delivery distractors:10 --limit 100 --out requests.jsonl
+
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
+docs/tools/README.md: from requests to a table of scores.
+"""
 
 import argparse
 import contextlib
@@ -20,23 +32,10 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import ServicePair
   from sgdx_t5x.tools.requests import RequestForm, Size
 
-_EPILOG = """\
-examples:
-  One request per frame; first an estimate of the cost:
-    sgdx tools requests --corpus sgd.zip --variant original v3 \\
-      --delivery distractors:10 --limit 100 --dry-run --price 2.50 10
-    sgdx tools requests --corpus sgd.zip --variant original v3 \\
-      --delivery distractors:10 --limit 100 --out requests.jsonl
-
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_15,
-corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
-docs/tools/README.md: from requests to a table of scores.
-"""
-
 
 def add_parser(verbs: Any) -> None:
   """Adds the subcommand to those of `sgdx tools`."""
-  parser = add_command(verbs, "requests", __doc__, _EPILOG)
+  parser = add_command(verbs, "requests", __doc__)
   prompts.add_options(parser, needs_out=False)
   group = parser.add_argument_group("requests")
   group.add_argument(

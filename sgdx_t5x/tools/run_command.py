@@ -1,4 +1,21 @@
-"""`sgdx tools run`: asks a language model's endpoint for the answers to requests with tools."""
+"""`sgdx tools run`: asks a language model's endpoint for the answers to requests with tools.
+
+examples:
+  From an endpoint to the table of six variants:
+    sgdx tools requests --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --out requests.jsonl
+    sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 \\
+      --model NAME --out answers.jsonl --corpus sgd.zip
+
+  100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
+    sgdx tools run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
+      --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
+
+Answers are written to --out as they arrive. The same command again asks for
+those that are missing; after a kill, at most the requests that were in flight
+are sent twice. Requests with equal text, model and parameters are sent once.
+docs/tools/README.md says more.
+"""
 
 import argparse
 import contextlib
@@ -34,28 +51,11 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.runner import Runner
 
 KEY = "OPENAI_API_KEY"
-_EPILOG = """\
-examples:
-  From an endpoint to the table of six variants:
-    sgdx tools requests --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
-      --out requests.jsonl
-    sgdx tools run requests.jsonl --endpoint http://localhost:8000/v1 \\
-      --model NAME --out answers.jsonl --corpus sgd.zip
-
-  100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
-    sgdx tools run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
-      --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
-
-Answers are written to --out as they arrive. The same command again asks for
-those that are missing; after a kill, at most the requests that were in flight
-are sent twice. Requests with equal text, model and parameters are sent once.
-docs/tools/README.md says more.
-"""
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "run", __doc__, _EPILOG)
+  parser = add_command(subparsers, "run", __doc__)
   text = "output of `sgdx tools requests`, with or without --openai-batch"
   add_input(parser, "requests", metavar="REQUESTS.jsonl", help=text)
   text = "http://HOST:PORT/v1 of an OpenAI-compatible API"

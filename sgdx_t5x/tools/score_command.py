@@ -1,14 +1,5 @@
-"""`sgdx tools score`: scores a language model's tool calls as states, and the calls themselves."""
+"""`sgdx tools score`: scores a language model's tool calls as states, and the calls themselves.
 
-import argparse
-from typing import Any
-
-from sgdx_t5x.cli import score
-from sgdx_t5x.cli.options import add_command
-from sgdx_t5x.errors import UsageError
-
-_HEADLINES = ("right_call", "right_tool")  # beside JGA, which does not see the tool
-_EPILOG = """\
 examples:
   sgdx tools score --corpus sgd.zip --predictions all=answers.jsonl
 
@@ -20,10 +11,19 @@ Answers are those to the requests of `sgdx tools requests`, in any of the forms
 of docs/tools/README.md. All other options are those of `sgdx score`.
 """
 
+import argparse
+from typing import Any
+
+from sgdx_t5x.cli import score
+from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.errors import UsageError
+
+_HEADLINES = ("right_call", "right_tool")  # beside JGA, which does not see the tool
+
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
   """Adds the subcommand to those of `sgdx tools`. Returns its parser."""
-  parser = add_command(verbs, "score", __doc__, _EPILOG)
+  parser = add_command(verbs, "score", __doc__)
   score.add_options(parser)
   add_calls_from_text(parser)
   parser.set_defaults(run=run)

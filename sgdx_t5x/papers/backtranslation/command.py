@@ -1,4 +1,17 @@
-"""`sgdx backtranslate`: back-translates names and descriptions of schemas, as training data."""
+"""`sgdx backtranslate`: back-translates names and descriptions of schemas, as training data.
+
+examples:
+  The back-translations shipped with this package (SGD train; zh, ja, ko):
+    sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
+
+  With a checkpoint, NLLB; codes as its tokenizer has them:
+    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
+      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
+
+DIR/PIVOT/SPLIT/ will contain schema.json, texts.jsonl and, if some results could
+not be used as returned, repairs.jsonl: docs/papers/backtranslation.md. After an
+interruption or failure, the same command resumes where it stopped.
+"""
 
 import argparse
 import collections
@@ -20,24 +33,11 @@ if TYPE_CHECKING:
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _CACHE = ".cache"
-_EPILOG = """\
-examples:
-  The back-translations shipped with this package (SGD train; zh, ja, ko):
-    sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
-
-  With a checkpoint, NLLB; codes as its tokenizer has them:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
-      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
-
-DIR/PIVOT/SPLIT/ will contain schema.json, texts.jsonl and, if some results could
-not be used as returned, repairs.jsonl: docs/papers/backtranslation.md. After an
-interruption or failure, the same command resumes where it stopped.
-"""
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG)
+  parser = add_command(subparsers, "backtranslate", __doc__)
   add_corpus(parser)
   add_split(parser, default="train")
   parser.add_argument(

@@ -1,20 +1,5 @@
-"""`sgdx checkdst check`: checks a tracker on dialogues with other names, words, disfluency."""
+"""`sgdx checkdst check`: checks a tracker on dialogues with other names, words, disfluency.
 
-import argparse
-from typing import Any
-
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_outputs,
-  add_scoring,
-  add_split,
-  no_cycles,
-  parse_named,
-)
-from sgdx_t5x.cli.paths import add_input, corpus_path, path_of_name
-
-_EPILOG = """\
 examples:
   sgdx checkdst check --corpus sgd.zip \\
     --perturbed ned=perturbed/ned sdi=perturbed/sdi \\
@@ -32,11 +17,25 @@ original dialogues. A set without perturbation.json must be named after its kind
 docs/papers/metrics/perturbed.md defines all numbers, docs/score-json.md the files.
 """
 
+import argparse
+from typing import Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_outputs,
+  add_scoring,
+  add_split,
+  no_cycles,
+  parse_named,
+)
+from sgdx_t5x.cli.paths import add_input, corpus_path, path_of_name
+
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "check a tracker on perturbed dialogues, after CheckDST"
-  parser = add_command(subparsers, "check", __doc__, _EPILOG, summary)
+  parser = add_command(subparsers, "check", __doc__, help=summary)
   text = 'the original corpus, before perturbation (zip or folder), or "sample"'
   add_input(parser, "--corpus", required=True, help=text, path=corpus_path)
   add_split(parser)

@@ -1,14 +1,5 @@
-"""`sgdx checkdst`: perturbed dialogues, and what a tracker does on them (Cho et al., 2022)."""
+"""`sgdx checkdst`: perturbed dialogues, and what a tracker does on them (Cho et al., 2022).
 
-import argparse
-from typing import Any
-
-from sgdx_t5x.cli import diff, output
-from sgdx_t5x.cli.options import add_command, add_corpus, add_group, parse_named
-from sgdx_t5x.cli.paths import add_input, corpus_path, named_path, path_of_name
-from sgdx_t5x.papers.checkdst import check_command, perturb_command
-
-_EPILOG = """\
 examples:
   sgdx checkdst perturb ned --corpus sgd.zip --out perturbed/ned
   sgdx checkdst verify --corpus perturbed/ned --against sgd.zip
@@ -20,10 +11,18 @@ examples:
 docs/papers/checkdst.md
 """
 
+import argparse
+from typing import Any
+
+from sgdx_t5x.cli import diff, output
+from sgdx_t5x.cli.options import add_command, add_corpus, add_group, parse_named
+from sgdx_t5x.cli.paths import add_input, corpus_path, named_path, path_of_name
+from sgdx_t5x.papers.checkdst import check_command, perturb_command
+
 
 def add_parser(subparsers: Any) -> None:
   """Adds `sgdx checkdst` and its subcommands."""
-  verbs = add_group(subparsers, "checkdst", __doc__, _EPILOG)
+  verbs = add_group(subparsers, "checkdst", __doc__)
   perturb_command.add_parser(verbs)
 
   text = "`sgdx checkdst verify`: tests what a perturbation must not change."

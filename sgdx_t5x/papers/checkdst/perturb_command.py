@@ -1,17 +1,5 @@
-"""`sgdx checkdst perturb`: dialogues with new names, paraphrases, disfluency or values."""
+"""`sgdx checkdst perturb`: dialogues with new names, paraphrases, disfluency or values.
 
-import argparse
-import shlex
-from typing import TYPE_CHECKING, Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus, add_split
-from sgdx_t5x.cli.paths import add_output
-from sgdx_t5x.errors import UsageError
-
-if TYPE_CHECKING:
-  from sgdx_t5x.papers.checkdst.manifest import Manifest
-
-_EPILOG = """\
 kinds:
   ned  named entities are replaced by unseen strings
   pi   users say the same in other words
@@ -25,12 +13,24 @@ DIR becomes a corpus in the official layout, which every command reads, with all
 schemas, SPLIT/perturbation.json and SPLIT/changes.jsonl. The same seed gives
 the same bytes. docs/papers/checkdst.md describes the files and the rules.
 """
+
+import argparse
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split
+from sgdx_t5x.cli.paths import add_output
+from sgdx_t5x.errors import UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.papers.checkdst.manifest import Manifest
+
 _OPTIONS = {"entities": "ned", "provider": "pi"}  # option -> its kind
 
 
 def add_parser(subparsers: Any) -> None:
   """Adds `perturb`."""
-  parser = add_command(subparsers, "perturb", __doc__, _EPILOG, "perturb what users say")
+  parser = add_command(subparsers, "perturb", __doc__, help="perturb what users say")
   kinds = ("ned", "pi", "sdi", "vs")
   parser.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
   add_perturbing(parser)

@@ -1,15 +1,5 @@
-"""`sgdx schema-embeddings`: embeds schemas once, for the SGD paper's baseline to read."""
+"""`sgdx schema-embeddings`: embeds schemas once, for the SGD paper's baseline to read.
 
-import argparse
-import pathlib
-import shlex
-from typing import Any
-
-from sgdx_t5x.cli.options import add_command, add_corpus
-from sgdx_t5x.cli.paths import add_input, add_output, path_of_name
-from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
-
-_EPILOG = """\
 examples:
   sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
     --out schemas.npz
@@ -22,10 +12,19 @@ tasks and gin files. NAME=DIR is a variant of your own, DIR/SPLIT/schema.json; b
 default, all of the corpus, all that ship, and the corruptions that tasks use.
 """
 
+import argparse
+import pathlib
+import shlex
+from typing import Any
+
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.paths import add_input, add_output, path_of_name
+from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
+
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "schema-embeddings", __doc__, _EPILOG)
+  parser = add_command(subparsers, "schema-embeddings", __doc__)
   add_input(
     parser,
     "--encoder",

@@ -1,4 +1,18 @@
-"""`sgdx tools check`: whether an assistant breaks when its tools are reworded, and what hurts."""
+"""`sgdx tools check`: whether an assistant breaks when its tools are reworded, and what hurts.
+
+examples:
+  The tools now against those of a branch; exit code 1 if something broke:
+    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
+      --against origin/main:suite/tools.json
+
+  How fragile the tools are under five rewordings of suite/rewordings.jsonl:
+    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
+      --reword 5
+
+SUITE has tools.json, cases.jsonl and, for --reword, rewordings.jsonl. Answers
+are kept in SUITE/answers.jsonl: with all of them there, no endpoint is needed.
+docs/tools/README.md says what the verdicts mean.
+"""
 
 import argparse
 import contextlib
@@ -36,25 +50,11 @@ _FAILING = ("broken", "cannot-tell", "same", "better")
 _USUAL_CHURN = 0.03  # before any is measured
 _REPORT = "report.md"
 _OF_SUITE = ("tools.json", "cases.jsonl", "rewordings.jsonl", "answers.jsonl", _REPORT)
-_EPILOG = """\
-examples:
-  The tools now against those of a branch; exit code 1 if something broke:
-    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
-      --against origin/main:suite/tools.json
-
-  How fragile the tools are under five rewordings of suite/rewordings.jsonl:
-    sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
-      --reword 5
-
-SUITE has tools.json, cases.jsonl and, for --reword, rewordings.jsonl. Answers
-are kept in SUITE/answers.jsonl: with all of them there, no endpoint is needed.
-docs/tools/README.md says what the verdicts mean.
-"""
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(subparsers, "check", __doc__, _EPILOG)
+  parser = add_command(subparsers, "check", __doc__)
   add_input(parser, "suite", metavar="SUITE", help="folder with tools.json and cases.jsonl")
   text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
   parser.add_argument("--endpoint", metavar="URL", help=text)
