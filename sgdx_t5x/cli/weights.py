@@ -104,7 +104,7 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
 
-  summary = "pack a SpanDST on MiniLM into 13 MB, which NumPy alone can run"
+  summary = "pack a SpanDST on MiniLM into 12 MB, which NumPy alone can run"
   command = add_command(verbs, "pack", f"`sgdx weights pack`: {summary}.", _EPILOG, summary)
   add_input(command, "checkpoint", metavar="CHECKPOINT", help="checkpoint_N or its MODEL_DIR")
   add_output(command, "--out", required=True, metavar="DIR", help="new folder", folder=True)

@@ -1,0 +1,58 @@
+"""The tracker that ships: its size, its card, and what it says on schemas of strangers."""
+
+import re
+import subprocess
+
+import pytest
+from commands import SGDX
+from minilm import minilm
+from places import ROOT
+
+import sgdx_t5x
+from sgdx_t5x.spandst import packed
+
+OWN = ROOT / "benchmarks/own_schemas"
+
+
+def test_its_size_and_card():
+  assert sum(path.stat().st_size for path in packed.SHIPPED.iterdir()) < 26e6
+  config, arrays = packed.read(packed.SHIPPED)
+  card = (packed.SHIPPED / "README.md").read_text("utf-8")
+  assert config.digest in card
+  assert f"{config.trained_on}'" in card
+  assert f"TRAIN_STEPS={config.step}" in card
+  assert not any(name.startswith("encoder/token_embedder") for name in arrays)
+
+
+def test_two_commands_lead_to_a_state(monkeypatch):
+  """The second of them: `pip install .` is the first."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  command = [*SGDX, "track", "--schema", OWN / "test/schema.json", "--service", "Library_1"]
+  done = subprocess.run(
+    command,
+    input="I want to borrow a book called Dune.\n",
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert "the one that ships with sgdx_t5x" in done.stderr
+  assert re.search(r"^book_title +Dune *$", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_its_scores_on_schemas_of_strangers_are_those_of_the_page(monkeypatch, tmp_path):
+  """JGA and slot accuracy in both wordings, within a point: sums round differently elsewhere."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  out = tmp_path / "own"
+  variants = ["original", f"renamed={OWN / 'renamed'}"]
+  command = [*SGDX, "track", "--corpus", OWN, "--variant", *variants, "--out", out]
+  subprocess.run(command, check=True, capture_output=True)
+  predictions = {name: out / name for name in ("original", "renamed")}
+  schemas = {"renamed": OWN / "renamed"}
+  report = sgdx_t5x.score(OWN, "test", predictions, schemas=schemas).report
+  page = (OWN / "README.md").read_text("utf-8")
+  for name in ("original", "renamed"):
+    row = next(x.split("|") for x in page.splitlines() if x.startswith(f"| {name} "))
+    printed = [float(x) for x in row[2:4]]
+    scores = report["variants"][name]["#ALL_SERVICES"]
+    found = [100 * scores[f"{kind}_goal_accuracy"] for kind in ("joint", "average")]
+    assert found == pytest.approx(printed, abs=1)
