@@ -21,6 +21,7 @@ docs/score-json.md the JSON.
 """
 
 import argparse
+import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from sgdx_t5x.cli.options import (
   scoring_settings,
 )
 from sgdx_t5x.cli.paths import add_input, named_path
+from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -105,10 +107,16 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
 
   schemas = VariantSchemas(corpus, parse_schemas(args))
   items: list[str] = []
+  fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   for item in args.predictions:
+    if "=" not in item and not os.path.exists(item):
+      raise UsageError(
+        f"--predictions {item}: no such folder",
+        expected="VARIANT=DIR, or a folder with a folder for each variant",
+        fix=fix,
+      )
     paths = find_variants(pathlib.Path(item), args.split, schemas)
     items += [f"{variant}={path}" for variant, path in paths.items()] or [item]
-  fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   return parse_named(items, "predictions", "VARIANT=DIR", fix)
 
 

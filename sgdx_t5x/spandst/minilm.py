@@ -136,8 +136,8 @@ def tables(path: pathlib.Path) -> Mapping[str, np.ndarray]:
 
 def _fix() -> str:
   return (
-    f"with a network: launch/minilm.sh minilm, in a checkout, fetches it; without: copy a folder "
-    f"with {WEIGHTS} and {VOCABULARY} from elsewhere; then {VARIABLE}=minilm names it"
+    f"with a network: python -m sgdx_t5x.spandst.minilm minilm; without: copy {WEIGHTS} and "
+    f"{VOCABULARY} of sentence-transformers/{NAME} there; then {VARIABLE}=minilm names the folder"
   )
 
 

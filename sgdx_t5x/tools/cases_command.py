@@ -5,7 +5,7 @@ examples:
   sgdx tools cases suite
 
 A case is a line of SUITE/cases.jsonl:
-  {"id": "log-5", "messages": [{"role": "user", "content": "The last 5, please"}],
+  {"id": "log-5", "messages": [{"role": "user", "content": "The last 5"}],
    "expect": [{"name": "git_log", "arguments": {"max_count": 5}}],
    "reviewed": "ana"}
 "expect" is [] where no tool is due, and "ask" where a required value is

@@ -152,11 +152,18 @@ def from_utterances(
 ) -> Dialogue:
   """Returns a dialogue from utterances in turn. Args: see `DialogueTracker.track`."""
   names = tuple(dict.fromkeys(services if services is not None else schema.names))
-  if isinstance(utterances, str) or not names:
+  if not names:
     raise SgdxError(
-      "the dialogue is a single string" if names else "no services to track",
-      expected="a list of user and system utterances in turn, and at least one service",
-      fix="pass [text], not text; services=None tracks all services",
+      f"no services to track: {schema.origin} has {', '.join(schema.names) or 'none'}",
+      expected="at least one service of the schema",
+      fix="name one, or leave the services out to track all",
+    )
+  if isinstance(utterances, str | Mapping):
+    kind = "single string" if isinstance(utterances, str) else type(utterances).__name__
+    raise SgdxError(
+      f"the dialogue is a {kind}",
+      expected="a list of user and system utterances in turn",
+      fix="pass [text], not text",
     )
   for name in names:
     schema[name]  # raises if unknown
@@ -164,6 +171,8 @@ def from_utterances(
   for number, utterance in enumerate(utterances):
     text, acts = _text_and_acts(utterance, number)
     speaker = SYSTEM if number % 2 else USER
+    if acts and speaker == USER:
+      raise _unreadable(acts[0], f"utterance {number} is the user's, who has no acts")
     frames = [Frame(name) for name in names]
     if speaker == SYSTEM:
       for act in acts:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, UsageError, require
+from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.spandst import packed
 from sgdx_t5x.tracking.protocol import Tracker
 
@@ -39,6 +40,11 @@ def open_tracker(
       )
     load = annexes.load("sgdx_t5x.tracking.packed:load")
     return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
+  for folder in map(os.fspath, folders):
+    if "://" not in folder and not os.path.exists(folder):
+      raise not_found(
+        pathlib.Path(folder), "a checkpoint of `t5x.train`, or a packed tracker", "folder"
+      )
   require("seqio", extra="train", why="checkpoints of `t5x.train`")
   open_checkpoints = annexes.load("sgdx_t5x.tracking.checkpoints:open_checkpoints")
   return open_checkpoints(*folders, lengths=lengths, allow_modules=allow_modules)

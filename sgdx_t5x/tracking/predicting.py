@@ -79,11 +79,11 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
   """Returns the dialogues of a split, without gold unless the tracker reads it.
 
   Raises:
-    SgdxError: there are none, or the tracker reads acts and a dialogue lacks them.
+    SgdxError: there are none, or the tracker needs acts and a dialogue lacks them.
   """
   dialogues = []
   for dialogue in corpus.dialogues(split):
-    if tracker.reads_acts:
+    if tracker.needs_acts:
       check_acts(dialogue, f"{corpus.origin}: {split}", tracker.name)
     dialogues.append(dialogue if tracker.reads_gold else without_gold(dialogue))
   if not any(True for dialogue in dialogues for _ in dialogue.user_frames()):

@@ -41,7 +41,7 @@ class _Asked:
 class PromptedTracker:
   """See `protocol.Tracker`. Args: model, trained on tasks of a prompt format."""
 
-  reads_acts = False
+  reads_acts = needs_acts = False
   reads_gold = False
 
   def __init__(self, model: LoadedModel):

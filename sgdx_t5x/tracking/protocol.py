@@ -69,8 +69,9 @@ class Tracker(Protocol):
 
   Attributes:
     name: for messages: "SpanDST".
-    reads_acts: whether it reads the system's acts. Corpora without acts are then rejected before
-      tracking starts (`turns.check_acts`).
+    reads_acts: whether it reads the system's acts, where there are any.
+    needs_acts: whether corpora without acts are rejected before tracking starts
+      (`turns.check_acts`).
     reads_gold: whether it reads gold states of earlier turns, which are then left in dialogues.
       Predictions and their scores are marked as an oracle's.
     settings: all that its answers depend on: weights (`LoadedModel.digest`), style, lengths.
@@ -83,6 +84,10 @@ class Tracker(Protocol):
 
   @property
   def reads_acts(self) -> bool:
+    """See the class."""
+
+  @property
+  def needs_acts(self) -> bool:
     """See the class."""
 
   @property

@@ -52,12 +52,13 @@ class SpanTracker:
   """
 
   name = "SpanDST"
+  reads_acts = True
   reads_gold = False
 
   def __init__(self, model: SpanModelProtocol, style: SpanStyle, vocabulary: PieceVocabulary):
     self._model, self._style, self._vocabulary = model, style, vocabulary
     # A model that was trained on plain text, too, may track it.
-    self.reads_acts = not self._style.plain_text
+    self.needs_acts = not self._style.plain_text
     self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
 
   @property

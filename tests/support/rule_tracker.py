@@ -16,7 +16,8 @@ class RuleTracker:
   reads_gold = False
 
   def __init__(self, reads_acts=True, settings=None, stop_after=None, most_slots=100):
-    self.reads_acts, self.settings = reads_acts, {"tracker": "Rules", **(settings or {})}
+    self.reads_acts = self.needs_acts = reads_acts
+    self.settings = {"tracker": "Rules", **(settings or {})}
     self.asked: list[str] = []  # frames, in order
     self._left, self._most = stop_after, most_slots
 

@@ -336,7 +336,8 @@ def test_a_corpus_without_acts_is_refused_by_who_reads_them(corpus, tmp_path):
 def test_a_span_tracker_reads_plain_text_if_it_was_trained_on_it():
   for share, refuses in ((0.0, True), (0.5, False)):
     tracker = SpanTracker(types.SimpleNamespace(), SpanStyle(plain_text=share), None)
-    assert tracker.reads_acts is refuses
+    assert tracker.needs_acts is refuses
+    assert tracker.reads_acts
 
 
 def test_schemas_that_cannot_be_tracked(corpus, tmp_path):

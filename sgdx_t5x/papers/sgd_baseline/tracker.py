@@ -25,7 +25,7 @@ class BaselineTracker:
   """See `protocol.Tracker`. Args: model, trained on tasks of the baseline."""
 
   name = "the SGD baseline"
-  reads_acts = False
+  reads_acts = needs_acts = False
   reads_gold = False
 
   def __init__(self, model: LoadedModel):

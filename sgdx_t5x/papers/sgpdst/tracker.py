@@ -176,7 +176,7 @@ class SgpTracker:
   """See `protocol.Tracker`."""
 
   name = "SGP-DST"
-  reads_acts = True
+  reads_acts = needs_acts = True
 
   def __init__(self, models: Mapping[str, LoadedModel], reads_gold: bool = False):
     """Takes loaded models.

@@ -27,7 +27,7 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.tools.run_command import (
   KEY,
   add_service,
@@ -76,8 +76,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument("--largest-drop", type=float, default=20, metavar="POINTS", help=text)
   text = "broken cases whose cause is searched (default: 20; 0: none)"
   parser.add_argument("--bisect", type=int, default=20, metavar="N", help=text)
-  text = "verdicts that exit with 1, as NO CALLS does (default: broken)"
-  parser.add_argument("--fail-on", nargs="+", default=["broken"], choices=_FAILING, help=text)
+  text = f"exit with 1, as for NO CALLS: {', '.join(_FAILING)} (default: broken)"
+  parser.add_argument(
+    "--fail-on", nargs="+", default=["broken"], choices=_FAILING, metavar="VERDICT", help=text
+  )
   add_calls_from_text(parser)
   add_output(parser, "--json", metavar="OUT", help="also write the result to this JSON file")
   add_output(parser, "--junit", metavar="OUT", help="also write a test report, a test per case")
@@ -93,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     SgdxError: bad input, or an endpoint that fails.
   """
   parameters = _checked(args)
+  require("aiohttp", extra="tools", why="sgdx tools check")
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.check.asking import ANSWERS, Asker
   from sgdx_t5x.tools.check.plan import plan_rewordings, plan_versions, with_noise
@@ -108,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     raise SgdxError(
       f"{folder}: no cases to ask",
       expected="cases of tools that are in both versions",
-      fix="sgdx tools cases --add",
+      fix=f"sgdx tools cases {folder} --add FILE",
     )
   plan = with_noise(plan, args.placebos, args.repeat)
   path = str(folder / ANSWERS)
@@ -127,7 +130,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses options that make no sense. Returns the parameters of --param."""
-  for name, least in (("reword", 1), ("repeat", 1), ("bisect", 0)):
+  check_least(args, "reword", 1, "pass the number of rewordings to ask, or --against")
+  for name, least in (("repeat", 1), ("bisect", 0)):
     check_least(args, name, least, "omit it to use the default")
   if not 0 < args.largest_drop <= 100:
     raise UsageError(
@@ -255,9 +259,6 @@ def _sender(args: argparse.Namespace) -> "Send":
         fix="pass --endpoint URL",
       )
     from sgdx_t5x.cli.progress import progress
-    from sgdx_t5x.errors import require
-
-    require("aiohttp", extra="tools", why="sgdx tools check")
     from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
     from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner
 

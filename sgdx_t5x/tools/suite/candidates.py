@@ -15,6 +15,7 @@ from sgdx_t5x.tools.messages import NoAnswer, read_answer
 from sgdx_t5x.tools.suite.cases import Call, Case, case_of, check_cases
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
+_OF_LOGS = {"request", "body", "input", "response", "choices"}
 _EXPECTED = "cases (see docs/tools/README.md), or logs of chat completions, as JSON Lines"
 
 
@@ -51,8 +52,14 @@ def read_candidates(
 
 
 def _is_log(row: Any) -> bool:
-  """Whether a line is of a log: it has messages, and says nothing of what is due."""
-  return isinstance(row, dict) and not {"expect", "name"} & row.keys() and "user" not in row
+  """Whether a line is of a log: a request, or messages of which the last is the model's."""
+  if not isinstance(row, dict) or {"expect", "name", "user"} & row.keys():
+    return False
+  if _OF_LOGS & row.keys():
+    return True
+  messages = row.get("messages")
+  last = messages[-1] if isinstance(messages, list) and messages else None
+  return isinstance(last, dict) and last.get("role") == "assistant"
 
 
 def _of_log(row: Mapping[str, Any], default_id: str, where: str) -> Case:

@@ -56,7 +56,14 @@ class ToolSet:
 
 
 def read_suite(folder: str | pathlib.Path) -> ToolSet:
-  """Returns the tools of a suite's folder. Raises SgdxError: see `read_tools`."""
+  """Returns the tools of a suite's folder. Raises SgdxError: none there, or see `read_tools`."""
+  path = pathlib.Path(folder) / TOOLS
+  if not path.is_file():
+    raise SgdxError(
+      f"no file at {path}",
+      expected="a suite, which `sgdx tools import` writes",
+      fix=f"sgdx tools import FILE --out {folder}",
+    )
   return ToolSet(tuple(read_tools(pathlib.Path(folder) / TOOLS)))
 
 
