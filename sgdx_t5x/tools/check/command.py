@@ -197,10 +197,9 @@ def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
 
   number, questions = len(plan.cases), plan.questions()
   none, usual = (100 * detectable_drop(number, churn) for churn in (0, _USUAL_CHURN))
-  lines = [
-    f"cases:    {number:,}; they show a drop of {none:.0f} points, or of {usual:.0f} if "
-    f"{100 * _USUAL_CHURN:.0f}% flip each way by chance",
-  ]
+  shows = f"they show a drop of {none:.0f} points, or of {usual:.0f} if "
+  shows += f"{100 * _USUAL_CHURN:.0f}% flip each way by chance"
+  lines = [f"cases:    {number:,}; {'too few to show any drop' if none == 100 else shows}"]
   sent, characters = asker.missing(questions)
   lines.append(f"requests: {sent:,} to send, for {len(questions):,} questions")
   if sent:
