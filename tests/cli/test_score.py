@@ -440,7 +440,7 @@ def test_a_folder_of_variants_is_read(corpus, tmp_path):
 @pytest.mark.parametrize(
   ("args", "code", "part"),
   [
-    (["x"], 2, "--predictions x"),
+    (["x"], 2, "--predictions x: no such folder"),
     (["v1=a", "v1=b"], 2, "has two values for v1"),
     (["v1=a", "--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
     (["v1=a", "--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),

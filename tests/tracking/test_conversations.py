@@ -78,6 +78,8 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     ),
     (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
     (3, {}, "dialogue is of type int"),
+    ({"Hi": 1}, {}, "the dialogue is a dict"),
+    ([("Hi", [OFFER])], {}, "utterance 0 is the user's"),
     (["Hi", 3], {}, "utterance 1 is of type int"),
     (["Hi", ("?", "acts")], {}, "utterance 1 is of type tuple"),
     (SAID, {"variant": 3}, "variant is of type int"),

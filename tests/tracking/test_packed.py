@@ -180,6 +180,9 @@ def test_no_checkpoint(monkeypatch, tmp_path, folder):
   assert_four_parts(error.value.text, "ships no tracker")
   monkeypatch.setattr(packed, "SHIPPED", folder)
   assert open_tracker().settings == open_tracker(folder).settings
+  with pytest.raises(SgdxError, match="no folder at") as error:
+    open_tracker(tmp_path / "nothere")
+  assert_four_parts(error.value.text, "nothere")
   with pytest.raises(SgdxError, match="one packed tracker"):
     open_tracker(folder, folder)
 

@@ -233,10 +233,17 @@ def test_a_file_without_cases(line, suite, tmp_path, capsys):
     assert "not added: " in printed.out
 
 
+def test_a_case_with_a_misspelt_key_is_not_taken_for_a_log(suite, tmp_path, capsys):
+  row = {"messages": [{"role": "user", "content": "The last 5"}], "expects": []}
+  assert sgdx("tools", "cases", suite, "--add", write(tmp_path / "mine.jsonl", [row])) == 1
+  assert_four_parts(capsys.readouterr().err, "unknown key 'expects'", "nearest: expect")
+
+
 def test_a_suite_without_cases_or_tools(suite, tmp_path, capsys):
   assert sgdx("tools", "cases", suite) == 1
   assert_four_parts(capsys.readouterr().err, "cases.jsonl")
-  assert sgdx("tools", "cases", tmp_path) == 1
+  assert sgdx("tools", "cases", tmp_path / "none") == 1
+  assert_four_parts(capsys.readouterr().err, "which `sgdx tools import`")
 
 
 def test_a_maintainers_cases(tmp_path, capsys):
