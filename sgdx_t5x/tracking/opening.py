@@ -40,8 +40,8 @@ def open_tracker(
       )
     load = annexes.load("sgdx_t5x.tracking.packed:load")
     return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
-  for folder in map(os.fspath, folders):
-    if "://" not in folder and not os.path.exists(folder):
+  for folder in folders:
+    if "://" not in str(folder) and not os.path.exists(folder):
       raise not_found(
         pathlib.Path(folder), "a checkpoint of `t5x.train`, or a packed tracker", "folder"
       )
