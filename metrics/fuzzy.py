@@ -33,6 +33,7 @@ def match(ref: str, hyp: str, backend: str = "difflib") -> float:
   Raises:
     SgdxError: unknown back end.
   """
+  check_choice(backend, "fuzzy", BACKENDS)
   if backend == "exact" or ref == hyp:
     return float(ref == hyp)
   return _token_sort_ratio(ref, hyp, backend)
@@ -47,7 +48,6 @@ def equal(a: str, b: str, backend: str = "difflib") -> bool:
 # 100 MB when full), so that a tracker with many wrong values cannot exhaust the memory.
 @functools.lru_cache(maxsize=1 << 18)
 def _token_sort_ratio(ref: str, hyp: str, backend: str) -> float:
-  check_choice(backend, "fuzzy", BACKENDS)
   a, b = _sorted_tokens(ref), _sorted_tokens(hyp)
   if a == b:
     return 1.0  # values of only punctuation are equal, as in fuzzywuzzy

@@ -64,7 +64,7 @@ def read_suite(folder: str | pathlib.Path) -> ToolSet:
       expected="a suite, which `sgdx tools import` writes",
       fix=f"sgdx tools import FILE --out {folder}",
     )
-  return ToolSet(tuple(read_tools(pathlib.Path(folder) / TOOLS)))
+  return ToolSet(tuple(read_tools(path)))
 
 
 def _validator(tool: OwnTool) -> Any:
