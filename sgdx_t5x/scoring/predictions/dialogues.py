@@ -176,7 +176,7 @@ def _raw_frames(
     selection.on_read(size_of(file))
     for item in _read_dialogues(file):
       where = f"{file}, dialogue {item.dialogue_id}"
-      gold_history = item.history == "gold"
+      gold_history, states = item.history == "gold", _states(item, where)
       if item.dialogue_id not in dialogue_ids and selection.allow_missing:
         extra.add(item.dialogue_id)
         continue
@@ -206,11 +206,20 @@ def _raw_frames(
             fix=f"{SAME_CORPUS}; different splits have the same dialogue ids",
           )
         key = where, item.dialogue_id, number, turn.utterance
-        for frame in turn.frames:
-          if frame.state is None:
-            problem = f"{where}, turn {number}, service {frame.service}: no state"
-            raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
-          yield _RawFrame(*key, frame.service, frame.state, frame.slots, gold_history)
+        for frame, state in zip(turn.frames, states.get(number, ()), strict=True):
+          yield _RawFrame(*key, frame.service, state, frame.slots, gold_history)
+
+
+def _states(item: PredictedDialogue, where: str) -> dict[int, list[PredictedState]]:
+  """Returns the states of all user turns' frames. Raises SgdxError for a frame without one."""
+  states: dict[int, list[PredictedState]] = {}
+  for number, turn in enumerate(item.turns):
+    for frame in turn.frames if turn.speaker == USER else ():
+      if frame.state is None:
+        problem = f"{where}, turn {number}, service {frame.service}: no state"
+        raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
+      states.setdefault(number, []).append(frame.state)
+  return states
 
 
 def _find_names(
