@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, reworded_variants
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.extremes import extremes
 from sgdx_t5x.metrics.means import mean
-from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
+from sgdx_t5x.metrics.sensitivity import frame_statistics, mean_key, summarise
 
 NUM_BOOTSTRAP_SAMPLES = 1000
 LEVEL = 0.95
@@ -172,11 +172,11 @@ def summary_samples(
   per_frame = [x if x.ndim == 1 else x.mean(axis=0) for x in statistics.values()]
   means = samples.means(np.stack(per_frame), dialogue_ids)
   row = dict(zip(statistics, means.T, strict=True))
-  original, variants = row[f"{name}_orig"], row[f"{name}_v1_5"]
+  original, variants = row[f"{name}_orig"], row[mean_key(name, values)]
   undefined = np.full(len(original), np.nan)
   row["diff_rel"] = np.divide(variants - original, original, out=undefined, where=original > 0)
   row["worst"], row["spread"] = extremes(
-    np.stack([row[f"{name}_{variant}"] for variant in SGDX_VARIANTS])
+    np.stack([row[f"{name}_{variant}"] for variant in reworded_variants(values)])
   )
   return row
 
@@ -231,8 +231,9 @@ def paired_differences(
   no_scores = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
   defined = _defined([frame_statistics(x or no_scores, zero_mean, name) for x in (a, b)])
   differences = {}
-  for key in values_a:  # diff_rel, worst and spread combine means over the frames of v1 to v5
-    frames = defined.get(key, defined[f"{name}_v1_5"])
+  of_means = defined[mean_key(name, shared)]  # diff_rel, worst and spread combine means
+  for key in values_a:
+    frames = defined.get(key, of_means)
     differences[key] = difference_of(
       *(values_a[key], values_b[key], samples_a[key], samples_b[key]),
       least_p(dialogue_ids[frames]),

@@ -10,12 +10,12 @@ The paper does not define CoV for frames that every variant gets wrong (0/0). "z
 Coca et al. 2023). SS(zero) = SS(exclude) * (1 - zero_mean_share).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from sgdx_t5x.arguments import check_choice
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, reworded_variants
 from sgdx_t5x.metrics.consistency import frame_consistency
 from sgdx_t5x.metrics.extremes import extremes
 from sgdx_t5x.metrics.means import mean, whole_frames
@@ -107,11 +107,12 @@ def frame_statistics(
   values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}
   absent = np.full(len(unknown), np.nan)
   original = values.get(ORIGINAL, absent)
-  variants = {variant: values.get(variant, absent) for variant in SGDX_VARIANTS}
+  variants = {variant: values.get(variant, absent) for variant in reworded_variants(values)}
   scores = np.stack(list(variants.values()))
+  variants |= {variant: row for variant, row in values.items() if variant != ORIGINAL}
   statistics = {f"{name}_orig": original}
   statistics |= {f"{name}_{variant}": row for variant, row in variants.items()}
-  statistics[f"{name}_v1_5"] = np.where(np.isnan(scores).any(axis=0), np.nan, scores)
+  statistics[mean_key(name, values)] = np.where(np.isnan(scores).any(axis=0), np.nan, scores)
   statistics[f"ss_{name}"] = frame_sensitivity(scores, zero_mean)
   statistics[f"ss_{name}_exclude"] = frame_sensitivity(scores, "exclude")
   statistics["zero_mean_share"] = _all_wrong(scores)
@@ -127,14 +128,19 @@ def frame_statistics(
   }
 
 
+def mean_key(name: str, variants: Iterable[str]) -> str:
+  """Returns the key of the mean over the reworded schemas: "jga_v1_5", or "jga_reworded"."""
+  is_sgdx = reworded_variants(variants) == SGDX_VARIANTS
+  return f"{name}_v1_5" if is_sgdx else f"{name}_reworded"
+
+
 def summarise(
   values: Mapping[str, np.ndarray], zero_mean: str = "zero", name: str = "jga"
 ) -> dict[str, float]:
   """Returns one row of the paper's Table 2, as fractions.
 
   Args:
-    values: variant -> [F] float, a metric of the same frames in the same order; any subset of the
-      original and v1 to v5.
+    values: variant -> [F] float, a metric of the same frames in the same order.
     zero_mean: the rule of `ss_jga`, see `schema_sensitivity`.
     name: name of the metric; the paper's definitions apply to any metric of a frame.
 
@@ -147,14 +153,16 @@ def summarise(
     that variant) and cjga_all (under v1 to v5); retained, lost, gained (see `retention`), worst and
     spread (see `extremes`). nan where undefined: statistics over v1 to v5 need all five, because a
     mean over fewer would be mistaken for the paper's; diff_rel, retained, lost and gained need the
-    original too.
+    original too. Other variants have jga_NAME and cjga_NAME; if none of v1 to v5 is given, the
+    statistics are over the others, and the key of their mean is jga_reworded.
   """
   row = {}
   for key, statistic in frame_statistics(values, zero_mean, name).items():
     row[key] = mean(statistic.ravel())
-    if key == f"{name}_v1_5":
+    if key == mean_key(name, values):
       row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[key])
-  lowest, spread = extremes(np.array([row[f"{name}_{variant}"] for variant in SGDX_VARIANTS]))
+  means = [row[f"{name}_{variant}"] for variant in reworded_variants(values)]
+  lowest, spread = extremes(np.array(means))
   return row | {"worst": float(lowest), "spread": float(spread)}
 
 

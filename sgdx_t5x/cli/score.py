@@ -134,7 +134,6 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.scoring import score_files, score_tables
-  from sgdx_t5x.scoring.rows import Row
 
   corpus = open_corpus(args.corpus)
   sources = parse_sources(args, corpus)
@@ -163,7 +162,7 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
     report,
     warnings=report["warnings"],
     notes=(
-      *score_tables.absent(Row.from_json(report["sgdx"]["all"])),
+      *score_tables.absent(report),
       *report["notes"],
       *(["--all prints all tables"] if is_short else []),
     ),

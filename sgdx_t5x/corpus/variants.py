@@ -30,6 +30,17 @@ def in_order(variants: Iterable[str], own: Iterable[str] = ()) -> list[str]:
   return sorted(variants, key=lambda variant: places.get(variant, len(places)))
 
 
+def reworded_variants(variants: Iterable[str]) -> tuple[str, ...]:
+  """Returns the variants that means and schema sensitivity are over.
+
+  They are v1 to v5, even if some are missing; without any of these, all others in their order.
+  """
+  reworded = [variant for variant in variants if variant != ORIGINAL]
+  if not reworded or not set(SGDX_VARIANTS).isdisjoint(reworded):
+    return SGDX_VARIANTS
+  return tuple(reworded)
+
+
 def tagged(kinds: Sequence[str], variant: str) -> str:
   """Returns the name of a perturbed corpus's variant in ids: "ned" for the original, "ned+v3".
 

@@ -4,17 +4,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sgdx_t5x.corpus.variants import SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import SGDX_VARIANTS, in_order
 from sgdx_t5x.report.plot_style import clean
-from sgdx_t5x.scoring.columns import JGA
+from sgdx_t5x.scoring.columns import JGA, Columns, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row
 
 if TYPE_CHECKING:
   from sgdx_t5x.report.runs import Run
 
 ORIG, MEAN, SENSITIVITY = JGA.original.key, JGA.mean.key, JGA.sensitivity.key
-VARIANTS = {column.key: column.plain for column in JGA.per_variant}
-NAMES = {x.key: x.heading for x in (*JGA.per_variant, JGA.mean, JGA.sensitivity)}
+NAMES = {x.key: x.heading for x in (JGA.original, JGA.mean, JGA.sensitivity)}
+
+
+def jga_columns(runs: Sequence["Run"]) -> Columns:
+  """The numbers of JGA for the variants of all runs."""
+  variants = dict.fromkeys(variant for run in runs for variant in run.variants)
+  return columns("jga", tuple(in_order(variants)))
 
 
 def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
@@ -30,7 +35,8 @@ def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
 def floor_of(run: "Run", group: str) -> float:
   """JGA of predicting nothing in percent, the same with every variant scored."""
   row = run.floor.groups[group]
-  return next((row.percent(key) for key in VARIANTS if row.has(key)), math.nan)
+  variants = [column.key for column in jga_columns([run]).per_variant]
+  return next((row.percent(key) for key in variants if row.has(key)), math.nan)
 
 
 def services_of(run: "Run") -> dict[str, Row]:
@@ -85,7 +91,8 @@ def best_checkpoints(run: "Run") -> dict[str, tuple[int, Row]]:
 
 def in_words(row: Row, keys: Iterable[str]) -> str:
   """The numbers of a row, with their names."""
-  return ", ".join(f"{NAMES[key]} {row.percent(key):.1f}%" for key in keys if row.has(key))
+  names = {key: NAMES.get(key, key.removeprefix("jga_")) for key in keys}  # else a variant's
+  return ", ".join(f"{names[key]} {row.percent(key):.1f}%" for key in names if row.has(key))
 
 
 def runs_in_words(runs: Sequence["Run"], keys: Iterable[str]) -> str:

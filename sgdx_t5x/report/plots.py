@@ -14,12 +14,12 @@ from sgdx_t5x.report.plot_numbers import (
   NAMES,
   ORIG,
   SENSITIVITY,
-  VARIANTS,
   best_checkpoints,
   best_in_words,
   extremes_in_words,
   floor_of,
   groups_with,
+  jga_columns,
   num_points,
   runs_in_words,
   seen_or_unseen,
@@ -42,7 +42,7 @@ from sgdx_t5x.report.plot_style import (
   printable,
   style,
 )
-from sgdx_t5x.scoring.columns import JGA
+from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import Row
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ _MOST_CROSSES = 25  # services with intervals; more would hide the dots
 @style()
 def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
   """JGA with each schema variant, a series per run: the paper's Figure 4."""
-  keys = [key for key in VARIANTS if any(run.rows.groups["all"].has(key) for run in runs)]
+  overall = [run.rows.groups["all"] for run in runs]
+  variants = {x.key: x.plain for x in defined(jga_columns(runs).per_variant, overall)}
+  keys = list(variants)
   groups = groups_with(runs, keys)
   if not groups:
     return None
@@ -96,7 +98,7 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
     for floor in dict.fromkeys(floor_of(run, group) for run in runs):
       line = ax.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
       entries[len(runs)] = "predict nothing", line
-    ax.set_xticks(range(len(keys)), [_short(VARIANTS[key]) for key in keys])
+    ax.set_xticks(range(len(keys)), [_short(name) for name in variants.values()])
     ax.set(title=_title(runs, group), xlim=(-0.5, len(keys) - 0.5))
   axes[0].set(ylabel="JGA (%)", ylim=(0, None))
   legend(figure, [entries[index] for index in sorted(entries)])

@@ -7,15 +7,12 @@ from typing import Any
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.plot_numbers import mean_of, seen_or_unseen
+from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, seen_or_unseen
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row
 from sgdx_t5x.scoring.score_tables import rows_table
 from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
-
-_SUMMARY = (JGA.original, *JGA.summary)
-_VARIANTS = (*JGA.per_variant, *JGA.summary)
 
 
 def sources(runs: Sequence[Run]) -> Table:
@@ -32,7 +29,8 @@ def sources(runs: Sequence[Run]) -> Table:
 
 def summary(runs: Sequence[Run]) -> Table:
   """Returns the paper's Table 2, and Table 3 if the runs are augmentations, with intervals."""
-  columns = (*_SUMMARY, JGA.consistent_all, JGA.all_wrong)
+  jga = jga_columns(runs)
+  columns = (jga.original, *jga.summary, jga.consistent_all, jga.all_wrong)
   return rows_table("Summary (%)", columns, _group_rows(runs), Row.cell_with_interval)
 
 
@@ -47,7 +45,9 @@ def robustness(runs: Sequence[Run]) -> Table | None:
 
 def variants(runs: Sequence[Run]) -> Table:
   """Returns JGA per schema variant, as in the paper's Figure 4."""
-  return rows_table("JGA by schema variant (%)", _VARIANTS, _group_rows(runs))
+  jga = jga_columns(runs)
+  columns = (*jga.per_variant, *jga.summary)
+  return rows_table("JGA by schema variant (%)", columns, _group_rows(runs))
 
 
 def seeds(runs: Sequence[Run]) -> Table | None:
@@ -63,7 +63,8 @@ def seeds(runs: Sequence[Run]) -> Table | None:
   if all(len(seeded) < 2 for seeded in systems.values()):
     return None
   robustness = defined(JGA.robustness, (run.rows.groups["all"] for run in runs))
-  columns, rows = (*_SUMMARY, *robustness), []
+  jga, rows = jga_columns(runs), []
+  columns = (jga.original, *jga.summary, *robustness)
   for system, seeded in systems.items():
     for group in GROUPS:
       means, deviations = [], []
@@ -82,18 +83,19 @@ def seeds(runs: Sequence[Run]) -> Table | None:
 
 def services(run: Run) -> Table:
   """Returns a run's scores per service."""
-  seen = seen_or_unseen(run)
+  seen, jga = seen_or_unseen(run), jga_columns([run])
   rows = (
     (f"{name}{' (unseen)' if seen.get(name) == 'unseen' else ''}", row)
     for name, row in run.rows.services.items()
   )
-  return rows_table(f"Services: {run.name} (%)", _VARIANTS, rows)
+  return rows_table(f"Services: {run.name} (%)", (*jga.per_variant, *jga.summary), rows)
 
 
 def checkpoints(run: Run) -> Table:
   """Returns a run's scores by training step."""
   robustness = defined((JGA.retained, JGA.worst, JGA.spread), (row for _, row in run.steps))
-  columns = (JGA.original, JGA.mean, JGA.sensitivity, *robustness)
+  jga = jga_columns([run])
+  columns = (jga.original, jga.mean, jga.sensitivity, *robustness)
   rows = ((count(step), row) for step, row in run.steps)
   return rows_table(f"Checkpoints: {run.name} (%)", columns, rows, first="step")
 

@@ -71,7 +71,7 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
     *lacks,
     *lines_of(
       scored,
-      lambda run: [*run.report["notes"], *score_tables.absent(run.rows.groups["all"])],
+      lambda run: [*run.report["notes"], *score_tables.absent(run.report)],
     ),
   ]
   table_makers = (
@@ -94,7 +94,7 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
   tables = [
     dataclasses.replace(table, title=f"{run.name}: {table.title}")
     for run in scored
-    for table in score_tables.provenance_tables(run.report.get("provenance"))
+    for table in score_tables.provenance_tables(run.report)
   ]
   if tables:
     lines = (

@@ -4,8 +4,11 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, reworded_variants
+from sgdx_t5x.metrics.sensitivity import mean_key
 from sgdx_t5x.scoring.rows import Row
+
+_SGDX_MEAN = "v1-5"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Columns:
 
   Attributes:
     original: with the original schemas.
-    variants: with v1 to v5.
-    mean: over v1 to v5.
+    variants: with v1 to v5, and with others.
+    mean: over v1 to v5; here and below over the others, if none of these is given.
     diff_rel: relative change from the original to that mean.
     sensitivity: schema sensitivity, under the zero-mean rule of the scores.
     sensitivity_exclude: schema sensitivity under the rule "exclude".
@@ -47,17 +50,21 @@ class Columns:
     agreement: pairs of v1 to v5 with equal predicted states; JGA only.
   """
 
-  def __init__(self, name: str):
-    """Args: name, of the metric in `metrics.summarise`."""
+  def __init__(self, name: str, variants: tuple[str, ...] = ()):
+    """Args: name, of the metric in `metrics.summarise`; variants, those scored."""
+    reworded = reworded_variants(variants)
+    mean = _SGDX_MEAN if reworded == SGDX_VARIANTS else "reworded"
+    every = dict.fromkeys((*reworded, *(v for v in variants if v != ORIGINAL)))
     prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
     self.original = _column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL)
-    self.variants = tuple(_column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in SGDX_VARIANTS)
-    self.mean = _column(f"{name}_v1_5", f"{prefix}v1-5", "v1-5", f"{short}_v1-5")
+    self.variants = tuple(_column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in every)
+    key = mean_key(name, variants)
+    self.mean = _column(key, f"{prefix}{mean}", mean, f"{short}_{mean}")
     self.diff_rel = _column("diff_rel", "Diff_rel")
     self.sensitivity = _column(f"ss_{name}", f"SS{suffix}", "SS")
     self.sensitivity_exclude = _column(f"ss_{name}_exclude", "SS, exclude")
     self.all_wrong = _column("zero_mean_share", "wrong in all")
-    self.consistent = tuple(_column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS)
+    self.consistent = tuple(_column(f"cjga_{v}", f"cJGA_{v}") for v in every)
     self.consistent_all = _column("cjga_all", "cJGA_all")
     self.retained = _column("retained")
     self.lost = _column("lost")
@@ -67,8 +74,13 @@ class Columns:
     self.agreement = _column("agreement")
 
   @property
+  def is_sgdx(self) -> bool:
+    """Whether means are over v1 to v5, not over other variants."""
+    return self.mean.plain == _SGDX_MEAN
+
+  @property
   def per_variant(self) -> tuple[Column, ...]:
-    """The original, then v1 to v5."""
+    """The original, then the others."""
     return (self.original, *self.variants)
 
   @property

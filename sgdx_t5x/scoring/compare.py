@@ -15,7 +15,6 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.arguments import NUMBER, PATH, checked_arguments
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
@@ -275,14 +274,6 @@ def _common_variants(
     )
   unshared = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
   notes = [f"not compared, only in {x}: {', '.join(v)}" for x, v in unshared if v]
-  if others := [v for v in shared if v not in (ORIGINAL, *SGDX_VARIANTS)]:
-    if len(others) == len(shared):
-      raise SgdxError(
-        f"no differences are computed for {', '.join(others)}",
-        expected="scores with the original schemas or v1 to v5, from both systems",
-        fix="score these too; the scores of other variants are under `variants` of --json",
-      )
-    notes.append(f"no differences, only frames broken and fixed in --json: {', '.join(others)}")
   return shared, tuple(notes)
 
 

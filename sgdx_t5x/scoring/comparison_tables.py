@@ -8,7 +8,7 @@ from sgdx_t5x.metrics.bootstrap import BootstrapSamples
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring import compare
-from sgdx_t5x.scoring.columns import JGA, Column, Columns, columns
+from sgdx_t5x.scoring.columns import Column, Columns, columns
 from sgdx_t5x.scoring.compare import Comparison
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.tables import (
@@ -37,7 +37,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
   tables = []
   for group, row in report["rows"].items():
     lines = []
-    for column in _compared(columns(compare.short_name(metric))):
+    for column in _compared(columns(compare.short_name(metric), tuple(report["variants"]))):
       if difference := row["differences"].get(column.key):
         flips = row["flips"].get(column.variant)
         cells = (
@@ -80,11 +80,15 @@ def _compared(metric: Columns) -> tuple[Column, ...]:
   return (*metric.per_variant, *metric.summary, metric.consistent_all, *metric.robustness)
 
 
+def _jga(compared: Comparison) -> Columns:
+  return columns("jga", tuple(compared.scores[0]))
+
+
 def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   masks = group_masks(compared.frames.seen).items()
   rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
   lines = []
-  for column in _compared(JGA):
+  for column in _compared(_jga(compared)):
     differences = [row["differences"].get(column.key) for row in rows.values()]
     if any(differences):
       cells: list[Cell] = [column.heading]
@@ -97,16 +101,16 @@ def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Tab
 
 
 def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
-  """Services from the worst difference to the best, by the mean over v1 to v5 if there is one."""
-  services = compared.frames.services
+  """Services from the worst difference to the best, by the mean over variants if there is one."""
+  services, jga = compared.frames.services, _jga(compared)
   rows = {x: compare.row(compared, services == x, samples) for x in sorted({*services.tolist()})}
   # Without v1 to v5, the original counts, or else the first variant, which is shown then.
-  basis = JGA.mean
-  for column in (JGA.mean, *_compared(JGA)):
+  basis = jga.mean
+  for column in (jga.mean, *_compared(jga)):
     if any(row["differences"].get(column.key) for row in rows.values()):
       basis = column
       break
-  middle = JGA.mean if basis is JGA.original else basis
+  middle = jga.mean if basis is jga.original else basis
   lines = []
   for service, row in rows.items():
     differences = row["differences"]
@@ -115,10 +119,10 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
     flips = row["flips"].values()
     cells = (
       service,
-      _difference(differences.get(JGA.original.key)),
+      _difference(differences.get(jga.original.key)),
       _difference(differences.get(middle.key)),
       p_value(differences[basis.key]["p"], len(samples.weights)),
-      _difference(differences.get(JGA.sensitivity.key)),
+      _difference(differences.get(jga.sensitivity.key)),
       *(count(sum(numbers[kind] for numbers in flips)) for kind in ("broken", "fixed")),
       count(row["num_frames"] * len(flips)),
       count(row["num_dialogues"]),
@@ -126,8 +130,8 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
     lines.append((differences[basis.key]["difference"], cells))
   lines.sort(key=lambda line: line[0])
   header = (
-    *("", JGA.original.heading, middle.heading),
-    *("p" if basis is JGA.mean else f"p ({basis.heading})", JGA.sensitivity.heading),
+    *("", jga.original.heading, middle.heading),
+    *("p" if basis is jga.mean else f"p ({basis.heading})", jga.sensitivity.heading),
     *("broken", "fixed", "frames x variants", "dialogues"),
   )
   title = f"Services: {title} (points), worst first"

@@ -20,7 +20,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.variants import SGDX_VARIANTS, in_order
+from sgdx_t5x.corpus.variants import in_order, reworded_variants
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
@@ -134,12 +134,13 @@ class Scored:
 
   @functools.cached_property
   def agreement(self) -> dict[str, float]:
-    """Frame id -> agreement of v1 to v5 on the common frames; empty unless all five are given."""
-    if not set(SGDX_VARIANTS) <= self.states.keys():
+    """Frame id -> agreement of the variants on the common frames; empty if any is missing."""
+    variants = reworded_variants(self.states)
+    if not set(variants) <= self.states.keys():
       return {}
     schema, agreement = self.corpus.schema(self.split), {}
     for frame in self.gold:  # only id and service are used
-      states = [self.states[variant][frame.frame_id] for variant in SGDX_VARIANTS]
+      states = [self.states[variant][frame.frame_id] for variant in variants]
       agreement[frame.frame_id] = metrics.frame_agreement(
         schema[frame.service], states, self.settings.fuzzy
       )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import annexes
-from sgdx_t5x.scoring.columns import JGA, Column, columns, defined
+from sgdx_t5x.scoring.columns import Column, Columns, columns, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Cell, Number, Table, count, percent
 
@@ -14,54 +14,59 @@ from sgdx_t5x.tables import Cell, Number, Table, count, percent
 def summary(report: Mapping[str, Any]) -> list[Table]:
   """Returns the main tables of a report of `scoring.score_report`, and those asked for.
 
-  The second has the intervals of retained and worst, or those of the variants without v1 to v5.
+  The second has the intervals of retained and worst; without v1 to v5, also those of the variants.
   """
   tables = []
   for name, rows in (("jga", report["sgdx"]), *report["metrics"].items()):
-    metric, rows = columns(name), Rows.from_json(rows)
+    metric, rows = _columns(name, report), Rows.from_json(rows)
     title = "predictions" if name == "jga" else name
-    tables.append(_variants_table(title, name, rows))
+    tables.append(_variants_table(title, metric, rows))
     overall = [rows.groups["all"]]
     key_columns = defined((metric.retained, metric.worst), overall)
-    key_columns = key_columns or defined(metric.per_variant, overall)
+    if not metric.is_sgdx or not key_columns:
+      key_columns = [*defined(metric.per_variant, overall), *key_columns]
     if key_columns and rows.groups["all"].intervals:
       prefix = "" if name == "jga" else f"{name}, "
       lines = _interval_lines(key_columns, rows)
       tables.append(Table(f"{prefix}95% intervals (%)", ("", *GROUPS), lines))
-  return [*tables, *provenance_tables(report.get("provenance")), *_annex_tables(report)]
+  return [*tables, *provenance_tables(report), *_annex_tables(report)]
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns all tables of a report of `scoring.score_report`, in percent."""
-  jga = Rows.from_json(report["sgdx"])
+  jga, jga_columns = Rows.from_json(report["sgdx"]), _columns("jga", report)
   further = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
-  tables = [_variants_table("predictions", "jga", jga), *_robustness_table("", "jga", jga)]
+  tables = [_variants_table("predictions", jga_columns, jga)]
+  tables += _robustness_table("", jga_columns, jga)
   tables.append(_official_table(report["variants"]))
   for name, rows in further.items():
-    tables.append(_variants_table(name, name, rows))
-    tables += _robustness_table(f"{name}, ", name, rows)
-  tables += provenance_tables(report.get("provenance"))
+    tables.append(_variants_table(name, _columns(name, report), rows))
+    tables += _robustness_table(f"{name}, ", _columns(name, report), rows)
+  tables += provenance_tables(report)
   tables += _annex_tables(report)
   if jga.groups["all"].intervals:
-    tables.append(_interval_table("95% intervals", "jga", jga))
+    tables.append(_interval_table("95% intervals", jga_columns, jga))
     for name, rows in further.items():
       if rows.groups["all"].num_frames:
-        tables.append(_interval_table(f"{name}, 95% intervals", name, rows))
+        metric = _columns(name, report)
+        tables.append(_interval_table(f"{name}, 95% intervals", metric, rows))
   floor = Rows.from_json(report["predict_nothing"])
-  return [*tables, _variants_table("predict nothing", "jga", floor)]
+  return [*tables, _variants_table("predict nothing", jga_columns, floor)]
 
 
-def absent(row: Row) -> Iterator[str]:
+def absent(report: Mapping[str, Any]) -> Iterator[str]:
   """Yields which numbers the tables lack for all services, and what they require."""
-  if not row.has(JGA.sensitivity.key):
-    missing = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
+  jga, row = _columns("jga", report), Row.from_json(report["sgdx"]["all"])
+  if jga.is_sgdx and not row.has(jga.sensitivity.key):
+    missing = ", ".join(x.heading for x in jga.per_variant if not row.has(x.key))
     yield f"JGA_v1-5, Diff_rel, SS_JGA and robustness require v1 to v5; missing: {missing}"
-  elif not row.has(JGA.original.key):
+  elif not row.has(jga.original.key):
     yield "Diff_rel, retained, lost and gained require predictions for the original schemas"
 
 
-def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
+def provenance_tables(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of scores by source from a report's "provenance"; none without it."""
+  provenance = report.get("provenance")
   if provenance is None:
     return []
   parts = (  # key, title, metric, unit
@@ -72,7 +77,7 @@ def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
   tables = []
   for part, title, name, unit in parts:
     rows = {source: Rows.from_json(rows).groups["all"] for source, rows in provenance[part].items()}
-    metric = columns(name)
+    metric = _columns(name, report)
     numbers = (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
     table_columns = defined(numbers, rows.values())
     header = ("", *(x.plain for x in table_columns), unit)
@@ -84,8 +89,12 @@ def provenance_tables(provenance: Mapping[str, Any] | None) -> list[Table]:
 # --- parts ---------------------------------------------------------------------------------
 
 
-def _variants_table(title: str, name: str, rows: Rows) -> Table:
-  table_columns = (*columns(name).per_variant, *columns(name).summary)
+def _columns(name: str, report: Mapping[str, Any]) -> Columns:
+  return columns(name, tuple(report["variants"]))
+
+
+def _variants_table(title: str, metric: Columns, rows: Rows) -> Table:
+  table_columns = (*metric.per_variant, *metric.summary)
   return rows_table(f"{title} (%)", table_columns, rows.groups.items())
 
 
@@ -112,15 +121,15 @@ def rows_table(
   return Table(title, header, tuple(lines))
 
 
-def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
-  """Returns a table of robustness to rewording; an empty list without v1 to v5.
+def _robustness_table(title: str, metric: Columns, rows: Rows) -> list[Table]:
+  """Returns a table of robustness to rewording; an empty list if some of v1 to v5 are missing.
 
   Args:
     title: prefix of the table's title.
-    name: the metric.
+    metric: the metric's numbers.
     rows: its scores.
   """
-  table_columns = defined(columns(name).robustness, [rows.groups["all"]])
+  table_columns = defined(metric.robustness, [rows.groups["all"]])
   if not table_columns:
     return []
   return [rows_table(f"{title}robustness (%)", table_columns, rows.groups.items())]
@@ -137,15 +146,16 @@ def _official_table(variants: Mapping[str, Any]) -> Table:
   return Table("official metrics, all services (%)", ("", *scores), tuple(rows))
 
 
-def _interval_table(title: str, name: str, rows: Rows) -> Table:
-  metric, groups = columns(name), rows.groups.values()
+def _interval_table(title: str, metric: Columns, rows: Rows) -> Table:
+  groups = rows.groups.values()
   numbers = (
     *(metric.original, *metric.summary, metric.sensitivity_exclude, metric.all_wrong),
     *(*metric.consistent, metric.consistent_all, *metric.robustness),
   )
   table_columns = defined(numbers, groups)
   overall = rows.groups["all"]
-  if not overall.has(metric.mean.key):  # the mean needs all of v1 to v5; show those given
+  # The mean needs all of v1 to v5: show those given; and any of the user's own.
+  if not metric.is_sgdx or not overall.has(metric.mean.key):
     table_columns += defined(metric.variants, [overall])
   counts = (count(row.num_dialogues) for row in groups)
   lines = (*_interval_lines(table_columns, rows), ("dialogues", *counts))

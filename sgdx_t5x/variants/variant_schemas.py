@@ -68,7 +68,8 @@ class VariantSchemas:
       SgdxError: a custom variant has a name that means something else, such as v1 of SGD-X, whose
         scores it would be taken for.
     """
-    reserved = (ORIGINAL, *SGDX_VARIANTS)
+    # The last four have a meaning where a variant's name is in the key of a score: jga_orig.
+    reserved = (ORIGINAL, *SGDX_VARIANTS, "orig", "v1_5", "reworded", "all")
     for name in folders or ():
       if name in reserved or untagged(name)[0]:
         raise SgdxError(

@@ -369,6 +369,10 @@ def test_variants_of_ones_own_have_the_order_in_which_they_were_given(corpus, tm
     return table[1].split()
 
   assert variants(f"all={path}") == ["zeta", "alpha", "mid"]
+  assert score(corpus, f"all={path}", "--schemas", *folders) == 0  # as v1 to v5 are shown
+  header, *_ = capsys.readouterr().out.splitlines()[1:]
+  shown = ["JGA_orig", "zeta", "alpha", "mid", "JGA_reworded", "Diff_rel", "SS_JGA", "frames"]
+  assert header.split() == shown
   named = (f"zeta={path}", v2, f"alpha={path}", original, f"mid={path}")
   assert variants(*named) == ["original", "v2", "zeta", "alpha", "mid"]
 

@@ -116,6 +116,20 @@ def test_a_row_of_the_table():
   }
 
 
+def test_without_v1_to_v5_a_row_is_over_the_other_variants():
+  """By hand: of two frames, mine loses the second; a reworded schema of SGD-X takes precedence."""
+  scores = {"original": np.ones(2), "mine": np.array([1.0, 0.0]), "yours": np.ones(2)}
+  row = summarise(scores)
+  assert (row["jga_mine"], row["cjga_mine"], row["jga_yours"]) == (0.5, 0.5, 1.0)
+  assert (row["jga_reworded"], row["diff_rel"], row["worst"]) == (0.75, -0.25, 0.5)
+  assert row["ss_jga"] == pytest.approx(2**0.5 / 2)  # CoV of 1 and 0: sqrt(2); of 1 and 1: 0
+  assert row["retained"] == 0.75
+  beside = summarise({**scores, "v1": np.zeros(2)})
+  assert (beside["jga_mine"], beside["jga_v1"]) == (0.5, 0.0)
+  assert math.isnan(beside["jga_v1_5"])
+  assert math.isnan(beside["worst"])
+
+
 def test_what_lacks_a_variant_is_nan():
   row = summarise({"v1": np.ones(3), "v2": np.ones(3)})
   assert {key for key, value in row.items() if not math.isnan(value)} == {"jga_v1", "jga_v2"}

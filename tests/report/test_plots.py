@@ -48,7 +48,8 @@ def make_run(name="base", table=True, **changes):
   names, is_seen = np.array(["Boats_1", "Boats_2", "Boats_1"]), np.array([True, False, True])
   scores = FrameScores(ids, ids, turns, names, is_seen, {})
   table = SimpleNamespace(frames=scores) if table else None
-  return Run(name, {"sgdx": sgdx, "predict_nothing": floor}, table)
+  variants = dict.fromkeys(("original", "v1", "v2", "v3", "v4", "v5"))
+  return Run(name, {"variants": variants, "sgdx": sgdx, "predict_nothing": floor}, table)
 
 
 def at_steps(run, *steps):

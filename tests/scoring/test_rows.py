@@ -19,15 +19,17 @@ def all_columns(metric):
   return [x for field in fields for x in (field if isinstance(field, tuple) else (field,))]
 
 
+@pytest.mark.parametrize("variants", [("original",), ("original", "mine"), ("v1", "mine")])
 @pytest.mark.parametrize("name", ["jga", "average_goal_accuracy"])
-def test_every_number_of_a_row_has_a_column_and_an_interval(name):
+def test_every_number_of_a_row_has_a_column_and_an_interval(name, variants):
   """Fails if a new frame statistic has no heading yet.
 
   Agreement is not computed from scores: `scoring.score` adds it to the row of JGA.
   """
-  scores, ids = {"original": np.ones(2)}, np.array(["a", "b"])
+  scores, ids = dict.fromkeys(variants, np.ones(2)), np.array(["a", "b"])
   row = summarise(scores, name=name)
-  keys = {x.key for x in all_columns(columns(name)) if name == "jga" or "cjga" not in x.key}
+  of_metric = all_columns(columns(name, variants))
+  keys = {x.key for x in of_metric if name == "jga" or "cjga" not in x.key}
   keys -= {"agreement"}
   assert keys == set(row)
   assert set(summary_intervals(scores, ids, BootstrapSamples.draw(ids, 2), name=name)) == keys
