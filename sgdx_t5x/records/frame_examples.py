@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.records.tracker_fields import ROWS, TEXTS, read_frame
-from sgdx_t5x.records.turns import Gold, Known, States
+from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.records.unbatching import unbatched
 
 _SCALARS = ("frame_id", "turn", "service_index", "active_intent")
@@ -18,7 +18,9 @@ _ID = "example_id_pretokenized"
 
 # Maps what a tracker may know about a frame, the gold states before it, and its gold labels to
 # (example id, features) pairs.
-Make = Callable[[Known, States, Gold], Iterable[tuple[str, Mapping[str, list[int] | array.array]]]]
+Make = Callable[
+  [FrameContext, States, Gold], Iterable[tuple[str, Mapping[str, list[int] | array.array]]]
+]
 
 
 def frame_examples(

@@ -17,8 +17,8 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.records.turns import (
   NONE,
   Act,
+  FrameContext,
   Gold,
-  Known,
   ServiceState,
   Span,
   States,
@@ -51,21 +51,21 @@ def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, di
   states: States = {}
   frames: list[tuple[int, int, int]] = []
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
-  for known, gold in turns:
-    for frame, frame_gold in zip(known, gold, strict=True):
+  for contexts, gold in turns:
+    for frame, frame_gold in zip(contexts, gold, strict=True):
       yield frame.turn, _fields(frame, frame_gold, states, frames)
     states_after = {
       frame.service: frame_gold.state(frame.turn)
-      for frame, frame_gold in zip(known, gold, strict=True)
+      for frame, frame_gold in zip(contexts, gold, strict=True)
     }
     states = after_turn(states, states_after)
     frames += ((state.turn, service, state.intent) for service, state in states_after.items())
 
 
 def _fields(
-  known: Known, gold: Gold, states: States, frames: Sequence[tuple[int, int, int]]
+  context: FrameContext, gold: Gold, states: States, frames: Sequence[tuple[int, int, int]]
 ) -> dict[str, list]:
-  acts = [(act[:4], value) for act in known.acts for value in act.values or ("",)]
+  acts = [(act[:4], value) for act in context.acts for value in act.values or ("",)]
   before = [
     ((service, slot), value)
     for service, state in states.items()
@@ -73,7 +73,7 @@ def _fields(
     for value in values
   ]
   return {
-    "turn_services": list(known.turn_services),
+    "turn_services": list(context.turn_services),
     "acts": _flat(row for row, _ in acts),
     "act_values": [value for _, value in acts],
     "frames": _flat(frames),
@@ -91,7 +91,7 @@ def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
   return zip(*[iter(record[name])] * len(ROWS[name]), strict=True)
 
 
-def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, States, Gold]:
+def read_frame(record: Mapping[str, Any], service: Service) -> tuple[FrameContext, States, Gold]:
   """Returns what a tracker may know about a record's frame, the states before it, and the gold.
 
   Args:
@@ -100,7 +100,7 @@ def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, Stat
   """
   utterances = record["utterances"]
   turn = record["turn"]
-  known = Known(
+  context = FrameContext(
     record["frame_id"].decode(),
     turn,
     record["service_index"],
@@ -115,7 +115,7 @@ def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, Stat
   intent = service.intent_index.get(record["active_intent"].decode(), NONE)
   requested = tuple(service.slot_index[name.decode()] for name in record["requested_slots"])
   spans = tuple(Span(slot, bool(user), *at) for slot, user, *at in _rows(record, "spans"))
-  return known, _states(record), Gold(intent, requested, gold, spans)
+  return context, _states(record), Gold(intent, requested, gold, spans)
 
 
 def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:

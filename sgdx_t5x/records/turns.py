@@ -40,7 +40,7 @@ class Act(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class FrameContext:
   """What a tracker may know about a user frame from the dialogue itself.
 
   Attributes:
@@ -117,8 +117,8 @@ class Gold:
     return ServiceState(turn, self.intent, self.values)
 
 
-def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
-  """Yields what may be known about the frames of each user turn, in order.
+def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[FrameContext]]:
+  """Yields the contexts of the frames of each user turn, in order.
 
   Args:
     dialogue: in the names of `schema`; its gold states are not read.
@@ -136,7 +136,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
     services = tuple(position[frame.service] for frame in turn.frames)
     past_acts = tuple(acts)
     yield [
-      Known(
+      FrameContext(
         frame_id(dialogue.dialogue_id, number, frame.service),
         number,
         service,
@@ -167,11 +167,12 @@ def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
       yield [_gold(frame, previous_frames, schema[frame.service]) for frame in turn.frames]
 
 
-def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Gold, States]]:
-  """Yields what may be known about each user frame, its labels, and gold states before it."""
+def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[FrameContext, Gold, States]]:
+  """Yields the context of each user frame, its labels, and gold states before it."""
   states: States = {}
-  for known, gold in zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True):
-    frames = list(zip(known, gold, strict=True))
+  turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
+  for contexts, gold in turns:
+    frames = list(zip(contexts, gold, strict=True))
     yield from ((frame, frame_gold, states) for frame, frame_gold in frames)
     states = after_turn(
       states, {frame.service: frame_gold.state(frame.turn) for frame, frame_gold in frames}

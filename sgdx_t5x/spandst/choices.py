@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE
-from sgdx_t5x.records.turns import CONFIRM, INFORM, OFFER, Known, States
+from sgdx_t5x.records.turns import CONFIRM, INFORM, OFFER, FrameContext, States
 
 MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
 _GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one
@@ -41,29 +41,29 @@ class Choices:
   memory: tuple[Held, ...]
 
 
-def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choices:
+def frame_choices(context: FrameContext, states: States, size: int = MEMORY_SIZE) -> Choices:
   """Returns the choices of a frame.
 
   Args:
-    known: the frame.
+    context: of the frame.
     states: of all services before this turn.
     size: maximum length of `memory`.
   """
   last_given = {  # unpacked, which takes half the time of reading fields by name
     (service, slot): (turn, values)
-    for turn, service, act, slot, values in known.acts
+    for turn, service, act, slot, values in context.acts
     if act in _GIVING and len(values) == 1
   }
   system, carried = {}, []
   for (service, slot), (turn, values) in last_given.items():
-    if service == known.service:
+    if service == context.service:
       system[slot] = (values[0], turn)
     else:
       carried.append(Held(turn, service, slot, values))
   carried += (
     Held(state.turn, service, slot, values)
     for service, state in states.items()
-    if service != known.service
+    if service != context.service
     for slot, values in state.values.items()
   )
   return Choices(system, tuple(_newest(carried, size)))

@@ -11,7 +11,7 @@ import tensorflow as tf
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.records.turns import Gold, Known, States
+from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.spandst.span_features import FEATURES, LENGTHS, SpanReader, targets
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
@@ -54,18 +54,20 @@ def span_examples(
   shuffled = style.shuffle and split == "train"
   plain_text = style.plain_text if split == "train" else 0.0
 
-  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, Any]]]:
-    service, state = original[known.service], states.get(known.service)
+  def make(
+    context: FrameContext, states: States, gold: Gold
+  ) -> Iterator[tuple[str, dict[str, Any]]]:
+    service, state = original[context.service], states.get(context.service)
     labels = None
     # By the frame's id, so that all variants of a frame, and all runs, agree.
-    if zlib.crc32(known.frame_id.encode()) < plain_text * 2**32:
-      known = dataclasses.replace(known, acts=())
+    if zlib.crc32(context.frame_id.encode()) < plain_text * 2**32:
+      context = dataclasses.replace(context, acts=())
     for variant, reader in readers.items():
-      name = str(ExampleId(variant, split, known.frame_id))
-      example = reader.example(known, states, name if shuffled else None)
+      name = str(ExampleId(variant, split, context.frame_id))
+      example = reader.example(context, states, name if shuffled else None)
       if labels is None:
         values = state.values if state else {}
-        labels = right_choices(service, known, gold, values, example.choices)
+        labels = right_choices(service, context, gold, values, example.choices)
       example.features["targets"] = targets(example, labels, gold, lengths["targets"])
       yield name, example.features
 

@@ -23,8 +23,8 @@ from sgdx_t5x.records.turns import (
   OFFER,
   OFFER_INTENT,
   REQUEST,
+  FrameContext,
   Gold,
-  Known,
   States,
 )
 from sgdx_t5x.spandst import answers
@@ -129,24 +129,24 @@ class SpanReader:
     name = readable(self._services[service].slots[slot].name)
     return [self._vocabulary.marker(MEMORY), *self._cut(f"{name} :").ids]
 
-  def example(self, known: Known, states: States, shuffle: str | None = None) -> Example:
+  def example(self, context: FrameContext, states: States, shuffle: str | None = None) -> Example:
     """Returns the example of a frame, without targets.
 
     Args:
-      known: the frame.
+      context: of the frame.
       states: of all services before its turn.
       shuffle: seed text for the order of slots, values and intents; None keeps the schema's.
 
     Raises:
       SgdxError: the service does not fit into the input, even with the shortest descriptions.
     """
-    system, user = self._cut(known.system), self._cut(known.user)
+    system, user = self._cut(context.system), self._cut(context.user)
     spoken = len(system.ids) + len(user.ids)
-    choices, memory, limit, cut = self._fitting_choices(known, states, spoken)
+    choices, memory, limit, cut = self._fitting_choices(context, states, spoken)
     cut_of_system = min(len(system.ids), cut)
     cut_of_user = cut - cut_of_system
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
-    schema = self._shown(known.service, limit, draw)
+    schema = self._shown(context.service, limit, draw)
     system_ids, user_ids = system.ids[cut_of_system:], user.ids[cut_of_user:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     ids = _numbers((cls, *system_ids, sep, *user_ids, sep))
@@ -162,7 +162,7 @@ class SpanReader:
       at["memory"].append(len(ids))
       ids.fromlist(value)
     segments += _SEGMENT[answers.OTHER_SERVICES] * (len(ids) - len(segments))
-    slot_context, intent_context = self._context(known, states, choices, schema.pieces)
+    slot_context, intent_context = self._context_bits(context, states, choices, schema.pieces)
     features = {
       "inputs": ids,
       "segments": segments,
@@ -201,7 +201,7 @@ class SpanReader:
     return _Shown(pieces, _numbers(ids), slots, values, intents, at)
 
   def _fitting_choices(
-    self, known: Known, states: States, spoken: int
+    self, context: FrameContext, states: States, spoken: int
   ) -> tuple[Choices, list[list[int]], int, int]:
     """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
 
@@ -210,15 +210,15 @@ class SpanReader:
     """
     size = min(self._style.memory, self._lengths["memory"])
     while True:
-      choices = frame_choices(known, states, size)
+      choices = frame_choices(context, states, size)
       memory = [
         self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
         for held in choices.memory
       ]
-      if fitting := self._fitting(known.service, spoken, sum(map(len, memory))):
+      if fitting := self._fitting(context.service, spoken, sum(map(len, memory))):
         return choices, memory, *fitting
       if not memory:
-        raise self._too_long(known.service)
+        raise self._too_long(context.service)
       size = len(memory) - 1
 
   def check(self, service: int) -> None:
@@ -250,11 +250,11 @@ class SpanReader:
       + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
     )
 
-  def _context(
-    self, known: Known, states: States, choices: Choices, pieces: ServicePieces
+  def _context_bits(
+    self, context: FrameContext, states: States, choices: Choices, pieces: ServicePieces
   ) -> tuple[list[int], list[int]]:
     """Returns the bits of all slots and of all intents."""
-    state = states.get(known.service)
+    state = states.get(context.service)
     values = state.values if state else {}
     active = state.intent if state else NONE
     bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
@@ -268,12 +268,12 @@ class SpanReader:
       if slot in pieces.tracked:
         bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in values.get(slot, ()) else 0)
     success = 0
-    for turn, service, act, slot, _ in known.acts:
-      if service != known.service:
+    for turn, service, act, slot, _ in context.acts:
+      if service != context.service:
         continue
       if act == NOTIFY_SUCCESS:
-        success |= DONE_NOW if turn == known.turn - 1 else DONE_BEFORE
-      elif turn == known.turn - 1 and slot != NONE:
+        success |= DONE_NOW if turn == context.turn - 1 else DONE_BEFORE
+      elif turn == context.turn - 1 and slot != NONE:
         if act == OFFER_INTENT:
           of_intents[slot] |= WAS_OFFERED
         else:

@@ -24,7 +24,7 @@ def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predic
   """
 
   def predict(questions: Sequence[Question]) -> list[Prediction]:
-    examples = [reader.example(question.known, question.states) for question in questions]
+    examples = [reader.example(question.context, question.states) for question in questions]
     vectors = answer([example.features for example in examples])
     triples = zip(questions, examples, vectors, strict=True)
     return [span_prediction(original, *triple) for triple in triples]
@@ -43,12 +43,12 @@ def span_prediction(
     example: what the model read.
     vector: what it answered.
   """
-  known, answer = question.known, read_answer(vector)
+  context, answer = question.context, read_answer(vector)
   slots = list(zip(example.slots, answer.slots, strict=False))
-  state = question.states.get(known.service)
+  state = question.states.get(context.service)
   values = new_values(
-    original.services[known.service],
-    known,
+    original.services[context.service],
+    context,
     state.values if state else {},
     example.choices,
     {slot: read_choice(example, answer) for slot, answer in slots},

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
-from sgdx_t5x.records.turns import Gold, Known
+from sgdx_t5x.records.turns import FrameContext, Gold
 from sgdx_t5x.spandst.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.choices import Choices
@@ -40,7 +40,7 @@ _KEPT = (Choice(KEEP),)
 
 
 def right_choices(
-  service: Service, known: Known, gold: Gold, before: Values, choices: Choices
+  service: Service, context: FrameContext, gold: Gold, before: Values, choices: Choices
 ) -> dict[int, Sequence[Choice]]:
   """Returns the right answers for a frame's slots.
 
@@ -49,7 +49,7 @@ def right_choices(
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     gold: its labels.
     before: this service's values before the turn; gold ones in training.
     choices: of the frame.
@@ -62,13 +62,18 @@ def right_choices(
   labels: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
   for slot in labels:
     if slot in gold.values or slot in before:
-      answers = _right(service.slots[slot], slot, known, gold, before.get(slot, ()), choices)
+      answers = _right(service.slots[slot], slot, context, gold, before.get(slot, ()), choices)
       labels[slot] = answers or _KEPT
   return labels
 
 
 def _right(
-  slot: Slot, position: int, known: Known, gold: Gold, before: Sequence[str], choices: Choices
+  slot: Slot,
+  position: int,
+  context: FrameContext,
+  gold: Gold,
+  before: Sequence[str],
+  choices: Choices,
 ) -> list[Choice]:
   values = gold.values.get(position, ())
   if not values:
@@ -76,7 +81,7 @@ def _right(
   if _meet(values, before) and not (slot.is_categorical and _are_two(values, before, slot)):
     if slot.is_categorical:
       return [*_KEPT]
-    return [*_KEPT, *_annotated(position, known, gold, values, by_user=True)]
+    return [*_KEPT, *_annotated(position, context, gold, values, by_user=True)]
   if values[0] == DONTCARE:
     return [Choice(ANY)]
   labels = []
@@ -84,11 +89,11 @@ def _right(
     values = values[:1]  # all others are wrong by the official metric
     labels += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
   else:
-    labels += _spans(position, known, gold, values, by_user=True)
+    labels += _spans(position, context, gold, values, by_user=True)
   if _meet(values, choices.system.get(position, ())[:1]):
     labels.append(Choice(SYSTEM))
   if not slot.is_categorical:
-    labels += _spans(position, known, gold, values, by_user=False)
+    labels += _spans(position, context, gold, values, by_user=False)
   labels += (
     Choice(MEMORY, i) for i, held in enumerate(choices.memory) if _meet(values, held.values)
   )
@@ -108,12 +113,12 @@ def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
 
 
 def _spans(
-  slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
+  slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
   """Returns the spans of a value in an utterance: annotated ones, else text matches."""
-  if annotated := _annotated(slot, known, gold, values, by_user):
+  if annotated := _annotated(slot, context, gold, values, by_user):
     return annotated
-  text = known.user if by_user else known.system
+  text = context.user if by_user else context.system
   matches = {match for value in values for match in _occurrences(value, text)}
   longest = sorted(matches, key=lambda m: (m[0] - m[1], m))
   outer: list[tuple[int, int]] = []
@@ -124,9 +129,9 @@ def _spans(
 
 
 def _annotated(
-  slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
+  slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
-  text = known.user if by_user else known.system
+  text = context.user if by_user else context.system
   return [
     Choice(SPAN, int(by_user), span.start, span.end)
     for span in gold.spans
@@ -147,7 +152,7 @@ def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
 
 def new_values(
   service: Service,
-  known: Known,
+  context: FrameContext,
   before: Values,
   choices: Choices,
   answers: Mapping[int, Choice],
@@ -159,7 +164,7 @@ def new_values(
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     before: this service's values before the turn.
     choices: of the frame.
     answers: position of a slot -> its answer; a slot without one keeps its value, as does one whose
@@ -171,13 +176,15 @@ def new_values(
     if answer.kind == CLEAR:
       values.pop(position, None)
       continue
-    text = _text(service.slots[position], position, known, choices, answer)
+    text = _text(service.slots[position], position, context, choices, answer)
     if text:
       values[position] = (text,)
   return {position: values[position] for position in sorted(values)}
 
 
-def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Choice) -> str:
+def _text(
+  slot: Slot, position: int, context: FrameContext, choices: Choices, answer: Choice
+) -> str:
   """Returns the value that an answer names; "" if none."""
   if answer.kind == ANY:
     return DONTCARE
@@ -187,7 +194,7 @@ def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Cho
   if answer.kind == SPAN:
     if slot.is_categorical:
       return ""
-    utterance = known.user if answer.number else known.system
+    utterance = context.user if answer.number else context.system
     return utterance[answer.start : answer.end].strip()
   text = ""
   if answer.kind == SYSTEM:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.records.turns import Known, ServiceState, States, after_turn, user_turns
+from sgdx_t5x.records.turns import FrameContext, ServiceState, States, after_turn, user_turns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
   """A frame, and the states that were predicted before its turn."""
 
-  known: Known
+  context: FrameContext
   states: States
 
 
@@ -56,17 +56,17 @@ def walk(
   for number in range(max(map(len, turns), default=0)):
     dialogue_numbers, questions = [], []
     for i, frames in enumerate(turns):
-      for known in frames[number] if number < len(frames) else ():
+      for context in frames[number] if number < len(frames) else ():
         dialogue_numbers.append(i)
-        questions.append(Question(known, states[i]))
+        questions.append(Question(context, states[i]))
     predictions = predict(questions)
     updates: dict[int, dict[int, ServiceState]] = {}  # of all frames, before any state changes
     by_id = {}
     for i, question, prediction in zip(dialogue_numbers, questions, predictions, strict=True):
-      known = question.known
-      state = ServiceState(known.turn, prediction.intent, prediction.values)
-      updates.setdefault(i, {})[known.service] = state
-      by_id[known.frame_id] = prediction
+      context = question.context
+      state = ServiceState(context.turn, prediction.intent, prediction.values)
+      updates.setdefault(i, {})[context.service] = state
+      by_id[context.frame_id] = prediction
     for i, frames in updates.items():
       states[i] = after_turn(states[i], frames)
     yield by_id

@@ -109,10 +109,10 @@ def test_first_turns_are_what_infer_answers(predictions, start, checkpoint, smal
   compared = 0
   for dialogue in map(without_gold, corpus.dialogues("dev")):
     first = next(user_turns(dialogue, original))
-    for known, found in zip(first, states.get(dialogue.dialogue_id, ()), strict=False):
-      vector = answers[f"original/dev/{known.frame_id}/*"]
-      one = span_prediction(original, Question(known, {}), reader.example(known, {}), vector)
-      frame, state = tracked(one, original, known.service), found["state"]
+    for context, found in zip(first, states.get(dialogue.dialogue_id, ()), strict=False):
+      vector = answers[f"original/dev/{context.frame_id}/*"]
+      one = span_prediction(original, Question(context, {}), reader.example(context, {}), vector)
+      frame, state = tracked(one, original, context.service), found["state"]
       assert {k: list(v) for k, v in frame.slot_values.items()} == state["slot_values"]
       assert frame.active_intent == state["active_intent"]
       assert list(frame.requested_slots) == state["requested_slots"]

@@ -24,17 +24,17 @@ def encoded(record):
 
 
 def compare(dialogue, schema):
-  """Checks the known input, previous states and gold read from records; returns the frame count."""
+  """Checks the context, previous states and gold read from records; returns the frame count."""
   states, records = {}, frame_records(dialogue, schema, frozenset())
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   count = 0
-  for known, gold in turns:
-    for one, right in zip(known, gold, strict=True):
+  for contexts, gold in turns:
+    for one, right in zip(contexts, gold, strict=True):
       service = schema.services[one.service]
       found = tracker_fields.read_frame(encoded(next(records)), service)
       assert found == (one, states, right)
       count += 1
-    pairs = zip(known, gold, strict=True)
+    pairs = zip(contexts, gold, strict=True)
     new = {o.service: ServiceState(o.turn, g.intent, g.values) for o, g in pairs}
     states = after_turn(states, new)
   return count

@@ -137,8 +137,8 @@ def test_acts_that_offer_one_slot_in_turn_are_one():
   asked, answer = DIALOGUE.to_json()["turns"][0], user("Go.", Cafes_1=([], "FindCafe", [], {}))
   turns_ = [asked, system("?", Cafes_1=([], acts)), answer]
   data = {"dialogue_id": "1", "services": ["Cafes_1"], "turns": turns_}
-  *_, (known,) = user_turns(Dialogue.from_json(data), SCHEMA)
-  assert [(x.act, x.slot, x.values) for x in known.acts] == [
+  *_, (context,) = user_turns(Dialogue.from_json(data), SCHEMA)
+  assert [(x.act, x.slot, x.values) for x in context.acts] == [
     (turns.OFFER, 0, ("Rome", "Oslo")),
     (turns.OFFER, 1, ("5",)),
     (turns.OFFER, 0, ("Bern",)),

@@ -11,7 +11,7 @@ from spandst_ceiling import gold_and_before
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
-from sgdx_t5x.records.turns import NONE, Gold, Known, Span, gold_history
+from sgdx_t5x.records.turns import NONE, FrameContext, Gold, Span, gold_history
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import SpanReader, _fixed_bits, read_choice, targets
 from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
@@ -31,13 +31,13 @@ def track(dialogues, original, variant, vocabulary):
     nonlocal longest
     found = []
     for question in questions:
-      known: Known = question.known
-      example = reader.example(known, question.states)
-      service = original.services[known.service]
+      context: FrameContext = question.context
+      example = reader.example(context, question.states)
+      service = original.services[context.service]
       right = right_choices(
-        service, known, gold[known.frame_id], before[known.frame_id], example.choices
+        service, context, gold[context.frame_id], before[context.frame_id], example.choices
       )
-      rows = targets(example, right, gold[known.frame_id])
+      rows = targets(example, right, gold[context.frame_id])
       spans = [r for r in answers.target_rows(rows) if r[1] == answers.SPAN]
       longest = max([longest, *(last - first + 1 for *_, first, last in spans)])
       vector = right_answer(rows, len(example.slots))
@@ -115,22 +115,22 @@ def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose(real
   for variant in ("original", "v1"):
     reader = SpanReader(corpus.schema("train", variant), WordPieceVocabulary(minilm()))
     number = 0
-    for known, _, states in (x for d in dialogues for x in gold_history(d, original)):
-      example = reader.example(known, states)
+    for context, _, states in (x for d in dialogues for x in gold_history(d, original)):
+      example = reader.example(context, states)
       right = right_choices(
-        original.services[known.service],
-        known,
-        gold[known.frame_id],
-        before[known.frame_id],
+        original.services[context.service],
+        context,
+        gold[context.frame_id],
+        before[context.frame_id],
         example.choices,
       )
-      rows = answers.target_rows(targets(example, right, gold[known.frame_id]))
+      rows = answers.target_rows(targets(example, right, gold[context.frame_id]))
       for slot, _ in changes(right):
         place = example.slots.index(slot)
-        context = example.features["slot_context"][place]
+        bits = example.features["slot_context"][place]
         kinds = [row[1] for row in rows if row[0] == place + 1 and row[1] <= answers.MEMORY]
-        assert context & answers.FILLABLE
-        assert any(context & _BITS.get(kind, answers.FILLABLE) for kind in kinds), known.frame_id
+        assert bits & answers.FILLABLE
+        assert any(bits & _BITS.get(kind, answers.FILLABLE) for kind in kinds), context.frame_id
         number += 1
     assert number > 300
 
@@ -158,10 +158,10 @@ def test_a_value_that_is_half_cut_off_is_no_label(many):
   reader = SpanReader(Schema([service]), sample_encoder_vocabulary(), None, lengths)
   user, value = f"I want to go to San Francisco {'please ' * many}", "San Francisco"
   start = user.index(value)
-  known = Known("0-00-A_1", 0, 0, "", user, (), (0,))
+  context = FrameContext("0-00-A_1", 0, 0, "", user, (), (0,))
   gold = Gold(NONE, (), {0: (value,)}, (Span(0, True, start, start + len(value)),))
-  example = reader.example(known, {})
-  rows = targets(example, right_choices(service, known, gold, {}, example.choices), gold)
+  example = reader.example(context, {})
+  rows = targets(example, right_choices(service, context, gold, {}, example.choices), gold)
   for _, kind, first, last in answers.target_rows(rows):
     if kind == answers.SPAN:
       choice = read_choice(example, answers.SlotAnswer(kind, first, last, 1, 0, 0))

@@ -14,8 +14,8 @@ from sgdx_t5x.records.turns import (
   OFFER,
   REQUEST,
   Act,
+  FrameContext,
   Gold,
-  Known,
   ServiceState,
   Span,
 )
@@ -38,8 +38,8 @@ SERVICE = Service(
 NO_CHOICES = Choices({}, ())
 
 
-def known(user="", system="", acts=(), turn=4):
-  return Known("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
+def context(user="", system="", acts=(), turn=4):
+  return FrameContext("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
 
 
 def gold(spans=(), **values):
@@ -47,18 +47,18 @@ def gold(spans=(), **values):
   return Gold(0, (), {slots[k]: v for k, v in values.items()}, tuple(spans))
 
 
-def right(known, gold, before=None, choices=NO_CHOICES):
-  found = right_choices(SERVICE, known, gold, before or {}, choices)
+def right(context, gold, before=None, choices=NO_CHOICES):
+  found = right_choices(SERVICE, context, gold, before or {}, choices)
   assert list(found) == [CITY, SEATS, OPEN]  # no intent takes the phone
   return found
 
 
-def decoded(slot, choice, known, before=None, choices=NO_CHOICES):
-  return new_values(SERVICE, known, before or {}, choices, {slot: choice})
+def decoded(slot, choice, context, before=None, choices=NO_CHOICES):
+  return new_values(SERVICE, context, before or {}, choices, {slot: choice})
 
 
 def test_annotated_spans_come_before_equal_words():
-  said = known("2 in Rome, no, Rome in Italy", "Rome?")
+  said = context("2 in Rome, no, Rome in Italy", "Rome?")
   words = right(said, gold(city=("Rome",)))[CITY]
   assert words == [Choice(SPAN, 1, 5, 9), Choice(SPAN, 1, 15, 19), Choice(SPAN, 0, 0, 4)]
   annotated = right(said, gold([Span(CITY, True, 15, 19)], city=("Rome",)))[CITY]
@@ -67,7 +67,7 @@ def test_annotated_spans_come_before_equal_words():
 
 
 def test_words_are_whole_and_the_longest():
-  said = known("Romeo, rome or Rome (Italy)")
+  said = context("Romeo, rome or Rome (Italy)")
   found = right(said, gold(city=("Rome", "Rome (Italy)")))[CITY]
   assert found == [Choice(SPAN, 1, 15, 27), Choice(SPAN, 1, 7, 11)]
   assert decoded(CITY, found[0], said) == {CITY: ("Rome (Italy)",)}
@@ -75,64 +75,64 @@ def test_words_are_whole_and_the_longest():
 
 @pytest.mark.parametrize("text", ["KIEL", "\u212aiel", "Zürich, kIEL"])  # U+212A: Kelvin sign
 def test_words_are_found_in_any_case(text):
-  found = right(known(text), gold(city=("Kiel",)))[CITY]
+  found = right(context(text), gold(city=("Kiel",)))[CITY]
   assert found == [Choice(SPAN, 1, len(text) - 4, len(text))]
 
 
 def test_all_ways_to_a_value_are_right():
   choices = Choices({CITY: ("Rome", 1)}, (Held(0, 2, 0, ("Oslo",)), Held(0, 3, 1, ("ROME",))))
-  found = right(known("Rome!"), gold(city=("Rome",)), choices=choices)[CITY]
+  found = right(context("Rome!"), gold(city=("Rome",)), choices=choices)[CITY]
   assert found == [Choice(SPAN, 1, 0, 4), Choice(SYSTEM), Choice(MEMORY, 1)]
   for choice in found:
-    assert decoded(CITY, choice, known("Rome!"), choices=choices)[CITY][0].title() == "Rome"
+    assert decoded(CITY, choice, context("Rome!"), choices=choices)[CITY][0].title() == "Rome"
 
 
 def test_categorical_values():
   choices = Choices({SEATS: ("2", 3)}, (Held(0, 2, 0, ("2",)),))
-  found = right(known("two, 2"), gold(seats=("2",)), choices=choices)[SEATS]
+  found = right(context("two, 2"), gold(seats=("2",)), choices=choices)[SEATS]
   assert found == [Choice(VALUE, 1), Choice(SYSTEM), Choice(MEMORY, 0)]
   for choice in found:
-    assert decoded(SEATS, choice, known(), choices=choices) == {SEATS: ("2",)}
+    assert decoded(SEATS, choice, context(), choices=choices) == {SEATS: ("2",)}
   # Values that are not in the schema are never predicted: the slot is kept.
   other = Choices({SEATS: ("7", 3)}, (Held(0, 2, 0, ("many",)),))
   for choice in (Choice(SYSTEM), Choice(MEMORY, 0), Choice(VALUE, 9), Choice(SPAN, 1, 0, 1)):
-    assert decoded(SEATS, choice, known("3"), {SEATS: ("1",)}, other) == {SEATS: ("1",)}
+    assert decoded(SEATS, choice, context("3"), {SEATS: ("1",)}, other) == {SEATS: ("1",)}
 
 
 def test_categorical_values_that_differ_in_case():
   seats = dataclasses.replace(SERVICE.slots[SEATS], possible_values=("Us", "us"))
   slots = (SERVICE.slots[CITY], seats, *SERVICE.slots[OPEN:])
   service = dataclasses.replace(SERVICE, slots=slots)
-  found = right_choices(service, known("us"), gold(seats=("us",)), {SEATS: ("Us",)}, NO_CHOICES)
+  found = right_choices(service, context("us"), gold(seats=("us",)), {SEATS: ("Us",)}, NO_CHOICES)
   assert found[SEATS] == [Choice(VALUE, 1)]
   held = Choices({}, (Held(0, 2, 0, ("us",)),))
-  assert new_values(service, known(), {}, held, {SEATS: Choice(MEMORY, 0)}) == {SEATS: ("us",)}
+  assert new_values(service, context(), {}, held, {SEATS: Choice(MEMORY, 0)}) == {SEATS: ("us",)}
 
 
 def test_what_stays_goes_and_does_not_matter():
   before = {CITY: ("Rome", "Roma"), SEATS: ("1",)}
-  found = right(known("Roma"), gold(city=("Roma",), open=("dontcare",)), before)
+  found = right(context("Roma"), gold(city=("Roma",), open=("dontcare",)), before)
   assert found == {CITY: [Choice(KEEP)], SEATS: [Choice(CLEAR)], OPEN: [Choice(DONTCARE)]}
   repeated = gold([Span(CITY, True, 0, 4)], city=("Roma",), seats=("1",))
-  assert right(known("Roma"), repeated, before)[CITY] == [Choice(KEEP), Choice(SPAN, 1, 0, 4)]
+  assert right(context("Roma"), repeated, before)[CITY] == [Choice(KEEP), Choice(SPAN, 1, 0, 4)]
   answers = {slot: choices[0] for slot, choices in found.items()}
-  after = new_values(SERVICE, known("Roma"), before, NO_CHOICES, answers)
+  after = new_values(SERVICE, context("Roma"), before, NO_CHOICES, answers)
   assert after == {CITY: ("Rome", "Roma"), OPEN: ("dontcare",)}
 
 
 def test_what_nothing_leads_to_is_kept():
-  assert right(known("Paris"), gold(city=("Rome",)))[CITY] == (Choice(KEEP),)
+  assert right(context("Paris"), gold(city=("Rome",)))[CITY] == (Choice(KEEP),)
 
 
 def test_slots_that_no_intent_takes_are_never_filled():
   choices = Choices({PHONE: ("5-5", 3)}, ())
-  assert decoded(PHONE, Choice(SYSTEM), known(), choices=choices) == {}
+  assert decoded(PHONE, Choice(SYSTEM), context(), choices=choices) == {}
 
 
 def test_answers_that_make_no_sense_keep_the_value():
   before = {CITY: ("Rome",)}
   for choice in (Choice(SYSTEM), Choice(MEMORY, 3), Choice(SPAN, 1, 0, 0), Choice(SPAN, 1, 2, 3)):
-    assert decoded(CITY, choice, known("a  b"), before) == before
+    assert decoded(CITY, choice, context("a  b"), before) == before
 
 
 def test_the_system_gives_what_it_offered_last():
@@ -143,7 +143,7 @@ def test_the_system_gives_what_it_offered_last():
     Act(3, 0, OFFER, PHONE, ("1", "2", "3")),  # nor does a list
     Act(3, 0, INFORM, OPEN, ("True",)),
   ]
-  assert frame_choices(known(acts=acts), {}).system == {CITY: ("Oslo", 3), OPEN: ("True", 3)}
+  assert frame_choices(context(acts=acts), {}).system == {CITY: ("Oslo", 3), OPEN: ("True", 3)}
 
 
 def test_memory_is_of_other_services_newest_first_and_without_doubles():
@@ -158,14 +158,14 @@ def test_memory_is_of_other_services_newest_first_and_without_doubles():
     0: ServiceState(2, 0, {CITY: ("Bari",)}),
     2: ServiceState(2, NONE, {4: ("dontcare",), 5: ("OSLO",), 6: ("Jo", "Joe")}),
   }
-  found = frame_choices(known(acts=acts), states)
+  found = frame_choices(context(acts=acts), states)
   assert found.memory == (
     Held(3, 1, 0, ("Oslo",)),
     Held(2, 2, 6, ("Jo", "Joe")),
     Held(1, 1, 1, ("5 pm",)),
   )
-  assert frame_choices(known(acts=acts), states, size=1).memory == found.memory[:1]
-  assert frame_choices(known(acts=acts), states, size=0).memory == ()
+  assert frame_choices(context(acts=acts), states, size=1).memory == found.memory[:1]
+  assert frame_choices(context(acts=acts), states, size=0).memory == ()
 
 
 def test_labels_and_rules_reach_every_state_of_the_sample():

@@ -11,10 +11,10 @@ from sgdx_t5x.spandst.walk import Prediction
 def gold_labels(dialogues, schema):
   """Maps frame ids to (gold answers, gold labels of the frame)."""
   found = {}
-  for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
-    state, service = states.get(known.service), schema.services[known.service]
-    answers = right_answers(service, known, gold, state.values if state else {})
-    found[known.frame_id] = answers, gold
+  for context, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
+    state, service = states.get(context.service), schema.services[context.service]
+    answers = right_answers(service, context, gold, state.values if state else {})
+    found[context.frame_id] = answers, gold
   return found
 
 
@@ -24,10 +24,10 @@ def ceiling(dialogues, schema, seen):
 
   def predict(questions):
     found = []
-    for known, states in ((q.known, q.states) for q in questions):
-      answers, gold = labels[known.frame_id]
-      own, service = states.get(known.service), schema.services[known.service]
-      values = new_values(service, known, own.values if own else {}, NOTHING_OFFERED, answers)
+    for context, states in ((q.context, q.states) for q in questions):
+      answers, gold = labels[context.frame_id]
+      own, service = states.get(context.service), schema.services[context.service]
+      values = new_values(service, context, own.values if own else {}, NOTHING_OFFERED, answers)
       found.append(Prediction(gold.intent, gold.requested, values))
     return found
 

@@ -19,25 +19,25 @@ class RightReader(SgpReader):
     example.features["inputs"] = vector
     return example
 
-  def intent(self, known, *how):
-    example = super().intent(known, *how)
-    intent = self._labels[known.frame_id][1].intent
-    option = intent if intent >= 0 else len(self._original.services[known.service].intents)
+  def intent(self, context, *how):
+    example = super().intent(context, *how)
+    intent = self._labels[context.frame_id][1].intent
+    option = intent if intent >= 0 else len(self._original.services[context.service].intents)
     return self._with(example, [option + 1, a.MILLION])
 
-  def combine(self, known, slot):
-    example, answers = super().combine(known, slot), self._labels[known.frame_id][0]
+  def combine(self, context, slot):
+    example, answers = super().combine(context, slot), self._labels[context.frame_id][0]
     first, last, option, asked, _ = features.slot_targets(example, answers, slot)
     sure = [2 * a.MILLION, option, a.MILLION, a.MILLION * (asked == a.YES)]
     return self._with(example, [first, last, *sure])
 
-  def copy(self, known, slot, *how):
-    said = slot in self._labels[known.frame_id][0].copies
-    return self._with(super().copy(known, slot, *how), [0, a.MILLION * said])
+  def copy(self, context, slot, *how):
+    said = slot in self._labels[context.frame_id][0].copies
+    return self._with(super().copy(context, slot, *how), [0, a.MILLION * said])
 
-  def cross(self, known, pair, *how):
-    said = pair in self._labels[known.frame_id][0].crosses
-    return self._with(super().cross(known, pair, *how), [0, a.MILLION * said])
+  def cross(self, context, pair, *how):
+    said = pair in self._labels[context.frame_id][0].crosses
+    return self._with(super().cross(context, pair, *how), [0, a.MILLION * said])
 
 
 def right_readers(dialogues, original, variant, vocabulary, style, length):

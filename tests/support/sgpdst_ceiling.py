@@ -10,9 +10,9 @@ from sgdx_t5x.spandst.walk import Prediction
 def gold_labels(dialogues, schema):
   """Maps frame ids to (gold answers, gold labels, gold states before the turn)."""
   found = {}
-  for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
-    labels = right_answers(schema.services[known.service], known, gold, states)
-    found[known.frame_id] = labels, gold, states
+  for context, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
+    labels = right_answers(schema.services[context.service], context, gold, states)
+    found[context.frame_id] = labels, gold, states
   return found
 
 
@@ -29,10 +29,10 @@ def ceiling(dialogues, schema, seen, oracle=False):
 
   def predict(questions):
     found = []
-    for known, states in ((q.known, q.states) for q in questions):
-      answers, gold, before = labels[known.frame_id]
-      service = schema.services[known.service]
-      values = new_values(service, known, states, answers, before if oracle else None)
+    for context, states in ((q.context, q.states) for q in questions):
+      answers, gold, before = labels[context.frame_id]
+      service = schema.services[context.service]
+      values = new_values(service, context, states, answers, before if oracle else None)
       found.append(Prediction(gold.intent, gold.requested, values))
     return found
 

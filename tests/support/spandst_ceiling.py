@@ -50,18 +50,18 @@ def ceiling(
 
   def predict(questions: list[Question]) -> list[Prediction]:
     found = []
-    for known, states in ((q.known, q.states) for q in questions):
-      service, right = schema.services[known.service], gold[known.frame_id]
-      own = states.get(known.service)
-      all_choices = frame_choices(known, states)
+    for context, states in ((q.context, q.states) for q in questions):
+      service, right = schema.services[context.service], gold[context.frame_id]
+      own = states.get(context.service)
+      all_choices = frame_choices(context, states)
       choices = Choices(all_choices.system if system else {}, all_choices.memory if memory else ())
-      labels = right_choices(service, known, right, before[known.frame_id], choices)
+      labels = right_choices(service, context, right, before[context.frame_id], choices)
       if not system_spans:
         labels = {slot: [c for c in cs if c[:2] != (SPAN, 0)] for slot, cs in labels.items()}
       answers = {slot: cs[0] for slot, cs in labels.items() if cs}
       for slot, cs in changes({s: cs for s, cs in labels.items() if cs}):
-        mechanisms[_shown(cs, choices, slot, known.turn)] += 1
-      values = new_values(service, known, own.values if own else {}, choices, answers)
+        mechanisms[_shown(cs, choices, slot, context.turn)] += 1
+      values = new_values(service, context, own.values if own else {}, choices, answers)
       found.append(Prediction(right.intent, right.requested, values))
     return found
 
@@ -95,7 +95,7 @@ _MECHANISMS = {
 def gold_and_before(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:
   """Gold labels and this service's gold values before the turn, by frame id."""
   gold, before = {}, {}
-  for known, right, states in (x for d in dialogues for x in gold_history(d, schema)):
-    own = states.get(known.service)
-    gold[known.frame_id], before[known.frame_id] = right, own.values if own else {}
+  for context, right, states in (x for d in dialogues for x in gold_history(d, schema)):
+    own = states.get(context.service)
+    gold[context.frame_id], before[context.frame_id] = right, own.values if own else {}
   return gold, before

@@ -166,10 +166,10 @@ def test_a_schema_too_long_says_by_how_much():
   schema = corpus.schema("test")
   from sgdx_t5x.records.turns import user_turns
 
-  known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
+  context = next(user_turns(next(corpus.dialogues("test")), schema))[0]
   reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 60})
   with pytest.raises(SgdxError) as e:
-    reader.example(known, {})
+    reader.example(context, {})
   assert "too many" in e.value.found
   assert "at most 28 of 60" in e.value.expected
   reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"values": 1})
@@ -177,10 +177,10 @@ def test_a_schema_too_long_says_by_how_much():
     [reader._service_pieces(i, 30) for i in range(len(schema))]
   # Descriptions are cut first, then the start of the system's utterance, then of the user's.
   short = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 384})
-  full = short.example(known, {})
+  full = short.example(context, {})
   least = len(full.features["inputs"]) - 10
   cut = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": least})
-  assert len(cut.example(known, {}).features["inputs"]) <= least
+  assert len(cut.example(context, {}).features["inputs"]) <= least
 
 
 def test_values_of_other_services_leave_room_for_utterances():
@@ -189,22 +189,22 @@ def test_values_of_other_services_leave_room_for_utterances():
 
   corpus = open_corpus(SAMPLE)
   schema, vocabulary = corpus.schema("test"), tasks.sample_encoder_vocabulary()
-  known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
-  other = (known.service + 1) % len(schema)
+  context = next(user_turns(next(corpus.dialogues("test")), schema))[0]
+  other = (context.service + 1) % len(schema)
   values = {slot: (f"a rather long value {slot} of another service",) for slot in range(6)}
   states = {other: ServiceState(0, NONE, values)}
-  full = SpanReader(schema, vocabulary).example(known, states)
+  full = SpanReader(schema, vocabulary).example(context, states)
   with pytest.raises(SgdxError) as e:
-    SpanReader(schema, vocabulary, lengths={"inputs": 60}).check(known.service)
+    SpanReader(schema, vocabulary, lengths={"inputs": 60}).check(context.service)
   shortest = 60 + int(re.search(r"(\d+) too many", e.value.found)[1])
   reader = SpanReader(schema, vocabulary, lengths={"inputs": shortest})
-  reader.check(known.service)
-  short = reader.example(known, states)
+  reader.check(context.service)
+  short = reader.example(context, states)
   assert len(short.features["inputs"]) <= shortest
   assert len(short.features["memory"]) < len(full.features["memory"]) == 6
   assert short.choices.memory == full.choices.memory[: len(short.choices.memory)]
   with pytest.raises(SgdxError, match="1 too many"):
-    SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check(known.service)
+    SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check(context.service)
 
 
 def test_slots_that_are_not_shown_take_no_room():

@@ -22,7 +22,7 @@ from sgdx_t5x.papers.checkdst.ned import letters
 from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
 from sgdx_t5x.prompts.values import NONE
 from sgdx_t5x.records.turns import NONE as NOWHERE
-from sgdx_t5x.records.turns import SYSTEM_ACTS, Act, Gold, Known, States
+from sgdx_t5x.records.turns import SYSTEM_ACTS, Act, FrameContext, Gold, States
 
 _STYLE = PromptStyle(values="absent")
 _SEED = 1  # for the letters of `copy_ned`; test sets use 0
@@ -104,13 +104,13 @@ class Frame:
   Attributes:
     services: of the split's schema, by position.
     utterances: from the first turn, the user first.
-    known, states, gold: its input, the states before it, and its labels.
+    context, states, gold: its input, the states before it, and its labels.
     names: slots of each service that hold named entities, see `checkdst.entities.entity_slots`.
   """
 
   services: Sequence[Service]
   utterances: Sequence[str]
-  known: Known
+  context: FrameContext
   states: States
   gold: Gold
   names: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
@@ -118,7 +118,7 @@ class Frame:
   @property
   def service(self) -> Service:
     """The frame's service."""
-    return self.services[self.known.service]
+    return self.services[self.context.service]
 
 
 Task = Callable[[Frame], Iterator[Text]]
@@ -138,7 +138,7 @@ def history(utterances: Sequence[str]) -> str:
 def intent(frame: Frame) -> Iterator[Text]:
   """Yields history + intents of the schema -> the active intent, or NONE."""
   shown = " ; ".join(f"{x.name}: {x.description}" for x in frame.service.intents)
-  asked = f"{_domain(frame.service)} [intents] {shown} {wording('intent', frame.known.frame_id)}"
+  asked = f"{_domain(frame.service)} [intents] {shown} {wording('intent', frame.context.frame_id)}"
   active = frame.gold.intent
   name = NO_INTENT if active == NOWHERE else frame.service.intents[active].name
   yield Text(history(frame.utterances), asked, name)
@@ -147,7 +147,7 @@ def intent(frame: Frame) -> Iterator[Text]:
 def requested(frame: Frame) -> Iterator[Text]:
   """Yields history + slots of the schema -> the slots that the user asks about, or none."""
   shown = ", ".join(slot.name for slot in frame.service.slots)
-  asked = f"{_domain(frame.service)} [slots] {shown} {wording('requested', frame.known.frame_id)}"
+  asked = f"{_domain(frame.service)} [slots] {shown} {wording('requested', frame.context.frame_id)}"
   names = sorted(frame.service.slots[i].name for i in frame.gold.requested)
   yield Text(history(frame.utterances), asked, ", ".join(names) or NONE)
 
@@ -158,26 +158,26 @@ def next_action(frame: Frame) -> Iterator[Text]:
   Records are of user turns, so none contains a dialogue's last system turn.
   """
   if acts := _acts_before(frame):
-    asked = f"[state] {_state(frame)} {wording('next_action', frame.known.frame_id)}"
+    asked = f"[state] {_state(frame)} {wording('next_action', frame.context.frame_id)}"
     yield Text(history(frame.utterances[:-2]), asked, acts)
 
 
 def response(frame: Frame) -> Iterator[Text]:
   """Yields history + acts -> the system's utterance before this frame, once per turn."""
   if acts := _acts_before(frame):
-    asked = f"[ACTS] {acts} {wording('response', frame.known.frame_id)}"
-    yield Text(history(frame.utterances[:-2]), asked, frame.known.system.strip())
+    asked = f"[ACTS] {acts} {wording('response', frame.context.frame_id)}"
+    yield Text(history(frame.utterances[:-2]), asked, frame.context.system.strip())
 
 
 def span(frame: Frame) -> Iterator[Text]:
   """Yields the user's utterance + slot -> words that give its value, or "none"."""
-  found = {x.slot: frame.known.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
-  service, key = frame.service, frame.known.frame_id
+  found = {x.slot: frame.context.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
+  service, key = frame.service, frame.context.frame_id
   unsaid = [
     i for i in service.tracked_slots if i not in found and not service.slots[i].is_categorical
   ]
   for slot in (*found, *unsaid[example_pick(key) % len(unsaid) :][:1]) if unsaid else found:
-    yield _span_of(frame, frame.known.user, slot, found.get(slot, NONE))
+    yield _span_of(frame, frame.context.user, slot, found.get(slot, NONE))
 
 
 def copy_ned(frame: Frame) -> Iterator[Text]:
@@ -192,15 +192,15 @@ def copy_ned(frame: Frame) -> Iterator[Text]:
     return
   text, last, found = "", 0, []
   for x in spans:
-    words, slot = frame.known.user[x.start : x.end], frame.service.slots[x.slot].name
+    words, slot = frame.context.user[x.start : x.end], frame.service.slots[x.slot].name
     new = words
     if slot in names:
-      new = letters(words, random.Random(f"{_SEED}/{frame.known.frame_id}/{words}"))
+      new = letters(words, random.Random(f"{_SEED}/{frame.context.frame_id}/{words}"))
       found.append((x.slot, new))
-    text += frame.known.user[last : x.start] + new
+    text += frame.context.user[last : x.start] + new
     last = x.end
   for slot, new in found:
-    yield _span_of(frame, text + frame.known.user[last:], slot, new)
+    yield _span_of(frame, text + frame.context.user[last:], slot, new)
 
 
 # Task name after "sgd_" -> function that yields a frame's examples, annotation that it needs.
@@ -220,16 +220,16 @@ def _domain(service: Service) -> str:
 
 def _span_of(frame: Frame, utterance: str, slot: int, value: str) -> Text:
   shown = frame.service.slots[slot]
-  key = f"{frame.known.frame_id}/{shown.name}"
+  key = f"{frame.context.frame_id}/{shown.name}"
   asked = f"{slot_text(frame.service, shown, _STYLE)} {wording('span', key)}"
   return Text(utterance_text(USER, utterance, _STYLE), asked, value, shown.name)
 
 
 def _acts_before(frame: Frame) -> str:
   """Returns the preceding system turn's acts; "" in later frames of the same user turn."""
-  if frame.known.service != frame.known.turn_services[0]:
+  if frame.context.service != frame.context.turn_services[0]:
     return ""
-  acts = (act for act in frame.known.acts if act.turn == frame.known.turn - 1)
+  acts = (act for act in frame.context.acts if act.turn == frame.context.turn - 1)
   return " ; ".join(_act(frame.services[act.service], act) for act in acts)
 
 

@@ -99,7 +99,7 @@ def _texts_of_records(
       found = read_frame(record, services[record["service_index"]])
       said = [text.decode() for text in record["utterances"]]
       frame = prefine.Frame(services, said, *found, names=names)
-      examples += (_example(frame.known.frame_id, text) for text in make(frame))
+      examples += (_example(frame.context.frame_id, text) for text in make(frame))
     return [np.array([x[key] for x in examples], object) for key in _KEYS]
 
   @tf.autograph.experimental.do_not_convert

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent, Schema, Service, Slot
-from sgdx_t5x.records.turns import Gold, Known, States
+from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.spandst import answers, span_features
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
@@ -52,7 +52,7 @@ def state_update(gold: Gold, before: Mapping[int, Sequence[str]]) -> dict[int, t
 
 def right_answers(
   service: Service,
-  known: Known,
+  context: FrameContext,
   gold: Gold,
   before: Mapping[int, Sequence[str]],
 ) -> dict[int, Choice]:
@@ -60,7 +60,7 @@ def right_answers(
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     gold: its labels.
     before: values of the service after its last frame.
 
@@ -70,13 +70,15 @@ def right_answers(
   """
   tracked, update = set(service.tracked_slots), state_update(gold, before)
   return {
-    slot: _right(service.slots[slot], slot, known, gold, values)
+    slot: _right(service.slots[slot], slot, context, gold, values)
     for slot, values in update.items()
     if slot in tracked
   }
 
 
-def _right(slot: Slot, position: int, known: Known, gold: Gold, values: Sequence[str]) -> Choice:
+def _right(
+  slot: Slot, position: int, context: FrameContext, gold: Gold, values: Sequence[str]
+) -> Choice:
   if values[0] == DONTCARE:
     return Choice(ANY)
   if slot.is_categorical:
@@ -84,7 +86,7 @@ def _right(slot: Slot, position: int, known: Known, gold: Gold, values: Sequence
       return UNFOUND
     return Choice(VALUE, slot.possible_values.index(values[0]))
   for by_user in (True, False):  # the user's words first
-    text = known.user if by_user else known.system
+    text = context.user if by_user else context.system
     spans = {
       text[span.start : span.end]: Choice(SPAN, int(by_user), span.start, span.end)
       for span in gold.spans
@@ -209,11 +211,11 @@ class BaselineReader:
       [self._row(intent_texts(service, intent, style)) for intent in service.intents],
     )
 
-  def example(self, known: Known, states: States) -> Example:
+  def example(self, context: FrameContext, states: States) -> Example:
     """Returns the example of a frame, without targets.
 
     Args:
-      known: the frame.
+      context: of the frame.
       states: not read: the baseline predicts what changes from the utterances alone.
 
     Raises:
@@ -221,8 +223,8 @@ class BaselineReader:
         table lacks one of them.
     """
     del states
-    rows, room = self._rows(known.service), self._lengths["inputs"] - 3
-    cut = [self._cut(text) for text in (known.system, known.user)]
+    rows, room = self._rows(context.service), self._lengths["inputs"] - 3
+    cut = [self._cut(text) for text in (context.system, context.user)]
     shown = _shown(len(cut[0].ids), len(cut[1].ids), room)
     system, user = (pieces.ids[part] for pieces, part in zip(cut, shown, strict=True))
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id

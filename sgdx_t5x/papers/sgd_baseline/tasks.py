@@ -26,7 +26,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
 from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.records.turns import Gold, Known, States
+from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.spandst import turn_accuracies
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
@@ -101,13 +101,15 @@ def baseline_examples(
     v: BaselineReader(schemas.get(split, v), vocabulary, row, style, lengths) for v in variants
   }
 
-  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    state = states.get(known.service)
-    right = right_answers(original[known.service], known, gold, state.values if state else {})
+  def make(
+    context: FrameContext, states: States, gold: Gold
+  ) -> Iterator[tuple[str, dict[str, list[int]]]]:
+    state = states.get(context.service)
+    right = right_answers(original[context.service], context, gold, state.values if state else {})
     for variant, reader in readers.items():
-      example = reader.example(known, states)
+      example = reader.example(context, states)
       example.features["targets"] = targets(example, right, gold, lengths["targets"])
-      yield str(ExampleId(variant, split, known.frame_id)), example.features
+      yield str(ExampleId(variant, split, context.frame_id)), example.features
 
   return frame_examples(batches, original, FEATURES, make)
 

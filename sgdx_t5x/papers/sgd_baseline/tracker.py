@@ -8,7 +8,7 @@ import numpy as np
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader
-from sgdx_t5x.records.turns import Known, user_turns
+from sgdx_t5x.records.turns import FrameContext, user_turns
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint, one_of
@@ -43,7 +43,7 @@ class BaselineTracker:
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
     for position in range(len(shown.schema)):
-      self._reader(shown).example(Known("", 0, position, "", "", (), (position,)), {})
+      self._reader(shown).example(FrameContext("", 0, position, "", "", (), (position,)), {})
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
@@ -54,7 +54,7 @@ class BaselineTracker:
     vectors = dict(zip(examples, answers, strict=True))
 
     def predict(questions: Sequence[Question]) -> list[Prediction]:
-      asked = [(question, question.known.frame_id) for question in questions]
+      asked = [(question, question.context.frame_id) for question in questions]
       return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in asked]
 
     yield from walked(dialogues, shown, predict)

@@ -18,8 +18,8 @@ from sgdx_t5x.records.turns import (
   OFFER_INTENT,
   REQUEST,
   Act,
+  FrameContext,
   Gold,
-  Known,
   ServiceState,
   Span,
   States,
@@ -76,15 +76,15 @@ def offers(acts: Iterable[Act], inform: bool = False) -> dict[Place, tuple[str, 
   }
 
 
-def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
+def history(context: FrameContext, states: States) -> dict[Place, tuple[str, ...]]:
   """Returns values that other services' slots have had: in states, else given by the system."""
-  found = offers(known.acts, True)
+  found = offers(context.acts, True)
   for service, state in states.items():
     found |= {(service, slot): values for slot, values in state.values.items()}
-  return {place: values for place, values in found.items() if place[0] != known.service}
+  return {place: values for place, values in found.items() if place[0] != context.service}
 
 
-def right_answers(service: Service, known: Known, gold: Gold, states: States) -> Answers:
+def right_answers(service: Service, context: FrameContext, gold: Gold, states: States) -> Answers:
   """Returns the gold answers for a frame, with scores of 1 (spans: 2).
 
   A slot is new in a frame if it was not in the service's state, or shares no value with it. A new
@@ -93,19 +93,19 @@ def right_answers(service: Service, known: Known, gold: Gold, states: States) ->
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     gold: its labels.
     states: gold states of all services before the turn.
   """
-  before = own_values(known, states)
-  mine, others = offers(known.acts), history(known, states)
-  given = offers(known.acts, inform=True)
+  before = own_values(context, states)
+  mine, others = offers(context.acts), history(context, states)
+  given = offers(context.acts, inform=True)
   tagged = {span.slot: span for span in reversed(gold.spans) if span.by_user}
   spans, options, copies, crosses = {}, {}, {}, {}
   for slot, values in gold.values.items():
     if _meet(values, before.get(slot, ())):
       continue
-    one, offered = service.slots[slot], mine.get((known.service, slot), ())
+    one, offered = service.slots[slot], mine.get((context.service, slot), ())
     if slot in tagged and not one.is_categorical:
       spans[slot] = tagged[slot], 2.0
     elif values[0] == DONTCARE:
@@ -115,18 +115,18 @@ def right_answers(service: Service, known: Known, gold: Gold, states: States) ->
     elif one.is_categorical:
       if values[0] in one.possible_values:
         options[slot] = 2 + one.possible_values.index(values[0]), 1.0
-    elif slot not in before and (known.service, slot) not in given:
+    elif slot not in before and (context.service, slot) not in given:
       pairs = {(slot, place): 1.0 for place, held in others.items() if _meet(values, held)}
       crosses |= pairs
   return Answers(spans, options, dict.fromkeys(gold.requested, 1.0), copies, crosses)
 
 
-def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
+def system_answers(service: Service, context: FrameContext, gold: Gold) -> Answers:
   """Returns combine's gold answers for the system turn before a frame, from the system's acts.
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     gold: of the frame, whose spans are also those of the system's utterance.
   """
   spans = {
@@ -135,8 +135,8 @@ def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
     if not span.by_user and not service.slots[span.slot].is_categorical
   }
   options, requested = {}, {}
-  for act in known.acts:
-    if act.turn != known.turn - 1 or act.service != known.service or act.slot == NONE:
+  for act in context.acts:
+    if act.turn != context.turn - 1 or act.service != context.service or act.slot == NONE:
       continue
     if act.act == OFFER_INTENT:  # its slot is the position of an intent
       continue
@@ -148,21 +148,21 @@ def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
   return Answers(spans, options, requested, {}, {})
 
 
-def own_values(known: Known, states: States) -> Values:
+def own_values(context: FrameContext, states: States) -> Values:
   """Returns the values of the frame's service before the turn."""
-  state = states.get(known.service)
+  state = states.get(context.service)
   return state.values if state else {}
 
 
-def intent_before(known: Known, states: States) -> int:
+def intent_before(context: FrameContext, states: States) -> int:
   """Returns the intent that was active before the turn. Args: a frame, the states before it."""
-  state: ServiceState | None = states.get(known.service)
+  state: ServiceState | None = states.get(context.service)
   return state.intent if state else NONE
 
 
 def new_values(
   service: Service,
-  known: Known,
+  context: FrameContext,
   states: States,
   answers: Answers,
   gold: States | None = None,
@@ -174,41 +174,41 @@ def new_values(
 
   Args:
     service: the frame's, in the original schema.
-    known: the frame.
+    context: of the frame.
     states: before the turn, of all services.
     answers: of the sub-models.
     gold: gold states before the turn, which then determine which slots are empty and what other
       services' slots hold (an oracle; the released pipeline reads gold for its inputs alone); None
       uses predictions.
   """
-  values = dict(own_values(known, states))
-  for slot, text in _texts(service, known, answers).items():
+  values = dict(own_values(context, states))
+  for slot, text in _texts(service, context, answers).items():
     values[slot] = (text,)
   for slot, (option, score) in answers.options.items():
     possible = (DONTCARE, *service.slots[slot].possible_values)
     asked = answers.requested.get(slot, 0.0) > MIN_REQUESTED
     if score > MIN_OPTION and not asked and NULL < option <= len(possible):
       values[slot] = (possible[option - 1],)
-  held, best = history(known, states if gold is None else gold), {}
+  held, best = history(context, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
     if place in held and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
-  filled = values if gold is None else own_values(known, gold)
+  filled = values if gold is None else own_values(context, gold)
   taken = {slot: held[place] for slot, (_, place) in best.items() if slot not in filled}
-  mine = offers(known.acts)
+  mine = offers(context.acts)
   for slot, score in answers.copies.items():
-    place = known.service, slot
+    place = context.service, slot
     if score > MIN_COPY and slot not in filled and place in mine:
       taken.setdefault(slot, mine[place])
   values |= taken
   return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
 
 
-def _texts(service: Service, known: Known, answers: Answers) -> dict[int, str]:
+def _texts(service: Service, context: FrameContext, answers: Answers) -> dict[int, str]:
   """Returns the texts of spans that count; of slots with the same text, the best-scoring one."""
   found: dict[int, tuple[str, float]] = {}
   for slot, (span, score) in answers.spans.items():
-    utterance = known.user if span.by_user else known.system
+    utterance = context.user if span.by_user else context.system
     text = utterance[span.start : span.end].strip()
     if text and score > MIN_SPAN and not service.slots[slot].is_categorical:
       found[slot] = text, score

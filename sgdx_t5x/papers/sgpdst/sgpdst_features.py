@@ -13,7 +13,7 @@ from sgdx_t5x.corpus.schema import Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst.sgpdst import NULL, Answers, Pair, history, offers
-from sgdx_t5x.records.turns import NONE, NOTIFY_SUCCESS, REQUEST, Known, Span, States
+from sgdx_t5x.records.turns import NONE, NOTIFY_SUCCESS, REQUEST, FrameContext, Span, States
 from sgdx_t5x.spandst.span_text import PieceVocabulary, readable
 
 FEATURES = ("inputs", "segments", "positions", "context", "targets")
@@ -96,59 +96,59 @@ class SgpReader:
 
   # --- examples ----------------------------------------------------------------------------
 
-  def intent(self, known: Known, before: int, jumped: bool) -> Example:
+  def intent(self, context: FrameContext, before: int, jumped: bool) -> Example:
     """Returns the example of a frame for the intent model.
 
     Args:
-      known: the frame.
+      context: of the frame.
       before: position of the intent that was active, or NONE.
       jumped: whether the turn's services differ from those of the previous user turn.
     """
-    options = self._texts(known.service, None)[1]
-    active = before if before != NONE else len(self._services[known.service].intents)
+    options = self._texts(context.service, None)[1]
+    active = before if before != NONE else len(self._services[context.service].intents)
     head = [*self._cut("jump" if jumped else "keep").ids, self._vocabulary.eos_id]
-    example = self._example(known.system, known.user, head, [], ([], options), 0)
+    example = self._example(context.system, context.user, head, [], ([], options), 0)
     numbers = example.features["segments"]
     example.features["context"] = [WAS_ACTIVE * (n == a.OPTION + active) for n in numbers]
     return example
 
-  def combine(self, known: Known, slot: int) -> Example:
+  def combine(self, context: FrameContext, slot: int) -> Example:
     """Returns the example of a slot for the combine model."""
-    texts = self._texts(known.service, slot)
-    context = combine_context(known, slot)
-    return self._example(known.system, known.user, [], None, texts, context)
+    texts = self._texts(context.service, slot)
+    bits = combine_context(context, slot)
+    return self._example(context.system, context.user, [], None, texts, bits)
 
-  def combine_system(self, known: Known, slot: int) -> Example:
+  def combine_system(self, context: FrameContext, slot: int) -> Example:
     """Returns the combine model's example of a slot for the system turn before a frame."""
-    before = tuple(act for act in known.acts if act.turn < known.turn - 1)
-    context = combine_context(dataclasses.replace(known, acts=before, turn=known.turn - 1), slot)
-    return self._example(known.system, None, [], None, self._texts(known.service, slot), context)
+    before = tuple(act for act in context.acts if act.turn < context.turn - 1)
+    bits = combine_context(dataclasses.replace(context, acts=before, turn=context.turn - 1), slot)
+    return self._example(context.system, None, [], None, self._texts(context.service, slot), bits)
 
-  def copy(self, known: Known, slot: int, filled: bool, intent: int) -> Example:
+  def copy(self, context: FrameContext, slot: int, filled: bool, intent: int) -> Example:
     """Returns the copy model's example of a slot that the system gave a value.
 
     Args:
-      known: the frame.
+      context: of the frame.
       slot: position of the slot.
       filled: whether the previous state has a value for it.
       intent: position of the active intent of this frame, or NONE.
     """
-    service = self._services[known.service]
-    context = ALWAYS | FILLED * filled | needed_by(service, slot, intent)
+    service = self._services[context.service]
+    bits = ALWAYS | FILLED * filled | needed_by(service, slot, intent)
     about = self._cut(f"api: {service.description.lower()}").ids[: self._limit - _LEAST - 1]
     head = [*about, self._vocabulary.eos_id]
-    texts = self._texts(known.service, slot)
-    return self._example(known.system, known.user, head, [], texts, context)
+    texts = self._texts(context.service, slot)
+    return self._example(context.system, context.user, head, [], texts, bits)
 
-  def cross(self, known: Known, pair: Pair, filled: bool, intent: int) -> Example:
+  def cross(self, context: FrameContext, pair: Pair, filled: bool, intent: int) -> Example:
     """Returns the cross model's example of a pair of slots; args as in `copy`, of the first."""
     slot, (other, theirs) = pair
-    service = self._services[known.service]
-    done = any(act.act == NOTIFY_SUCCESS and act.service == other for act in known.acts)
-    context = ALWAYS | FILLED * filled | needed_by(service, slot, intent) | DONE * done
-    tail = [self._vocabulary.eos_id, *self._texts(known.service, slot)[0]]
+    service = self._services[context.service]
+    done = any(act.act == NOTIFY_SUCCESS and act.service == other for act in context.acts)
+    bits = ALWAYS | FILLED * filled | needed_by(service, slot, intent) | DONE * done
+    tail = [self._vocabulary.eos_id, *self._texts(context.service, slot)[0]]
     texts = self._texts(other, theirs)
-    return self._example(known.system, known.user, [], tail, texts, context)
+    return self._example(context.system, context.user, [], tail, texts, bits)
 
   # --- their parts -------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class SgpReader:
     head: list[int],
     tail: list[int] | None,
     texts: tuple[list[int], list[list[int]]],
-    context: int,
+    bits: int,
   ) -> Example:
     """Builds an example: [CLS] head utterance tail [SEP] text [SEP] option [SEP] ...
 
@@ -169,7 +169,7 @@ class SgpReader:
       head: pieces before the utterances.
       tail: pieces after them; None for "null".
       texts: of the schema: pieces, and pieces of each option.
-      context: value for all pieces.
+      bits: of `context`, for all pieces.
     """
     said, v = self._said(system, user), self._vocabulary
     behind = [self._null] if tail is None else tail
@@ -194,7 +194,7 @@ class SgpReader:
     segments += [a.FIRST, *numbers]
     positions += range(1 + self._limit, 2 + self._limit + len(second))
     features = {"inputs": ids, "segments": segments, "positions": positions}
-    return Example({**features, "context": [context] * len(ids)}, pieces, null)
+    return Example({**features, "context": [bits] * len(ids)}, pieces, null)
 
   def _say(self, system: str, user: str | None) -> _Said:
     """Returns the pieces of the last utterances."""
@@ -264,15 +264,15 @@ class SgpReader:
     )
 
 
-def combine_context(known: Known, slot: int) -> int:
+def combine_context(context: FrameContext, slot: int) -> int:
   """Returns the bits of a slot: the system gave it a value before, or asks for it now."""
-  context = GIVEN if (known.service, slot) in offers(known.acts, inform=True) else 0
+  bits = GIVEN if (context.service, slot) in offers(context.acts, inform=True) else 0
   asks = any(
-    (act.service, act.slot, act.act) == (known.service, slot, REQUEST)
-    and act.turn == known.turn - 1
-    for act in known.acts
+    (act.service, act.slot, act.act) == (context.service, slot, REQUEST)
+    and act.turn == context.turn - 1
+    for act in context.acts
   )
-  return context | ASKED * asks
+  return bits | ASKED * asks
 
 
 def needed_by(service: Service, slot: int, intent: int) -> int:
@@ -283,37 +283,39 @@ def needed_by(service: Service, slot: int, intent: int) -> int:
   return REQUIRED * (name in one.required_slots) | OPTIONAL * (name in one.optional_slots)
 
 
-def has_jumped(known: Known, states: States) -> bool:
+def has_jumped(context: FrameContext, states: States) -> bool:
   """Whether a turn's services differ from those of the previous user turn."""
-  before = {service for service, state in states.items() if state.turn == known.turn - 2}
-  return bool(states) and before != set(known.turn_services)
+  before = {service for service, state in states.items() if state.turn == context.turn - 2}
+  return bool(states) and before != set(context.turn_services)
 
 
-def copied_slots(known: Known) -> list[int]:
+def copied_slots(context: FrameContext) -> list[int]:
   """Returns the slots of a frame that copy is asked about: those that the system gave a value."""
-  return sorted(slot for service, slot in offers(known.acts) if service == known.service)
+  return sorted(slot for service, slot in offers(context.acts) if service == context.service)
 
 
-def given_slots(known: Known) -> set[int]:
+def given_slots(context: FrameContext) -> set[int]:
   """Returns the slots of a frame that the system gave any value, INFORM included."""
-  return {slot for service, slot in offers(known.acts, True) if service == known.service}
+  return {slot for service, slot in offers(context.acts, True) if service == context.service}
 
 
-def crossed_pairs(known: Known, states: States, slots: Iterable[int]) -> list[Pair]:
+def crossed_pairs(context: FrameContext, states: States, slots: Iterable[int]) -> list[Pair]:
   """Returns the pairs of slots that cross is asked about. Args: slots of the frame's service."""
-  others = sorted(history(known, states))
+  others = sorted(history(context, states))
   return [(slot, place) for slot in slots for place in others]
 
 
-def open_slots(service: Service, known: Known, held: Mapping[int, Sequence[str]]) -> list[int]:
+def open_slots(
+  service: Service, context: FrameContext, held: Mapping[int, Sequence[str]]
+) -> list[int]:
   """Returns the free-text slots that another service's value may fill: empty and not given.
 
   Args:
     service: the frame's.
-    known: the frame.
+    context: of the frame.
     held: the service's values before the turn.
   """
-  given = given_slots(known)
+  given = given_slots(context)
   return [
     slot
     for slot in service.tracked_slots

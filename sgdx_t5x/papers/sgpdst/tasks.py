@@ -34,7 +34,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst_answers import NO, YES
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
 from sgdx_t5x.records.frame_examples import frame_examples
 from sgdx_t5x.records.source import split_of
-from sgdx_t5x.records.turns import NONE, Gold, Known, States
+from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
@@ -82,10 +82,12 @@ def sgpdst_examples(
   sampling = SAMPLING[style.sampling][part] if split == "train" else None
   draw = random.Random(zlib.crc32(f"{part}/{'+'.join(variants)}".encode()))
 
-  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    service = original[known.service]
-    labels = right_answers(service, known, gold, states)
-    asked = list(_asked(part, service, known, states, gold, labels, split == "train"))
+  def make(
+    context: FrameContext, states: States, gold: Gold
+  ) -> Iterator[tuple[str, dict[str, list[int]]]]:
+    service = original[context.service]
+    labels = right_answers(service, context, gold, states)
+    asked = list(_asked(part, service, context, states, gold, labels, split == "train"))
     changed = {service.slots[slot].name for _, positive, slot, _ in asked if positive}
     for about, positive, slot, question in asked:
       name = service.slots[slot].name if slot != NONE else ""
@@ -93,7 +95,7 @@ def sgpdst_examples(
         if sampling and draw.random() >= share_kept(sampling, positive, name, changed):
           continue
         example, targets = question(reader)
-        frame = f"{ExampleId(variant, split, known.frame_id, name or None)}{about}"
+        frame = f"{ExampleId(variant, split, context.frame_id, name or None)}{about}"
         yield frame, {**example.features, "targets": targets}
 
   return frame_examples(batches, original, FEATURES, make)
@@ -102,59 +104,65 @@ def sgpdst_examples(
 def _asked(
   part: str,
   service: Service,
-  known: Known,
+  context: FrameContext,
   states: States,
   gold: Gold,
   labels: Answers,
   training: bool,
 ) -> Iterator[_Asked]:
   """Yields (id suffix, whether positive, slot, function from a reader to (example, targets))."""
-  held = own_values(known, states)
+  held = own_values(context, states)
   if part == "intent":
-    before, jumped = intent_before(known, states), features.has_jumped(known, states)
+    before, jumped = intent_before(context, states), features.has_jumped(context, states)
     right = gold.intent if gold.intent != NONE else len(service.intents)
-    yield "", True, NONE, lambda r: (r.intent(known, before, jumped), [right + 1])
+    yield "", True, NONE, lambda r: (r.intent(context, before, jumped), [right + 1])
   elif part == "combine":
     taken = {slot for slot in labels.copies if not service.slots[slot].is_categorical}
     for slot in range(len(service.slots)):
       if slot not in taken:
-        yield "", _says(labels, slot), slot, _combine(known, labels, slot)
-    if training and known.turn:
-      spoken = system_answers(service, known, gold)
+        yield "", _says(labels, slot), slot, _combine(context, labels, slot)
+    if training and context.turn:
+      spoken = system_answers(service, context, gold)
       for slot in range(len(service.slots)):
-        yield "?system", _says(spoken, slot), slot, _combine(known, spoken, slot, by_system=True)
+        yield "?system", _says(spoken, slot), slot, _combine(context, spoken, slot, by_system=True)
   elif part == "copy":
-    for slot in features.copied_slots(known):
+    for slot in features.copied_slots(context):
       right = [YES if slot in labels.copies else NO]
-      yield "", right == [YES], slot, _copy(known, slot, slot in held, gold.intent, right)
+      yield "", right == [YES], slot, _copy(context, slot, slot in held, gold.intent, right)
   else:
-    slots = range(len(service.slots)) if training else features.open_slots(service, known, held)
-    given = features.given_slots(known)
-    for pair in features.crossed_pairs(known, states, slots):
+    slots = range(len(service.slots)) if training else features.open_slots(service, context, held)
+    given = features.given_slots(context)
+    for pair in features.crossed_pairs(context, states, slots):
       right = [YES if pair in labels.crosses else NO]
       about = f"?from={pair[1][0]}.{pair[1][1]}"
       filled = pair[0] in held or pair[0] in given
-      yield about, right == [YES], pair[0], _cross(known, pair, filled, gold.intent, right)
+      yield about, right == [YES], pair[0], _cross(context, pair, filled, gold.intent, right)
 
 
 def _says(labels: Answers, slot: int) -> bool:
   return slot in labels.spans or slot in labels.options or slot in labels.requested
 
 
-def _combine(known: Known, labels: Answers, slot: int, by_system: bool = False) -> _Question:
+def _combine(
+  context: FrameContext, labels: Answers, slot: int, by_system: bool = False
+) -> _Question:
   def make(reader: SgpReader) -> tuple[Example, list[int]]:
-    example = (reader.combine_system if by_system else reader.combine)(known, slot)
+    example = (reader.combine_system if by_system else reader.combine)(context, slot)
     return example, features.slot_targets(example, labels, slot)
 
   return make
 
 
-def _copy(known: Known, slot: int, filled: bool, intent: int, right: list[int]) -> _Question:
-  return lambda reader: (reader.copy(known, slot, filled, intent), right)
+def _copy(
+  context: FrameContext, slot: int, filled: bool, intent: int, right: list[int]
+) -> _Question:
+  return lambda reader: (reader.copy(context, slot, filled, intent), right)
 
 
-def _cross(known: Known, pair: Pair, filled: bool, intent: int, right: list[int]) -> _Question:
-  return lambda reader: (reader.cross(known, pair, filled, intent), right)
+def _cross(
+  context: FrameContext, pair: Pair, filled: bool, intent: int, right: list[int]
+) -> _Question:
+  return lambda reader: (reader.cross(context, pair, filled, intent), right)
 
 
 def register_sgpdst_families(

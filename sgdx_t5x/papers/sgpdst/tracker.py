@@ -24,7 +24,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst import (
   own_values,
 )
 from sgdx_t5x.papers.sgpdst.sgpdst_features import Example, SgpReader
-from sgdx_t5x.records.turns import NONE, Gold, Known, States, gold_history
+from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States, gold_history
 from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -57,7 +57,7 @@ def sgpdst_tracker(
   def predict(questions: Sequence[Question]) -> list[Prediction]:
     intents = _intents(original, readers["intent"], ask, questions)
     asked = [
-      _Asked(original, readers, q, intent, None if gold is None else gold[q.known.frame_id])
+      _Asked(original, readers, q, intent, None if gold is None else gold[q.context.frame_id])
       for q, intent in zip(questions, intents, strict=True)
     ]
     for part in ("combine", "copy", "cross"):
@@ -77,14 +77,14 @@ def _intents(
   questions: Sequence[Question],
 ) -> list[int]:
   examples = []
-  for known, states in ((q.known, q.states) for q in questions):
-    before = intent_before(known, states)
-    examples.append(reader.intent(known, before, features.has_jumped(known, states)))
+  for context, states in ((q.context, q.states) for q in questions):
+    before = intent_before(context, states)
+    examples.append(reader.intent(context, before, features.has_jumped(context, states)))
   vectors = ask("intent", [example.features for example in examples])
   found = []
   for question, vector in zip(questions, vectors, strict=True):
     option = a.read_intent(vector).option
-    number = len(original.services[question.known.service].intents)
+    number = len(original.services[question.context.service].intents)
     found.append(option if option < number else NONE)
   return found
 
@@ -100,25 +100,25 @@ class _Asked:
     intent: int,
     gold: tuple[Gold, States] | None,
   ):
-    known, states = question.known, question.states
+    context, states = question.context, question.states
     self._question, self._intent, self._gold = question, intent, gold and gold[1]
     if gold is not None:
       intent, states = gold[0].intent, gold[1]
-    self._service = original.services[known.service]
-    held = own_values(known, states)
+    self._service = original.services[context.service]
+    held = own_values(context, states)
     tracked = set(self._service.tracked_slots)
     slots = range(len(self._service.slots))
-    combine = {slot: readers["combine"].combine(known, slot) for slot in slots}
+    combine = {slot: readers["combine"].combine(context, slot) for slot in slots}
     copy = {
-      slot: readers["copy"].copy(known, slot, slot in held, intent)
-      for slot in features.copied_slots(known)
+      slot: readers["copy"].copy(context, slot, slot in held, intent)
+      for slot in features.copied_slots(context)
       if slot in tracked and slot not in held
     }
     # Rules only fill empty slots, so FILLED is never set here.
-    empty = features.open_slots(self._service, known, held)
+    empty = features.open_slots(self._service, context, held)
     cross = {
-      pair: readers["cross"].cross(known, pair, False, intent)
-      for pair in features.crossed_pairs(known, states, empty)
+      pair: readers["cross"].cross(context, pair, False, intent)
+      for pair in features.crossed_pairs(context, states, empty)
     }
     self.examples: dict[str, Mapping[Any, Example]] = {
       "combine": combine, "copy": copy, "cross": cross
@@ -142,8 +142,8 @@ class _Asked:
       {slot: a.read_copy(vector) for slot, vector in self.vectors["copy"].items()},
       {pair: a.read_copy(vector) for pair, vector in self.vectors["cross"].items()},
     )
-    known, states = self._question.known, self._question.states
-    values = new_values(self._service, known, states, answers, self._gold)
+    context, states = self._question.context, self._question.states
+    values = new_values(self._service, context, states, answers, self._gold)
     asked = tuple(slot for slot, found in requested.items() if found > MIN_REQUESTED)
     return Prediction(self._intent, asked, values)
 
@@ -207,12 +207,12 @@ class SgpTracker:
     """See `protocol.Tracker`."""
     readers = self._of(shown)
     for position, service in enumerate(shown.schema.services):
-      known = Known("", 0, position, "", "", (), (position,))
-      readers["intent"].intent(known, NONE, False)
+      context = FrameContext("", 0, position, "", "", (), (position,))
+      readers["intent"].intent(context, NONE, False)
       for slot in range(len(service.slots)):
-        readers["combine"].combine(known, slot)
-        readers["copy"].copy(known, slot, False, NONE)
-        readers["cross"].cross(known, (slot, (position, slot)), False, NONE)
+        readers["combine"].combine(context, slot)
+        readers["copy"].copy(context, slot, False, NONE)
+        readers["cross"].cross(context, (slot, (position, slot)), False, NONE)
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
@@ -223,7 +223,7 @@ class SgpTracker:
     gold = None
     if self.reads_gold:
       turns = (found for dialogue in dialogues for found in gold_history(dialogue, shown.original))
-      gold = {known.frame_id: (right, states) for known, right, states in turns}
+      gold = {context.frame_id: (right, states) for context, right, states in turns}
     predict = sgpdst_tracker(shown.original, self._of(shown), ask, gold)
     yield from walked(dialogues, shown, predict)
 

@@ -97,11 +97,11 @@ def _frames():
   """The three frames of the dialogue, as records give them."""
   found, states = [], {}
   turns = zip(user_turns(DIALOGUE, SCHEMA), gold_turns(DIALOGUE, SCHEMA), strict=True)
-  for (known,), (gold,) in turns:
-    said = [turn.utterance for turn in DIALOGUE.turns[: known.turn + 1]]
+  for (context,), (gold,) in turns:
+    said = [turn.utterance for turn in DIALOGUE.turns[: context.turn + 1]]
     names = {"Inns_1": frozenset({"city"})}
-    found.append(prefine.Frame(SCHEMA.services, said, known, states, gold, names))
-    states = after_turn(states, {known.service: gold.state(known.turn)})
+    found.append(prefine.Frame(SCHEMA.services, said, context, states, gold, names))
+    states = after_turn(states, {context.service: gold.state(context.turn)})
   return found
 
 

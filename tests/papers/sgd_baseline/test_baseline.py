@@ -11,7 +11,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   right_answers,
   state_update,
 )
-from sgdx_t5x.records.turns import Gold, Known, Span
+from sgdx_t5x.records.turns import FrameContext, Gold, Span
 from sgdx_t5x.spandst.answers import DONTCARE, KEEP, SPAN, VALUE
 from sgdx_t5x.spandst.spandst import Choice, new_values
 
@@ -28,8 +28,8 @@ SERVICE = Service(
 )
 
 
-def known(user="", system="", turn=4):
-  return Known("1-004-Cafes_1", turn, 0, system, user, (), (0,))
+def context(user="", system="", turn=4):
+  return FrameContext("1-004-Cafes_1", turn, 0, system, user, (), (0,))
 
 
 def gold(values, *spans):
@@ -46,7 +46,7 @@ def test_an_update_is_what_the_first_value_before_does_not_say():
 
 
 def test_answers_of_all_kinds():
-  said = known("In Roma for 2.", "Rome, or elsewhere?")
+  said = context("In Roma for 2.", "Rome, or elsewhere?")
   spans = (Span(CITY, True, 3, 7), Span(CITY, False, 0, 4))
   values = {CITY: ("Rome", "Roma"), SEATS: ("2",)}
   found = right_answers(SERVICE, said, gold(values, *spans), {})
@@ -59,7 +59,7 @@ def test_answers_of_all_kinds():
 
 
 def test_the_first_of_several_values_that_is_there():
-  said = known("Roma or Rome")
+  said = context("Roma or Rome")
   spans = (Span(CITY, True, 0, 4), Span(CITY, True, 8, 12))
   found = right_answers(SERVICE, said, gold({CITY: ("Rome", "Roma")}, *spans), {})
   assert found == {CITY: Choice(SPAN, 1, 8, 12)}
@@ -67,8 +67,8 @@ def test_the_first_of_several_values_that_is_there():
 
 def test_what_is_in_neither_utterance_is_active_and_unfound():
   for said, spans in (
-    (known("In Rome."), ()),  # without an annotated span, words alone are no label
-    (known("In rome."), (Span(CITY, True, 3, 7),)),  # nor is a span that differs in case
+    (context("In Rome."), ()),  # without an annotated span, words alone are no label
+    (context("In rome."), (Span(CITY, True, 3, 7),)),  # nor is a span that differs in case
   ):
     found = right_answers(SERVICE, said, gold({CITY: ("Rome",)}, *spans), {CITY: ("Bari",)})
     assert found == {CITY: UNFOUND}
@@ -79,19 +79,19 @@ def test_what_is_in_neither_utterance_is_active_and_unfound():
 
 def test_what_the_model_cannot_be_asked_for():
   values = {PHONE: ("5-5",), SEATS: ("3",)}  # no intent takes the phone, and 3 is not in the schema
-  found = right_answers(SERVICE, known("3, 5-5"), gold(values, Span(PHONE, True, 3, 6)), {})
+  found = right_answers(SERVICE, context("3, 5-5"), gold(values, Span(PHONE, True, 3, 6)), {})
   assert found == {SEATS: UNFOUND}
 
 
 def test_nothing_is_ever_removed():
   before = {CITY: ("Rome",)}
-  assert right_answers(SERVICE, known(), gold({}), before) == {}
-  assert new_values(SERVICE, known(), before, NOTHING_OFFERED, {CITY: Choice(KEEP)}) == before
+  assert right_answers(SERVICE, context(), gold({}), before) == {}
+  assert new_values(SERVICE, context(), before, NOTHING_OFFERED, {CITY: Choice(KEEP)}) == before
 
 
 def test_a_service_without_slots_has_no_labels():
   empty = Service("Empty_1", "", (), (Intent("Ask", "", False, (), {}, ()),))
-  assert right_answers(empty, known("Hi"), gold({}), {}) == {}
+  assert right_answers(empty, context("Hi"), gold({}), {}) == {}
 
 
 @pytest.mark.long

@@ -26,8 +26,8 @@ from sgdx_t5x.records.turns import (
   OFFER_INTENT,
   REQUEST,
   Act,
+  FrameContext,
   Gold,
-  Known,
   ServiceState,
   Span,
 )
@@ -46,8 +46,8 @@ SERVICE = Service(
 )
 
 
-def known(user="", system="", acts=(), turn=4):
-  return Known("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
+def context(user="", system="", acts=(), turn=4):
+  return FrameContext("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
 
 
 def gold(*spans, requested=(), **values):
@@ -55,19 +55,19 @@ def gold(*spans, requested=(), **values):
   return Gold(0, requested, {slots[k]: v for k, v in values.items()}, spans)
 
 
-def right(known, gold, states=None):
-  return right_answers(SERVICE, known, gold, states or {})
+def right(context, gold, states=None):
+  return right_answers(SERVICE, context, gold, states or {})
 
 
-def after(known, states=None, **answers):
+def after(context, states=None, **answers):
   found = Answers(
     *(answers.get(name, {}) for name in ("spans", "options", "requested", "copies", "crosses"))
   )
-  return new_values(SERVICE, known, states or {}, found)
+  return new_values(SERVICE, context, states or {}, found)
 
 
 def test_a_tagged_value_is_a_span_and_others_are_options():
-  said = known("two in Rome", acts=[Act(3, 0, OFFER, CITY, ("Rome",))])
+  said = context("two in Rome", acts=[Act(3, 0, OFFER, CITY, ("Rome",))])
   span = Span(CITY, True, 7, 11)
   found = right(said, gold(span, city=("Rome",), seats=("2",), cafe_name=("dontcare",)))
   assert found.spans == {CITY: (span, 2.0)}  # though the system offered it
@@ -80,7 +80,7 @@ def test_a_tagged_value_is_a_span_and_others_are_options():
 
 def test_what_holds_already_is_not_new():
   states = {0: ServiceState(2, 0, {CITY: ("Rome", "Roma"), SEATS: ("1",)})}
-  found = right(known(), gold(city=("Roma",), seats=("2",)), states)
+  found = right(context(), gold(city=("Roma",), seats=("2",)), states)
   assert found == Answers({}, {SEATS: (3, 1.0)}, {}, {}, {})
 
 
@@ -92,7 +92,7 @@ def test_the_systems_values_are_copied():
     Act(3, 0, INFORM, NAME, ("Bar",)),
     Act(3, 0, REQUEST, PHONE),
   ]
-  said = known("yes", acts=acts)
+  said = context("yes", acts=acts)
   assert offers(acts) == {(0, CITY): ("Oslo",), (0, SEATS): ("2",)}
   found = right(said, gold(city=("Oslo",), seats=("2",), cafe_name=("Bar",)))
   assert found == Answers({}, {}, {}, {CITY: 1.0, SEATS: 1.0}, {})  # INFORM offers nothing
@@ -109,7 +109,7 @@ def test_values_of_all_slots_of_other_services_are_right():
     Act(1, 0, OFFER, NAME, ("Bar",)),
   ]
   states = {1: ServiceState(2, 0, {3: ("Roma", "Rome"), 4: ("Oslo",)})}
-  said = known("there", acts=acts)
+  said = context("there", acts=acts)
   assert history(said, states) == {
     (1, 0): ("Rome",),
     (2, 5): ("Rome",),
@@ -126,7 +126,7 @@ def test_values_of_all_slots_of_other_services_are_right():
 
 
 def test_spans_overwrite_and_of_the_same_text_the_best_stays():
-  said = known("Rome", "Oslo?")
+  said = context("Rome", "Oslo?")
   states = {0: ServiceState(2, 0, {CITY: ("Bari",)})}
   span = Span(CITY, True, 0, 4)
   assert after(said, states, spans={CITY: (span, 1.01)}) == {CITY: ("Rome",)}
@@ -140,14 +140,14 @@ def test_spans_overwrite_and_of_the_same_text_the_best_stays():
 
 def test_options_need_to_be_sure_and_not_asked_for():
   options = {SEATS: (3, 0.81), CITY: (ANY, 0.9), NAME: (0, 1.0)}
-  assert after(known(), options=options) == {SEATS: ("2",), CITY: ("dontcare",)}
-  assert after(known(), options=options, requested={SEATS: 0.95}) == {CITY: ("dontcare",)}
-  assert after(known(), options={SEATS: (3, 0.8), CITY: (7, 1.0)}) == {}
+  assert after(context(), options=options) == {SEATS: ("2",), CITY: ("dontcare",)}
+  assert after(context(), options=options, requested={SEATS: 0.95}) == {CITY: ("dontcare",)}
+  assert after(context(), options={SEATS: (3, 0.8), CITY: (7, 1.0)}) == {}
 
 
 def test_the_intent_before_is_the_services_own():
   states = {0: ServiceState(2, 0, {}), 1: ServiceState(4, 1, {})}
-  later = known(turn=6)
+  later = context(turn=6)
   assert intent_before(later, states) == 0
   assert intent_before(later, {}) == NONE
 
@@ -161,7 +161,7 @@ def test_system_turns_say_what_the_system_did():
     Act(3, 0, OFFER_INTENT, len(SERVICE.slots), ("Find",)),  # regression: not a slot's position
   ]
   spans = (Span(NAME, False, 0, 3), Span(CITY, True, 0, 4))
-  found = system_answers(SERVICE, known("Rome", "Bar", acts), gold(*spans))
+  found = system_answers(SERVICE, context("Rome", "Bar", acts), gold(*spans))
   assert found == Answers({NAME: (spans[0], 2.0)}, {SEATS: (2, 1.0)}, {CITY: 1.0}, {}, {})
 
 

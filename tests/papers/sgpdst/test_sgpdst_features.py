@@ -17,7 +17,7 @@ from sgdx_t5x.records.turns import (
   OFFER,
   REQUEST,
   Act,
-  Known,
+  FrameContext,
   ServiceState,
   user_turns,
 )
@@ -38,8 +38,8 @@ SCHEMA = Schema([CAFES, RIDES])
 WIDE = {"length": 300}
 
 
-def known(user="to rome", system="where ?", acts=(), turn=4):
-  return Known("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
+def context(user="to rome", system="where ?", acts=(), turn=4):
+  return FrameContext("1-004-Cafes_1", turn, 0, system, user, tuple(acts), (0,))
 
 
 def reader(part, style=SgpStyle(utterance=40), **how):  # noqa: B008  # it is frozen
@@ -53,7 +53,7 @@ def text(example, *segments):
 
 
 def test_combine_reads_utterances_then_a_slot_then_its_options():
-  found = reader("combine").combine(known(), 1)
+  found = reader("combine").combine(context(), 1)
   assert text(found, a.SYSTEM) == "where ?"
   assert text(found, a.USER) == "to rome"
   assert text(found, a.FIRST) == "[CLS] sys : usr : [SEP]"
@@ -66,23 +66,23 @@ def test_combine_reads_utterances_then_a_slot_then_its_options():
   after = found.features["positions"][null + 1 :]
   assert after == list(range(41, 41 + len(after)))
   assert found.features["positions"][: null + 1] == list(range(null + 1))
-  assert "tag # city # where" in text(reader("combine").combine(known(), 0), a.SECOND)
+  assert "tag # city # where" in text(reader("combine").combine(context(), 0), a.SECOND)
 
 
 def test_context_of_combine():
   acts = [Act(1, 0, INFORM, 1, ("2",)), Act(3, 0, REQUEST, 0)]
   contexts = [
-    set(reader("combine").combine(known(acts=acts), s).features["context"]) for s in (0, 1)
+    set(reader("combine").combine(context(acts=acts), s).features["context"]) for s in (0, 1)
   ]
   assert contexts == [{f.ASKED}, {f.GIVEN}]
   # For the system's own turn, its acts in that turn are not yet known.
-  system = reader("combine").combine_system(known(acts=acts), 0)
+  system = reader("combine").combine_system(context(acts=acts), 0)
   assert set(system.features["context"]) == {0}
   assert text(system, a.FIRST, a.SYSTEM, a.USER) == "[CLS] where ? [SEP]"
 
 
 def test_intents_are_options_and_the_one_before_is_marked():
-  found = reader("intent").intent(known(), 1, jumped=True)
+  found = reader("intent").intent(context(), 1, jumped=True)
   assert text(found, a.FIRST, a.SYSTEM, a.USER) == (
     "[CLS] jump [SEP] sys : where ? usr : to rome [SEP]"
   )
@@ -93,7 +93,7 @@ def test_intents_are_options_and_the_one_before_is_marked():
   ]
   marked = zip(found.features["segments"], found.features["context"], strict=True)
   assert {s for s, bit in marked if bit} == {a.OPTION + 1}
-  first = reader("intent").intent(known(), NONE, jumped=False).features
+  first = reader("intent").intent(context(), NONE, jumped=False).features
   assert {s for s, bit in zip(first["segments"], first["context"], strict=True) if bit} == {
     a.OPTION + 2
   }
@@ -101,32 +101,32 @@ def test_intents_are_options_and_the_one_before_is_marked():
 
 def test_copy_and_cross():
   acts = [Act(3, 0, OFFER, 1, ("2",)), Act(1, 1, NOTIFY_SUCCESS, NONE), Act(1, 1, OFFER, 0, ("x",))]
-  copied = reader("copy").copy(known(acts=acts), 1, filled=True, intent=0)
+  copied = reader("copy").copy(context(acts=acts), 1, filled=True, intent=0)
   assert text(copied, a.FIRST, a.SYSTEM, a.USER).startswith("[CLS] api : find a cafe [SEP] sys :")
   assert text(copied, a.SECOND) == "how many [SEP]"
   assert set(copied.features["context"]) == {f.ALWAYS | f.FILLED | f.OPTIONAL}
-  assert f.copied_slots(known(acts=acts)) == [1]
+  assert f.copied_slots(context(acts=acts)) == [1]
   pair = (0, (1, 0))
-  assert f.crossed_pairs(known(acts=acts), {}, [0]) == [pair]
-  crossed = reader("cross").cross(known(acts=acts), pair, filled=False, intent=0)
+  assert f.crossed_pairs(context(acts=acts), {}, [0]) == [pair]
+  crossed = reader("cross").cross(context(acts=acts), pair, filled=False, intent=0)
   assert text(crossed, a.FIRST, a.SYSTEM, a.USER).endswith("to rome [SEP] city # where [SEP]")
   assert text(crossed, a.SECOND) == "goal # to where [SEP]"
   assert set(crossed.features["context"]) == {f.ALWAYS | f.REQUIRED | f.DONE}
   assert f.needed_by(CAFES, 0, 1) == 0
-  assert f.open_slots(CAFES, known(acts=acts), {}) == [0]
-  assert f.open_slots(CAFES, known(acts=acts), {0: ("rome",)}) == []
-  assert f.open_slots(CAFES, known(acts=[Act(1, 0, INFORM, 0, ("x",))]), {}) == []
+  assert f.open_slots(CAFES, context(acts=acts), {}) == [0]
+  assert f.open_slots(CAFES, context(acts=acts), {0: ("rome",)}) == []
+  assert f.open_slots(CAFES, context(acts=[Act(1, 0, INFORM, 0, ("x",))]), {}) == []
 
 
 def test_a_jump_is_to_other_services_than_those_of_the_user_turn_before():
   states = {0: ServiceState(2, 0, {}), 1: ServiceState(0, 0, {})}
-  assert not f.has_jumped(known(), states)
-  assert f.has_jumped(known(turn=6), states)
-  assert not f.has_jumped(known(turn=0), {})
+  assert not f.has_jumped(context(), states)
+  assert f.has_jumped(context(turn=6), states)
+  assert not f.has_jumped(context(turn=0), {})
 
 
 def test_the_oldest_words_go_and_a_cut_span_is_null():
-  long = known(user="to rome", system="word " * 60)
+  long = context(user="to rome", system="word " * 60)
   found = reader("combine").combine(long, 0)
   assert len(found.features["inputs"][: found.null]) == 40
   assert text(found, a.USER) == "to rome"
@@ -157,12 +157,12 @@ def test_spans_of_the_sample_come_back():
 
 def test_schemas_that_do_not_fit_say_so():
   with pytest.raises(SgdxError, match="slot city takes") as e:
-    reader("combine", length=50).combine(known(), 0)
+    reader("combine", length=50).combine(context(), 0)
   assert "TASK_FEATURE_LENGTHS" in e.value.expected
   slot = Slot("kind", "", True, tuple(map(str, range(15))))
   many = SgpReader("combine", Schema([Service("A_1", "", (slot,), ())]), VOCABULARY, None, 300)
   with pytest.raises(SgdxError, match="17 options"):
-    many.combine(known(), 0)
+    many.combine(context(), 0)
 
 
 def test_a_long_description_leaves_room_for_the_utterances():
@@ -170,5 +170,5 @@ def test_a_long_description_leaves_room_for_the_utterances():
   short = reader("copy", SgpStyle(utterance=40))
   long = Service("A_1", "word " * 100, (Slot("kind", "", False),), ())
   read = SgpReader("copy", Schema([long]), VOCABULARY, SgpStyle(utterance=40), 160)
-  for example in (short.copy(known(), 1, False, NONE), read.copy(known(), 0, False, NONE)):
+  for example in (short.copy(context(), 1, False, NONE), read.copy(context(), 0, False, NONE)):
     assert sum(n in (a.USER, a.SYSTEM) for n in example.features["segments"]) >= 4

@@ -10,7 +10,7 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader, SgpStyle
 from sgdx_t5x.papers.sgpdst.tracker import sgpdst_tracker
-from sgdx_t5x.records.turns import NONE, Known
+from sgdx_t5x.records.turns import NONE, FrameContext
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.spandst.walk import Prediction, Question, walk
 
@@ -50,6 +50,6 @@ def test_a_service_without_slots_has_an_intent_and_no_values():
     part: SgpReader(part, schema, VOCABULARY, STYLE, 300)
     for part in ("intent", "combine", "copy", "cross")
   }
-  known = Known("1-000-Empty_1", 0, 0, "", "hello", (), (0,))
+  context = FrameContext("1-000-Empty_1", 0, 0, "", "hello", (), (0,))
   predict = sgpdst_tracker(schema, readers, lambda part, asked: [[1, 1_000_000] for _ in asked])
-  assert predict([Question(known, {})]) == [Prediction(NONE, (), {})]
+  assert predict([Question(context, {})]) == [Prediction(NONE, (), {})]
