@@ -40,7 +40,7 @@ HEADINGS = {  # of the tables, as in `sgdx score`
   "agreement": "agreement",
 }
 
-SHOWN = ("jga_orig", "jga_v1_5", "ss_jga", "retained", "gained", "cjga_all", "agreement")
+SHOWN = ("jga_orig", "jga_v1_5", "ss_jga", "retained", "agreement")
 
 
 def simulate(
