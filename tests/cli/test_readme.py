@@ -51,6 +51,11 @@ def test_the_readme_fits_two_screens():
   assert len(PAGES[0].split()) < 700
 
 
+def test_the_pages_of_the_documentation_stay_short():
+  pages = (ROOT / "docs").rglob("*.md")
+  assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 30_000
+
+
 def test_every_command_of_a_script_is_complete():
   assert "`launch/study.sh`" not in "".join(PAGES)  # ends with an error: it needs --archive
 
