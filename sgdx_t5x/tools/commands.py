@@ -20,8 +20,10 @@ from sgdx_t5x.cli.options import add_group
 from sgdx_t5x.tools import (
   cases_command,
   definitions_command,
+  frozen_command,
   import_command,
   requests_command,
+  reword_command,
   run_command,
   score_command,
 )
@@ -34,10 +36,12 @@ def add_parser(subparsers: Any) -> None:
   for command in (
     definitions_command,
     requests_command,
+    frozen_command,
     run_command,
     score_command,
     import_command,
     cases_command,
+    reword_command,
     check_command,
   ):
     command.add_parser(verbs)

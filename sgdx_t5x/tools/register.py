@@ -3,9 +3,12 @@
 COMMANDS = {"tools": "sgdx_t5x.tools.commands"}
 SUMMARIES = {
   "tools cases": "add cases for tools of your own, and check them",
+  "tools check": "whether an assistant breaks: old words and new",
   "tools export": "write schemas as tools of a language model",
+  "tools frozen": "write the requests that all models are asked",
   "tools import": "begin a suite of tools of your own: MCP, OpenAPI",
   "tools requests": "write requests with tools, one per frame",
+  "tools reword": "write rewordings of a suite's tools",
   "tools run": "send requests to an endpoint, answers to a file",
   "tools score": "score the answers: tools, arguments, states",
 }

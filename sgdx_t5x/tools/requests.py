@@ -131,6 +131,10 @@ class Requests:
 
   def lines(self, dialogue: Dialogue) -> Iterator[str]:
     """Yields a line of JSON per user frame and variant, in the order of `rows.dialogue_rows`."""
+    return (line for _, line in self.identified_lines(dialogue))
+
+  def identified_lines(self, dialogue: Dialogue) -> Iterator[tuple[ExampleId, str]]:
+    """Yields the same lines, each with the id of its example."""
     messages = [self._system]
     turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
     messages += (_message("user" if who == USER else "assistant", text) for who, text in turns)
@@ -147,7 +151,7 @@ class Requests:
         self.size.requests += 1
         self.size.read += _characters(said) + _characters(shown)
         self.size.written += _characters(calls)
-        yield self._line(example, frame.service, tools, said, shown, calls)
+        yield example, self._line(example, frame.service, tools, said, shown, calls)
 
   def _line(
     self,

@@ -44,8 +44,10 @@ NEEDED = {
   "simulate": ("--out", "new"),
   "tools check": ("nothing", "--model", "m"),
   "tools export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
+  "tools frozen": ("--corpus", "sample", "--out", "new"),
   "tools import": ("nothing", "--out", "new"),
   "tools requests": ("--corpus", "sample", "--variant", "v3", "--out", "-"),
+  "tools reword": ("nothing", "--init", "new"),
   "tools run": ("nothing", "--endpoint", "http://127.0.0.1:1/v1", "--model", "m", "--out", "new"),
   "tools score": ("--corpus", "sample", "--predictions", "v1=nothing"),
 }

@@ -73,15 +73,14 @@ class Requests:
     self.requests: list[Request] = []
     self._bodies: dict[str, bytes] = {}  # by id
 
-  def add(self, question: Question, body: bytes) -> Request:
-    """Adds a question and returns its request."""
+  def add(self, name: str, body: bytes, run: int = 0) -> Request:
+    """Adds a request and returns it. Args: name, for people; body to send; run, from 0."""
     # A second run has the same text, and is another request.
-    hashed = body if not question.run else body + b"#%d" % question.run
+    hashed = body if not run else body + b"#%d" % run
     digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
-    name = f"{question.case.id}/{question.words.name}/{digest}"
-    request = Request(name, digest, len(self.requests), len(body), question.case.id, "")
+    request = Request(f"{name}/{digest}", digest, len(self.requests), len(body), name, "")
     self.requests.append(request)
-    self._bodies[name] = body
+    self._bodies[request.id] = body
     return request
 
   def body(self, request: Request) -> bytes:
@@ -91,6 +90,13 @@ class Requests:
 
 # Sends requests, and writes the answers: those without one were refused.
 Send = Callable[[Requests, AnswerFile, list[list[Request]]], None]
+
+
+def answered(requests: Requests, answers: AnswerFile, send: Send) -> dict[Request, Any]:
+  """Sends what is not answered yet. Returns the answers, without those that were refused."""
+  if groups := pending(requests.requests, answers, write=False):
+    send(requests, answers, groups)
+  return {x: answers.known(x.digest)[0] for x in requests.requests if answers.has(x.digest)}
 
 
 class Asker:
@@ -120,27 +126,25 @@ class Asker:
 
   def missing(self, questions: Sequence[Question]) -> tuple[int, int]:
     """Returns how many requests would be sent, and their characters."""
-    requests, _ = self._requests(questions)
-    groups = pending(requests.requests, self.answers, write=False)
+    groups = pending(self._requests(questions).requests, self.answers, write=False)
     return len(groups), sum(group[0].size for group in groups)
 
   def ask(self, questions: Sequence[Question], send: Send) -> dict[Question, Response]:
     """Returns the responses, without those that the service refused to give."""
-    requests, request_of = self._requests(questions)
-    groups = pending(requests.requests, self.answers, write=False)
-    if groups:
-      send(requests, self.answers, groups)
-    responses = {}
-    for question, request in request_of.items():
-      if self.answers.has(request.digest):
-        responses[question] = self._response(question, self.answers.known(request.digest)[0])
-    return responses
-
-  def _requests(self, questions: Sequence[Question]) -> tuple[Requests, dict[Question, Request]]:
-    requests = Requests(self._path, self._model)
-    return requests, {
-      question: requests.add(question, self._body(question)) for question in questions
+    requests = self._requests(questions)
+    answers = answered(requests, self.answers, send)
+    return {
+      question: self._response(question, answers[request])
+      for question, request in zip(questions, requests.requests, strict=True)
+      if request in answers
     }
+
+  def _requests(self, questions: Sequence[Question]) -> Requests:
+    requests = Requests(self._path, self._model)
+    for question in questions:
+      name = f"{question.case.id}/{question.words.name}"
+      requests.add(name, self._body(question), question.run)
+    return requests
 
   def _body(self, question: Question) -> bytes:
     words = question.words

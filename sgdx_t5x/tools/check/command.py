@@ -223,7 +223,7 @@ def _measure(
   from sgdx_t5x.tools.check.report import Report
   from sgdx_t5x.tools.check.verdict import worst
 
-  send = _sender(args)
+  send = sender(args)
   measurements = Measurements(plan, asker.ask(plan.questions(), send))
   if not measurements.cases:
     raise SgdxError(
@@ -247,7 +247,7 @@ def _measure(
   return report
 
 
-def _sender(args: argparse.Namespace) -> "Send":
+def sender(args: argparse.Namespace) -> "Send":
   """Returns what sends requests to the endpoint, and says what it refused to answer."""
 
   def send(requests: "Requests", answers: "AnswerFile", groups: "list[list[Request]]") -> None:

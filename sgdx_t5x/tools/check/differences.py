@@ -16,11 +16,10 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, is_text, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.rewording import Rewording, apply
+from sgdx_t5x.tools.suite.rewording import TEXTS, Rewording, apply
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 NOW = "now"  # the name of the new tools' words
-_TEXTS = ("description", "title")
 _EXPECTED = 'a JSON object of pointers in the old tools and new names, {"/git_log": "log"}'
 
 
@@ -216,12 +215,12 @@ def _changed_texts(
     for key, value in old.items():
       place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
       other = new.get(renames.get(place, key))
-      if key in _TEXTS and isinstance(value, str) and isinstance(other, str):
+      if key in TEXTS and isinstance(value, str) and isinstance(other, str):
         if value != other:
           yield Change(Kind.TEXT, tool.name, place, value, other)
       else:
         yield from _changed_texts(tool, place, value, other, renames)
-    for key in _TEXTS:
+    for key in TEXTS:
       if key not in old and isinstance(new.get(key), str):
         yield Change(Kind.TEXT, tool.name, f"{pointer}/{key}", "", new[key])
   elif isinstance(old, list) and isinstance(new, list):

@@ -8,6 +8,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.check.asking import Question, Words
 from sgdx_t5x.tools.check.differences import NOW, Differences, Kind
 from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
+from sgdx_t5x.tools.suite.composing import is_name
 from sgdx_t5x.tools.suite.rewording import BASE, REWORDINGS, Rewording, apply, read_rewordings
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
@@ -68,19 +69,12 @@ def _with_parts(rewordings: Sequence[Rewording]) -> list[Rewording]:
   result = []
   for rewording in rewordings:
     result.append(rewording)
-    names = {p: text for p, text in rewording.replaced.items() if _is_name(p)}
-    texts = {p: text for p, text in rewording.replaced.items() if not _is_name(p)}
+    names = {p: text for p, text in rewording.replaced.items() if is_name(p)}
+    texts = {p: text for p, text in rewording.replaced.items() if not is_name(p)}
     if names and texts:
       result.append(Rewording(f"{rewording.name}, {NAMES}", names))
       result.append(Rewording(f"{rewording.name}, {TEXTS}", texts))
   return result
-
-
-def _is_name(pointer: str) -> bool:
-  """Whether a pointer is to a tool or a property, and not to a description or title."""
-  keys = pointer.split("/")[1:]  # the first is a tool's name
-  is_property = len(keys) > 2 and keys[-2] == "properties"
-  return len(keys) == 1 or is_property or keys[-1] not in ("description", "title")
 
 
 def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:

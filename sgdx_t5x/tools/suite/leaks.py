@@ -10,7 +10,7 @@ from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
-_INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase
+INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase
 _WORDS = re.compile(r"[^\W_]+")
 _SHORTEST = 3  # letters of a word that can be a leak
 _STOP_WORDS = frozenset(
@@ -41,7 +41,7 @@ class Leak:
 
 def words(text: str) -> set[str]:
   """Returns the words of a text or a name that say something, in lower case, without plural s."""
-  found = {word.lower() for word in _WORDS.findall(_INSIDE.sub(" ", text))}
+  found = {word.lower() for word in _WORDS.findall(INSIDE.sub(" ", text))}
   found = {word for word in found if len(word) >= _SHORTEST and word not in _STOP_WORDS}
   return {word[:-1] if word.endswith("s") and word[-2] != "s" else word for word in found}
 

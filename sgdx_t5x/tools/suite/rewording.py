@@ -39,7 +39,7 @@ from sgdx_t5x.tools.suite.schemas import (
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 REWORDINGS = "rewordings.jsonl"  # in a suite's folder
-_TEXTS = ("description", "title")
+TEXTS = ("description", "title")
 _PROPERTY_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{LONGEST_NAME}}}")  # what Anthropic's API takes
 _EXPECTED = 'lines of {"name": NAME, "replaced": {JSON pointer: text}}'
 _POINTERS = "a pointer to a tool, a property, a description or a title, as in /TOOL/description"
@@ -182,7 +182,7 @@ class _Words:
       raise _nowhere(self._rewording, pointer)
     else:
       path, rest = self._path(keys[1:])
-      if rest and (rest[1:] or rest[0] not in _TEXTS):
+      if rest and (rest[1:] or rest[0] not in TEXTS):
         raise _nowhere(self._rewording, pointer)
       schema, way = path[-1]
       if rest:

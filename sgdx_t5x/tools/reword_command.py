@@ -1,0 +1,128 @@
+"""`sgdx tools reword`: writes rewordings of a suite's tools, of a model's paraphrases or yours.
+
+examples:
+  By a model, which sees nothing but the definitions, a tool at a time:
+    sgdx tools reword suite --endpoint http://localhost:8000/v1 --model NAME
+
+  By hand: a file to fill in, then the rewordings:
+    sgdx tools reword suite --init texts.jsonl
+    sgdx tools reword suite --paraphrases texts.jsonl
+
+SUITE/rewordings.jsonl gets rewordings v1 ... vK, each farther from the tools
+as they are: of an element's paraphrases, sorted by distance, vk takes the
+k-th. Names keep the style of the tools' names. Read the file before you
+commit it; `sgdx tools check --reword K` asks cases in its words.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import pathlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.errors import SgdxError, UsageError, require
+from sgdx_t5x.tools.check.command import sender
+from sgdx_t5x.tools.run_command import add_service, request_parameters
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tools.suite.composing import Paraphrases
+  from sgdx_t5x.tools.suite.toolset import ToolSet
+
+_VARIANTS = 5  # as in SGD-X
+
+
+def add_parser(verbs: Any) -> None:
+  """Adds the subcommand to those of `sgdx tools`."""
+  parser = add_command(verbs, "reword", __doc__)
+  add_input(parser, "suite", metavar="SUITE", help="folder of `sgdx tools import`")
+  source = parser.add_mutually_exclusive_group(required=True)
+  text = "http://HOST:PORT/v1 of an OpenAI-compatible API, whose model writes the paraphrases"
+  source.add_argument("--endpoint", metavar="URL", help=text)
+  add_input(source, "--paraphrases", metavar="FILE", help="paraphrases that --init began")
+  add_output(source, "--init", metavar="FILE", help="write a line per text, to fill in")
+  parser.add_argument("--model", metavar="NAME", help="model to ask")
+  text = "number of rewordings (default: 5)"
+  parser.add_argument("--variants", type=int, default=_VARIANTS, metavar="K", help=text)
+  add_service(parser)
+  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
+
+
+def run(args: argparse.Namespace) -> int:
+  """Writes the rewordings. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
+  from sgdx_t5x.files.writing import atomic_write, json_line
+  from sgdx_t5x.tools.suite.composing import compose, elements, read_paraphrases
+  from sgdx_t5x.tools.suite.rewording import REWORDINGS
+  from sgdx_t5x.tools.suite.toolset import read_suite
+
+  check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
+  tools = read_suite(args.suite)
+  path = pathlib.Path(args.init or pathlib.Path(args.suite) / REWORDINGS)
+  if path.exists():  # somebody has read or written it
+    raise SgdxError(
+      f"{path} exists", expected="a new file", fix="remove it, if it is to be written anew"
+    )
+  if args.init:
+    rows = [
+      {"element": pointer, "original": text, "paraphrases": []}
+      for tool in tools.tools
+      for pointer, text in elements(tool).items()
+    ]
+  else:
+    if args.paraphrases:
+      paraphrases = read_paraphrases(args.paraphrases, tools)
+    else:
+      try:
+        paraphrases = _written_by_model(args, tools)
+      except KeyboardInterrupt as stop:
+        return ended(stop, "run the same command again to resume")
+    if args.dry_run:
+      return 0
+    rewordings, left_out = compose(tools, paraphrases, args.variants)
+    rows = list(map(dataclasses.asdict, rewordings))
+    for line in left_out:
+      print(f"left out: {line}", file=sys.stderr)
+    number = sum(len(elements(tool)) for tool in tools.tools)
+    print(f"texts with a paraphrase: {len(paraphrases):,} of {number:,}", file=sys.stderr)
+  with atomic_write(path, "--init" if args.init else "SUITE") as file:
+    file.writelines(map(json_line, rows))
+  output.say_written(str(path))
+  return 0
+
+
+def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrases":
+  """Asks for the paraphrases of each tool; answers are kept in SUITE/answers.jsonl."""
+  if not args.model:
+    raise UsageError("--endpoint without --model", expected="both", fix="add --model NAME")
+  require("aiohttp", extra="tools", why="sgdx tools reword")
+  from sgdx_t5x.files.locks import lock
+  from sgdx_t5x.tools.check.asking import ANSWERS, Requests, answered
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.request_file import to_json
+  from sgdx_t5x.tools.endpoints.runner import pending
+  from sgdx_t5x.tools.messages import read_answer
+  from sgdx_t5x.tools.suite.composing import paraphrases_in, prompt
+
+  path = pathlib.Path(args.suite) / ANSWERS
+  parameters, requests = request_parameters(args), Requests(path, args.model)
+  tool_of_request = {}
+  for tool in tools.tools:
+    messages = [{"role": "user", "content": prompt(tool, args.variants)}]
+    body = to_json({"messages": messages, "model": args.model, **parameters}, "with --param")
+    tool_of_request[requests.add(tool.name, body)] = tool
+  paraphrases: dict[str, Any] = {}
+  with lock(str(path), "SUITE"), contextlib.closing(AnswerFile(path, requests, True)) as answers:
+    groups = pending(requests.requests, answers, write=False)
+    print(f"requests: {len(groups):,} to send, for {len(tools.tools):,} tools", file=sys.stderr)
+    if args.dry_run:
+      return {}
+    for request, answer in answered(requests, answers, sender(args)).items():
+      found = paraphrases_in(read_answer(answer, str(path)).text, tool_of_request[request])
+      if not found:
+        print(f"no paraphrases in the answer for {request.dialogue_id}", file=sys.stderr)
+      paraphrases |= found
+  return paraphrases

@@ -1,0 +1,175 @@
+"""Rewordings of tools composed of paraphrases, each farther from the original: K variants.
+
+As SGD-X and `sgdx compose` do it: the paraphrases of a text are sorted by distance to it, and
+variant k takes the k-th. Names are given as words and written in the style of the tools' names.
+"""
+
+import dataclasses
+import json
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rapidfuzz.distance import Levenshtein
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import converted, decode_lines, read_input
+from sgdx_t5x.tools.own_tools import OwnTool
+from sgdx_t5x.tools.suite.leaks import INSIDE, words
+from sgdx_t5x.tools.suite.rewording import TEXTS, Rewording, apply
+from sgdx_t5x.tools.suite.schemas import PROPERTIES, Keys, children
+from sgdx_t5x.tools.suite.toolset import ToolSet
+
+_EXPECTED = 'lines of {"element": POINTER, "paraphrases": [TEXT, ...]}'
+_STYLE = re.compile(r"[_-]|(?<=[a-z\d])[A-Z]")  # what joins the words of a name
+
+Paraphrases = Mapping[str, Sequence[str]]  # pointer -> other texts
+
+
+@dataclasses.dataclass
+class _Row:
+  """A line of a file of paraphrases. Attributes: original, for its author."""
+
+  element: str
+  paraphrases: list[str]
+  original: str = ""
+
+
+def elements(tool: OwnTool) -> dict[str, str]:
+  """Returns the pointers to what can be reworded of a tool, and the texts there."""
+  pointer = f"/{tool.name}"
+  texts = {pointer: tool.name, f"{pointer}/description": tool.description}
+  texts.update(_elements_in(tool.parameters, f"{pointer}/parameters", ()))
+  return {place: text for place, text in texts.items() if text}
+
+
+def _elements_in(schema: Any, pointer: str, keys: Keys) -> Iterator[tuple[str, str]]:
+  """Yields the elements of a schema. Args: pointer to it; keys, the last of the pointer."""
+  if keys[:1] == (PROPERTIES,):
+    yield pointer, keys[1]
+  for key in TEXTS if isinstance(schema, dict) else ():
+    if isinstance(schema.get(key), str):
+      yield f"{pointer}/{key}", schema[key]
+  for way, child in children(schema):
+    escaped = (key.replace("~", "~0").replace("/", "~1") for key in way)
+    yield from _elements_in(child, "/".join((pointer, *escaped)), way)
+
+
+def is_name(pointer: str) -> bool:
+  """Whether a pointer is to a tool or a property, and not to a description or title."""
+  keys = pointer.split("/")[1:]  # the first is a tool's name
+  is_property = len(keys) > 2 and keys[-2] == PROPERTIES
+  return len(keys) == 1 or is_property or keys[-1] not in TEXTS
+
+
+def read_paraphrases(path: str | pathlib.Path, tools: ToolSet) -> Paraphrases:
+  """Returns the paraphrases of a file. Raises SgdxError: not of the form, or of no element."""
+  texts = {pointer for tool in tools.tools for pointer in elements(tool)}
+  paraphrases = {}
+  for where, line in decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED):
+    row = converted(line, _Row, where, _EXPECTED, "correct the line")
+    if row.element not in texts or row.element in paraphrases:
+      raise SgdxError(
+        f"{where}: element {row.element!r}",
+        expected="each element of the tools at most once",
+        available=nearest(row.element, texts),
+        fix="correct the line",
+      )
+    paraphrases[row.element] = row.paraphrases
+  return paraphrases
+
+
+def compose(
+  tools: ToolSet, paraphrases: Paraphrases, number: int
+) -> tuple[list[Rewording], list[str]]:
+  """Composes rewordings v1, v2, ...
+
+  Where there are too few paraphrases, the farthest is taken again; where there is none, the
+  original stays, as where a name collides with another, or APIs refuse it.
+
+  Returns:
+    The rewordings, and what was left out, a line each.
+  """
+  names = [text for tool in tools.tools for place, text in elements(tool).items() if is_name(place)]
+  styled = next(filter(_STYLE.search, names), "")
+  rewordings, left_out = [], []
+  for k in range(number):
+    replaced: dict[str, str] = {}
+    tool_names = {tool.name for tool in tools.tools}
+    for tool in tools.tools:
+      for pointer, original in elements(tool).items():
+        ranked = _ranked(pointer, original, paraphrases.get(pointer, ()), styled)
+        if not ranked:
+          continue
+        text = ranked[min(k, len(ranked) - 1)]
+        of_tool = {p: new for p, new in replaced.items() if _is_of(p, tool)}
+        try:
+          reworded = apply(ToolSet((tool,)), Rewording(f"v{k + 1}", {**of_tool, pointer: text}))
+        except SgdxError as e:
+          left_out.append(str(e).splitlines()[0])
+          continue
+        if pointer == f"/{tool.name}" and reworded.tools[0].name in tool_names:
+          left_out.append(f"rewording v{k + 1}: two tools are called {text!r}")
+          continue
+        tool_names.add(reworded.tools[0].name)
+        replaced[pointer] = text
+    rewordings.append(Rewording(f"v{k + 1}", replaced))
+  return rewordings, left_out
+
+
+def _is_of(pointer: str, tool: OwnTool) -> bool:
+  return pointer == f"/{tool.name}" or pointer.startswith(f"/{tool.name}/")
+
+
+def _ranked(pointer: str, original: str, texts: Sequence[str], styled: str) -> list[str]:
+  """Returns different paraphrases of an element, the nearest first."""
+  distances: dict[str, float] = {}
+  for text in texts:
+    text = " ".join(text.split())
+    if is_name(pointer):
+      text = _in_style(text, original if _STYLE.search(original) else styled or original)
+      distances[text] = Levenshtein.distance(original, text)
+    else:
+      shared, either = words(original) & words(text), words(original) | words(text)
+      distances[text] = 1 - len(shared) / len(either) if either else 0
+  ranked = sorted(distances, key=lambda text: distances[text])
+  return [text for text in ranked if text not in ("", original)]
+
+
+def _in_style(text: str, name: str) -> str:
+  """Returns words as a name in the style of another: snake_case, kebab-case, camelCase."""
+  parts = re.findall(r"[a-z\d]+", INSIDE.sub(" ", text).lower())
+  joint = _STYLE.search(name)
+  if joint is None or joint[0] in "_-":
+    return (joint[0] if joint else "_").join(parts)
+  camel = "".join(part.capitalize() for part in parts)
+  return camel if name[0].isupper() else camel[:1].lower() + camel[1:]
+
+
+# --- by a model ----------------------------------------------------------------------------
+
+
+def prompt(tool: OwnTool, number: int) -> str:
+  """Returns what a model is asked to write the paraphrases of a tool."""
+  return (
+    "A JSON object of the texts of one function follows, which programs offer to assistants. For "
+    f"every key, write {number} other texts that another developer might have written for the very "
+    "same function: nothing added, nothing left out that matters. Order them from one with a word "
+    "changed to one in quite other words. Names are one to five plain words. Answer with a JSON "
+    f"object alone: the same keys, each with a list of {number} texts.\n\n"
+    + json.dumps(elements(tool), ensure_ascii=False, indent=1)
+  )
+
+
+def paraphrases_in(text: str, tool: OwnTool) -> Paraphrases:
+  """Returns the paraphrases in a model's answer, fenced or not; {} if there are none."""
+  try:
+    found = json.loads(text[text.find("{") : text.rfind("}") + 1])
+  except (ValueError, RecursionError):
+    return {}
+  return {
+    pointer: [text for text in found[pointer] if isinstance(text, str)]
+    for pointer in elements(tool)
+    if isinstance(found.get(pointer), list)
+  }
