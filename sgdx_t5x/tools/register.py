@@ -13,5 +13,6 @@ SUMMARIES = {
   "tools score": "score the answers: tools, arguments, states",
 }
 SCORE_TABLES = {"calls": "sgdx_t5x.tools.call_shares"}
+REPORT_OPTIONS = {"calls": "sgdx_t5x.tools.report_section"}
 REPORT_SECTIONS = {"calls": "sgdx_t5x.tools.report_section"}
 FORMATS = {"tools": "sgdx_t5x.tools.format:ToolCalls"}

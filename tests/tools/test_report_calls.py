@@ -1,11 +1,14 @@
-"""Tool-call runs appear in the report next to trackers, with tables of their calls."""
+"""Tool-call runs in the report next to trackers, and a check of one's own tools beside them."""
 
 import copy
 import csv
+import json
 
 import pytest
 import tiny_corpus as tiny
-from commands import sgdx
+from assistant_server import AssistantServer
+from commands import assert_four_parts, sgdx
+from simulated_assistant import SimulatedAnswers, cases, toolset, verbs
 
 from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.opening import open_corpus
@@ -78,3 +81,40 @@ def test_calls_that_saw_other_tools_are_not_comparable(runs, tmp_path, capsys):
   assert "many has delivery:distractors:2" in capsys.readouterr().err
   assert sgdx("diff", *(runs / f"{name}.frames.jsonl" for name in ("tracker", "many"))) == 1
   assert sgdx("diff", *(runs / f"{name}.frames.jsonl" for name in ("tracker", "calls"))) == 0
+
+
+@pytest.fixture
+def check(tmp_path):
+  """JSON of a check of 3 tools under a rewording that loses one: "tool_01" of the base."""
+  suite, words = tmp_path / "suite", verbs(3)
+  suite.mkdir()
+  (suite / "tools.json").write_text(json.dumps(toolset(words).for_openai()))
+  tiny.write_rows(suite / "cases.jsonl", [case.row() for case in cases(words, 10)])
+  replaced = {"/tool_01": "other", "/tool_01/description": "Lists."}
+  tiny.write_rows(suite / "rewordings.jsonl", [{"name": "cruel", "replaced": replaced}])
+  out = tmp_path / "check.json"
+  with AssistantServer(SimulatedAnswers()) as server:
+    args = ("--endpoint", server.url, "--model", "m", "--reword", "1", "--json", out)
+    assert sgdx("tools", "check", suite, *args) == 1
+  return out
+
+
+def test_a_check_stands_beside_the_services_of_sgdx(runs, check, tmp_path):
+  out = tmp_path / "out"
+  given = [f"{name}={runs / name}.json" for name in ("tracker", "calls")]
+  assert sgdx("report", *given, "--tools-check", check, "--out", out) == 0
+  page = (out / "report.html").read_text()
+  assert "BROKEN: 10 cases broke, 0 were fixed; tool_01" in page
+  assert "SGD-X with calls: JGA_orig 100.0, where predicting nothing has" in page
+  assert "SGD-X with tracker" not in page
+  tools = (out / "tables" / "the-same-by-tool-the-most-fragile-first.md").read_text()
+  assert "| tool_01 | 10 | 0.0 | [0.0, 0.0] | 0.0 | tool_02 |" in tools
+  services = "sgd-x-s-services-with-calls-states-right-before-and-still-ri.md"
+  # What is invented with v2 is no part of a state.
+  assert "| Banks_1 | 4 | 100.0 | 100.0 | 100.0 |" in (out / "tables" / services).read_text()
+
+
+def test_another_file_is_no_check(runs, tmp_path, capsys):
+  given = f"{runs / 'calls'}.json"
+  assert sgdx("report", given, "--tools-check", given, "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, "format")

@@ -22,7 +22,7 @@ from sgdx_t5x.tools.check.verdict import Decision
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.leaks import find_leaks
 
-FORMAT = "sgdx-check/1"  # raise the number when a reader of the JSON must change
+FORMAT = "sgdx-tools-check/1"  # raise the number when a reader of the JSON must change
 _CASES_IN_COMMENT = 5
 _LONGEST = 60  # characters of a text in a cell
 
@@ -223,6 +223,10 @@ class Report:
       "retained": {
         name: [{**dataclasses.asdict(x), "interval": _ends(x.interval)} for x in rows]
         for name, rows in (("kinds", self.kinds), ("tools", self.fragility))
+      },
+      "printed": {
+        "lines": [str(decision or "nothing was compared"), *self.heading(), *self.notes()],
+        "tables": list(map(dataclasses.asdict, self.tables())),
       },
     }
 
