@@ -55,8 +55,8 @@ def add_parser(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes the rewordings. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
   from sgdx_t5x.files.writing import atomic_write, json_line
-  from sgdx_t5x.tools.suite.composing import compose, elements, read_paraphrases
-  from sgdx_t5x.tools.suite.rewording import REWORDINGS
+  from sgdx_t5x.tools.suite.composing import compose, read_paraphrases
+  from sgdx_t5x.tools.suite.rewording import REWORDINGS, elements
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
@@ -113,7 +113,7 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
   for tool in tools.tools:
     messages = [{"role": "user", "content": prompt(tool, args.variants)}]
     body = to_json({"messages": messages, "model": args.model, **parameters}, "with --param")
-    tool_of_request[requests.add(tool.name, body)] = tool
+    tool_of_request[requests.add_named(tool.name, body)] = tool
   paraphrases: dict[str, Any] = {}
   with lock(str(path), "SUITE"), contextlib.closing(AnswerFile(path, requests, True)) as answers:
     groups = pending(requests.requests, answers, write=False)

@@ -46,8 +46,7 @@ from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.endpoint import Endpoint
-  from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile
+  from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, RequestSource
   from sgdx_t5x.tools.endpoints.runner import Runner
 
 KEY = "OPENAI_API_KEY"
@@ -126,16 +125,17 @@ def run(args: argparse.Namespace) -> int:
   Raises:
     SgdxError: bad input, an endpoint that fails, or no call in any answer.
   """
-  parameters, key = request_parameters(args), api_key(args)
+  parameters = request_parameters(args)
+  api_key(args)  # an unfit key is refused before the requests are read
   from sgdx_t5x.errors import require
 
   require("aiohttp", extra="tools", why="sgdx tools run")
   from sgdx_t5x.files.locks import lock
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
+  from sgdx_t5x.tools.endpoints.endpoint import chat_url
   from sgdx_t5x.tools.endpoints.request_file import RequestFile
 
-  url = chat_url(args.endpoint)
+  chat_url(args.endpoint)
   file = RequestFile(args.requests, args.model, parameters)
   _check_corpus(args, file)
   wanted = _wanted(args, file)
@@ -144,10 +144,8 @@ def run(args: argparse.Namespace) -> int:
     answers.reuse(args.reuse, {request.digest for request in wanted})
     if args.dry_run:
       return _dry_run(args, wanted, answers)
-    endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
-    endpoint.has_answered = bool(answers.ids)
     with contextlib.closing(answers), file:
-      if code := _ask(args, endpoint, file, wanted, answers):
+      if code := _ask(args, file, wanted, answers):
         return code
   code = _score(args, file)
   if not args.corpus:
@@ -281,16 +279,28 @@ def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "An
   return 0
 
 
+def make_runner(
+  args: argparse.Namespace, requests: "RequestSource", answers: "AnswerFile"
+) -> "Runner":
+  """Returns what sends requests, by the options of `add_service`. Raises SgdxError: bad ones."""
+  from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
+  from sgdx_t5x.tools.endpoints.runner import Runner
+
+  url, key = chat_url(args.endpoint), api_key(args)
+  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
+  endpoint.has_answered = bool(answers.ids)
+  return Runner(endpoint, requests, answers, args.concurrency, args.retries, args.backoff)
+
+
 def _ask(
   args: argparse.Namespace,
-  endpoint: "Endpoint",
   file: "RequestFile",
   wanted: "Sequence[Request]",
   answers: "AnswerFile",
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner, pending
+  from sgdx_t5x.tools.endpoints.runner import pending
 
   names, held = {request.id for request in wanted}, len(answers.ids)
   before = len(answers.ids & names)
@@ -298,8 +308,7 @@ def _ask(
   def done() -> int:
     return max(0, before + len(answers.ids) - held)  # none if the file is gone
 
-  policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
-  runner, code = Runner(endpoint, file, answers, policy), 0
+  runner, code = make_runner(args, file, answers), 0
   try:
     asked = pending(wanted, answers, write=True)
     with progress("answers") as update:

@@ -73,7 +73,11 @@ class Requests:
     self.requests: list[Request] = []
     self._bodies: dict[str, bytes] = {}  # by id
 
-  def add(self, name: str, body: bytes, run: int = 0) -> Request:
+  def add(self, question: Question, body: bytes) -> Request:
+    """Adds a question and returns its request."""
+    return self.add_named(f"{question.case.id}/{question.words.name}", body, question.run)
+
+  def add_named(self, name: str, body: bytes, run: int = 0) -> Request:
     """Adds a request and returns it. Args: name, for people; body to send; run, from 0."""
     # A second run has the same text, and is another request.
     hashed = body if not run else body + b"#%d" % run
@@ -142,8 +146,7 @@ class Asker:
   def _requests(self, questions: Sequence[Question]) -> Requests:
     requests = Requests(self._path, self._model)
     for question in questions:
-      name = f"{question.case.id}/{question.words.name}"
-      requests.add(name, self._body(question), question.run)
+      requests.add(question, self._body(question))
     return requests
 
   def _body(self, question: Question) -> bytes:

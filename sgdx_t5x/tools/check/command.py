@@ -29,9 +29,8 @@ from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.tools.run_command import (
-  KEY,
   add_service,
-  api_key,
+  make_runner,
   request_parameters,
   run_until_signal,
 )
@@ -258,14 +257,8 @@ def sender(args: argparse.Namespace) -> "Send":
         fix="pass --endpoint URL",
       )
     from sgdx_t5x.cli.progress import progress
-    from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
-    from sgdx_t5x.tools.endpoints.runner import RetryPolicy, Runner
 
-    name = args.key_env or KEY
-    url, key = chat_url(args.endpoint), api_key(args)
-    endpoint = Endpoint(url, key, name, args.timeout, args.concurrency)
-    policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
-    runner, before = Runner(endpoint, requests, answers, policy), len(answers.ids)
+    runner, before = make_runner(args, requests, answers), len(answers.ids)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking", len(answers.ids) - before, len(groups), "answers"

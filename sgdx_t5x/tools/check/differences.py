@@ -16,7 +16,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, is_text, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.rewording import TEXTS, Rewording, apply
+from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 NOW = "now"  # the name of the new tools' words
@@ -187,45 +187,38 @@ def _changes_of_tool(old: OwnTool, new: OwnTool, renames: Mapping[str, str]) -> 
   pointer = f"/{old.name}"
   if old.name != new.name:
     yield Change(Kind.RENAMED, old.name, pointer, old.name, new.name)
-  if old.description != new.description:
-    yield Change(Kind.TEXT, old.name, f"{pointer}/description", old.description, new.description)
-  place = f"{pointer}/parameters"
-  texts = list(_changed_texts(old, place, old.parameters, new.parameters, renames))
   inside = {p: name for p, name in renames.items() if p.startswith(f"{pointer}/")}
+  old_texts, new_texts = elements(old), dict(_old_pointers(old, elements(new), inside))
+  texts = []
+  for place in dict.fromkeys((*old_texts, *new_texts)):
+    before, after = old_texts.get(place, ""), new_texts.get(place, "")
+    if before != after and not is_name(place):
+      texts.append(Change(Kind.TEXT, old.name, place, before, after))
   words = inside | {change.pointer: change.new for change in texts}
   try:
     reworded = apply(ToolSet((old,)), Rewording(NOW, words)).tools[0].parameters
-  except SgdxError:  # a text in a place that no rewording has
+  except SgdxError:  # a text in a place that the old tool does not have
     reworded = old.parameters
   if json.dumps(reworded) != json.dumps(new.parameters):
+    yield from (change for change in texts if change.pointer == f"{pointer}/description")
     what = ", ".join(_different_properties(old.parameters, new.parameters, inside))
-    yield Change(Kind.SCHEMA, old.name, place, "", what or "differs")
+    yield Change(Kind.SCHEMA, old.name, f"{pointer}/parameters", "", what or "differs")
     return
-  for property_place, name in inside.items():
-    old_name = property_place.rpartition("/")[2]
-    yield Change(Kind.RENAMED, old.name, property_place, old_name, name)
+  for place, name in inside.items():
+    yield Change(Kind.RENAMED, old.name, place, place.rpartition("/")[2], name)
   yield from texts
 
 
-def _changed_texts(
-  tool: OwnTool, pointer: str, old: Any, new: Any, renames: Mapping[str, str]
-) -> Iterator[Change]:
-  """Yields the texts that differ in the same place of two schemas. Args: pointer of that place."""
-  if isinstance(old, dict) and isinstance(new, dict):
-    for key, value in old.items():
-      place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-      other = new.get(renames.get(place, key))
-      if key in TEXTS and isinstance(value, str) and isinstance(other, str):
-        if value != other:
-          yield Change(Kind.TEXT, tool.name, place, value, other)
-      else:
-        yield from _changed_texts(tool, place, value, other, renames)
-    for key in TEXTS:
-      if key not in old and isinstance(new.get(key), str):
-        yield Change(Kind.TEXT, tool.name, f"{pointer}/{key}", "", new[key])
-  elif isinstance(old, list) and isinstance(new, list):
-    for number, (value, other) in enumerate(zip(old, new, strict=False)):
-      yield from _changed_texts(tool, f"{pointer}/{number}", value, other, renames)
+def _old_pointers(
+  old: OwnTool, new_texts: Mapping[str, str], renames: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+  """Yields the texts of a new tool at their places in the old one. Args: renames inside it."""
+  for pointer, text in new_texts.items():
+    place = f"/{old.name}"
+    for key in pointer.split("/")[2:]:
+      old_keys = (p for p, name in renames.items() if p.rpartition("/")[0] == place and name == key)
+      place = next(old_keys, f"{place}/{key}")
+    yield place, text
 
 
 def _different_properties(

@@ -8,8 +8,14 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.check.asking import Question, Words
 from sgdx_t5x.tools.check.differences import NOW, Differences, Kind
 from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
-from sgdx_t5x.tools.suite.composing import is_name
-from sgdx_t5x.tools.suite.rewording import BASE, REWORDINGS, Rewording, apply, read_rewordings
+from sgdx_t5x.tools.suite.rewording import (
+  BASE,
+  REWORDINGS,
+  Rewording,
+  apply,
+  is_name,
+  read_rewordings,
+)
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 NAMES, TEXTS = "names only", "texts only"  # parts of a rewording

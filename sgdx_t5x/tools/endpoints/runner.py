@@ -3,7 +3,6 @@
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,22 +17,6 @@ _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
-class RetryPolicy:
-  """How requests are sent and retried.
-
-  Attributes:
-    concurrency: maximum number of requests in flight.
-    retries: retries of a request, after the first attempt.
-    backoff: seconds before the first retry, doubled each time up to a minute; a random part of
-      up to half is subtracted, so that requests are not retried all at once.
-  """
-
-  concurrency: int
-  retries: int
-  backoff: float
 
 
 def pending(
@@ -67,11 +50,27 @@ class Runner:
   """
 
   def __init__(
-    self, endpoint: Endpoint, file: RequestSource, answers: AnswerFile, policy: RetryPolicy
+    self,
+    endpoint: Endpoint,
+    file: RequestSource,
+    answers: AnswerFile,
+    concurrency: int,
+    retries: int,
+    backoff: float,
   ):
-    """Args: endpoint to ask; file of the requests; answers, to which new ones are added; policy."""
+    """Sends nothing yet.
+
+    Args:
+      endpoint: to ask.
+      file: the requests.
+      answers: to which new ones are added.
+      concurrency: maximum number of requests in flight.
+      retries: of a request, after the first attempt.
+      backoff: seconds before the first retry, doubled each time up to a minute; a random part of
+        up to half is subtracted, so that requests are not retried all at once.
+    """
     self._endpoint, self._file, self._answers = endpoint, file, answers
-    self._policy = policy
+    self._concurrency, self._retries, self._backoff = concurrency, retries, backoff
     self.retried = 0
     self.on_progress: Callable[[], None] = lambda: None
     self.unanswered: dict[str, list[str]] = collections.defaultdict(list)
@@ -94,7 +93,7 @@ class Runner:
     async with self._endpoint:
       syncing = asyncio.create_task(self._sync())
       try:
-        number = min(self._policy.concurrency, len(asked))
+        number = min(self._concurrency, len(asked))
         self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
         ends = await asyncio.gather(*self._workers, return_exceptions=True)
       finally:
@@ -126,7 +125,7 @@ class Runner:
   async def _ask(self, equal: list[Request]) -> None:
     """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
     body, why = self._file.body(equal[0]), ""
-    for tries in range(self._policy.retries + 1):
+    for tries in range(self._retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
       if self._stopped.is_set():
@@ -139,8 +138,8 @@ class Runner:
       except Failed as e:
         why = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
-        if tries < self._policy.retries:
-          doubled = self._policy.backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
+        if tries < self._retries:
+          doubled = self._backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
           longest = min(_LONGEST_BACKOFF_S, doubled)
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
@@ -153,7 +152,7 @@ class Runner:
           self._called = now
           self.on_progress()
         return None
-    return self._give_up(equal, f"{why} ({self._policy.retries + 1} times)", hopeless=True)
+    return self._give_up(equal, f"{why} ({self._retries + 1} times)", hopeless=True)
 
   def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
     """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""

@@ -2,12 +2,12 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.tools.own_tools import OwnTool
 from sgdx_t5x.tools.suite.cases import Case
-from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
+from sgdx_t5x.tools.suite.rewording import elements
+from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase
@@ -59,7 +59,7 @@ def find_leaks(cases: Sequence[Case], wordings: Mapping[str, ToolSet]) -> list[L
   base = next(iter(wordings.values()))
   places = {tool.name: place for place, tool in enumerate(base.tools)}
   tool_words = {
-    name: [words(" ".join(_texts(tool))) for tool in toolset.tools]
+    name: [words(" ".join(elements(tool).values())) for tool in toolset.tools]
     for name, toolset in wordings.items()
   }
   leaks = []
@@ -75,15 +75,6 @@ def find_leaks(cases: Sequence[Case], wordings: Mapping[str, ToolSet]) -> list[L
       if len(holders) < len(wordings):
         leaks.append(Leak(case.id, word, holders))
   return leaks
-
-
-def _texts(tool: OwnTool) -> Iterator[str]:
-  """Yields the names and descriptions of a tool."""
-  yield tool.name
-  yield tool.description
-  for schema in all_schemas(tool.parameters):
-    yield from map(str, schema.get(PROPERTIES, ()))
-    yield from (schema[key] for key in ("title", "description") if isinstance(schema.get(key), str))
 
 
 def same_requests(cases: Sequence[Case]) -> list[tuple[str, ...]]:

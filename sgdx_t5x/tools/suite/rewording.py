@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
@@ -59,6 +59,33 @@ class Rewording:
 
 
 BASE = Rewording("base")
+
+
+def elements(tool: OwnTool) -> dict[str, str]:
+  """Returns the pointers to what can be reworded of a tool, and the texts there."""
+  pointer = f"/{tool.name}"
+  texts = {pointer: tool.name, f"{pointer}/description": tool.description}
+  texts.update(_elements_in(tool.parameters, f"{pointer}/parameters", ()))
+  return {place: text for place, text in texts.items() if text}
+
+
+def _elements_in(schema: Any, pointer: str, keys: Keys) -> Iterator[tuple[str, str]]:
+  """Yields the elements of a schema. Args: pointer to it; keys, the last of the pointer."""
+  if keys[:1] == (PROPERTIES,):
+    yield pointer, keys[1]
+  for key in TEXTS if isinstance(schema, dict) else ():
+    if isinstance(schema.get(key), str):
+      yield f"{pointer}/{key}", schema[key]
+  for way, child in children(schema):
+    escaped = (key.replace("~", "~0").replace("/", "~1") for key in way)
+    yield from _elements_in(child, "/".join((pointer, *escaped)), way)
+
+
+def is_name(pointer: str) -> bool:
+  """Whether a pointer is to a tool or a property, and not to a description or title."""
+  keys = pointer.split("/")[1:]  # the first is a tool's name
+  is_property = len(keys) > 2 and keys[-2] == PROPERTIES
+  return len(keys) == 1 or is_property or keys[-1] not in TEXTS
 
 
 def read_rewordings(path: str | pathlib.Path) -> list[Rewording]:

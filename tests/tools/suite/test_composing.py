@@ -8,8 +8,8 @@ from assistant_server import AssistantServer
 from commands import assert_four_parts, sgdx
 
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.composing import compose, elements, paraphrases_in
-from sgdx_t5x.tools.suite.rewording import apply, read_rewordings
+from sgdx_t5x.tools.suite.composing import compose, paraphrases_in
+from sgdx_t5x.tools.suite.rewording import apply, elements, read_rewordings
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 PATH = {"type": "string", "description": "Path of the repository", "title": ""}
