@@ -85,15 +85,15 @@ def _with_numbers(table: Table) -> Table:
 
 def _fragile_services(run: Run) -> Table | None:
   """Returns what of its correct frames a model keeps in SGD-X's wordings, by service."""
+  key = JGA.retained.key
+  services = [x for x in run.rows.services.items() if run.report.get("calls") and x[1].has(key)]
+  services.sort(key=lambda service: service[1].percent(key))
   rows = []
-  for name, row in run.rows.services.items():
-    if run.report.get("calls") and row.has(JGA.retained.key):
-      cells = (count(row.num_frames), *map(row.cell, ("jga_orig", "retained", "worst")))
-      rows.append((row.values["retained"], (name, *cells)))
-  rows.sort(key=lambda row: row[0])
+  for name, row in services:
+    rows.append((name, count(row.num_frames), *map(row.cell, ("jga_orig", key, "worst"))))
   title = f"SGD-X's services with {run.name}: states right before and still right (JGA, %)"
   header = ("", "frames", "before", "still right", "worst wording")
-  return Table(title, header, tuple(cells for _, cells in rows)) if rows else None
+  return Table(title, header, tuple(rows)) if rows else None
 
 
 def _floor(run: Run) -> str:
