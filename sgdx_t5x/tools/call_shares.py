@@ -262,7 +262,7 @@ def problem(rates: Mapping[str, Any]) -> SgdxError | None:
   in_text = sum(
     round((group[IN_TEXT]["value"] or 0) * group[IN_TEXT]["of"]) for group in everything
   )
-  example = next(filter(None, (group[IN_TEXT]["example"] for group in everything)), "")
+  example = next(filter(None, (group[IN_TEXT].get("example") for group in everything)), "")
   return no_calls(sum(group[NO_CALL]["of"] for group in everything), in_text, example)
 
 
