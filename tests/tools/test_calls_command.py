@@ -85,6 +85,14 @@ def test_json_has_the_groups(answers, tmp_path):
   assert calls["v1"]["all"]["missed"]["of"] > 20
 
 
+def test_answers_without_any_call_end_in_an_error(answers, tmp_path, capsys):
+  silent = tmp_path / "silent.jsonl"
+  rows = [json.loads(line)["custom_id"] for line in answers.read_text().splitlines()]
+  silent.write_text("".join(json.dumps({"id": name, "calls": []}) + "\n" for name in rows))
+  assert score(silent, "--allow-missing") == 1
+  assert_four_parts(capsys.readouterr().err, "none of 444 answers has a call, not even in its text")
+
+
 def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
   assert score(answers) == 1
   assert_four_parts(capsys.readouterr().err, "are missing", "--allow-missing")
