@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import pathlib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
@@ -26,7 +27,7 @@ from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.tools.check.command import sender
+from sgdx_t5x.tools.check.command import costs, sender
 from sgdx_t5x.tools.run_command import add_service, request_parameters
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def add_parser(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes the rewordings. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
   from sgdx_t5x.files.writing import atomic_write, json_line
-  from sgdx_t5x.tools.suite.composing import compose, read_paraphrases
-  from sgdx_t5x.tools.suite.rewording import REWORDINGS, elements
+  from sgdx_t5x.tools.suite.rewording import REWORDINGS
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
@@ -66,32 +66,49 @@ def run(args: argparse.Namespace) -> int:
     raise SgdxError(
       f"{path} exists", expected="a new file", fix="remove it, if it is to be written anew"
     )
-  if args.init:
-    rows = [
-      {"element": pointer, "original": text, "paraphrases": []}
-      for tool in tools.tools
-      for pointer, text in elements(tool).items()
-    ]
-  else:
-    if args.paraphrases:
-      paraphrases = read_paraphrases(args.paraphrases, tools)
-    else:
-      try:
-        paraphrases = _written_by_model(args, tools)
-      except KeyboardInterrupt as stop:
-        return ended(stop, "run the same command again to resume")
-    if args.dry_run:
-      return 0
-    rewordings, left_out = compose(tools, paraphrases, args.variants)
-    rows = list(map(dataclasses.asdict, rewordings))
-    for line in left_out:
-      print(f"left out: {line}", file=sys.stderr)
-    number = sum(len(elements(tool)) for tool in tools.tools)
-    print(f"texts with a paraphrase: {len(paraphrases):,} of {number:,}", file=sys.stderr)
-  with atomic_write(path, "--init" if args.init else "SUITE") as file:
-    file.writelines(map(json_line, rows))
-  output.say_written(str(path))
+  try:
+    rows = list(_blank_lines(tools)) if args.init else _rewordings(args, tools)
+  except KeyboardInterrupt as stop:
+    return ended(stop, "run the same command again to resume")
+  if not args.dry_run:
+    with atomic_write(path, "--init" if args.init else "SUITE") as file:
+      file.writelines(map(json_line, rows))
+    output.say_written(str(path))
   return 0
+
+
+def _blank_lines(tools: "ToolSet") -> Iterator[dict[str, Any]]:
+  """Yields a line per text, to fill in."""
+  from sgdx_t5x.tools.suite.rewording import elements
+
+  for tool in tools.tools:
+    for pointer, text in elements(tool).items():
+      yield {"element": pointer, "original": text, "paraphrases": []}
+
+
+def _rewordings(args: argparse.Namespace, tools: "ToolSet") -> list[dict[str, Any]]:
+  """Returns the lines of the rewordings; says what is left out."""
+  from sgdx_t5x.tools.suite.composing import compose, read_paraphrases
+
+  if args.paraphrases:
+    paraphrases = read_paraphrases(args.paraphrases, tools)
+  else:
+    paraphrases = _written_by_model(args, tools)
+  if args.dry_run:
+    return []
+  if not any(paraphrases.values()):
+    raise SgdxError(
+      "no paraphrase of any text",
+      expected="a model that answers with a JSON object, or lines that are filled in",
+      fix="pass another --model, or sgdx tools reword SUITE --init FILE, and fill it in",
+    )
+  rewordings, left_out = compose(tools, paraphrases, args.variants)
+  for line in left_out:
+    print(f"left out: {line}", file=sys.stderr)
+  total = len(list(_blank_lines(tools)))
+  number = sum(map(bool, paraphrases.values()))
+  print(f"texts with a paraphrase: {number:,} of {total:,}", file=sys.stderr)
+  return list(map(dataclasses.asdict, rewordings))
 
 
 def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrases":
@@ -105,6 +122,7 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
   from sgdx_t5x.tools.endpoints.request_file import to_json
   from sgdx_t5x.tools.endpoints.runner import pending
   from sgdx_t5x.tools.messages import read_answer
+  from sgdx_t5x.tools.requests import Size
   from sgdx_t5x.tools.suite.composing import paraphrases_in, prompt
 
   path = pathlib.Path(args.suite) / ANSWERS
@@ -117,7 +135,8 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
   paraphrases: dict[str, Any] = {}
   with lock(str(path), "SUITE"), contextlib.closing(AnswerFile(path, requests, True)) as answers:
     groups = pending(requests.requests, answers, write=False)
-    print(f"requests: {len(groups):,} to send, for {len(tools.tools):,} tools", file=sys.stderr)
+    size = Size(len(groups), sum(group[0].size for group in groups))
+    print("\n".join(costs(args, size, f"{len(tools.tools):,} tools")), file=sys.stderr)
     if args.dry_run:
       return {}
     for request, answer in answered(requests, answers, sender(args)).items():

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.check.report import Report
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.request_file import Request
+  from sgdx_t5x.tools.requests import Size
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _FAILING = ("broken", "cannot-tell", "same", "better")
@@ -199,15 +200,21 @@ def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
   shows = f"they show a drop of {none:.0f} points, or of {usual:.0f} if "
   shows += f"{100 * _USUAL_CHURN:.0f}% flip each way by chance"
   lines = [f"cases:    {number:,}; {'too few to show any drop' if none == 100 else shows}"]
-  sent, characters = asker.missing(questions)
-  lines.append(f"requests: {sent:,} to send, for {len(questions):,} questions")
-  if sent:
-    tokens = Size(sent, characters).tokens[0]
+  size = Size(*asker.missing(questions))
+  lines += costs(args, size, f"{len(questions):,} questions")
+  if size.requests and plan.after and args.bisect and args.against:
+    lines.append("          and a few requests per broken case, to find what broke it")
+  print("\n".join(lines), file=sys.stderr)
+
+
+def costs(args: argparse.Namespace, size: "Size", what: str) -> list[str]:
+  """Returns lines on what would be sent. Args: size of the requests; what they are for."""
+  lines = [f"requests: {size.requests:,} to send, for {what}"]
+  if size.requests:
+    tokens = size.tokens[0]
     cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
     lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{cost}")
-    if plan.after and args.bisect and args.against:
-      lines.append("          and a few requests per broken case, to find what broke it")
-  print("\n".join(lines), file=sys.stderr)
+  return lines
 
 
 # --- asking --------------------------------------------------------------------------------

@@ -88,6 +88,9 @@ def test_a_model_writes_rewordings_that_are_asked_for_once(suite, capsys):
   path = suite / "rewordings.jsonl"
   with AssistantServer({}, writer) as server:
     args = ("tools", "reword", suite, "--endpoint", server.url, "--model", "m", "--variants", "2")
+    assert sgdx(*args, "--dry-run", "--price", "1", "1") == 0
+    assert "input, at 4 characters per token, 0.00 and what it writes" in capsys.readouterr().err
+    assert not path.exists()
     assert sgdx(*args) == 0
     printed = capsys.readouterr().err
     assert "requests: 2 to send, for 2 tools" in printed
@@ -111,9 +114,12 @@ def test_by_hand(suite, tmp_path, capsys):
   assert sgdx("tools", "reword", suite, "--init", texts) == 0
   rows = list(map(json.loads, texts.read_text().splitlines()))
   assert rows[0] == {"element": "/gitLog", "original": "gitLog", "paraphrases": []}
+  args = ("tools", "reword", suite, "--paraphrases", texts, "--variants", "1")
+  assert sgdx(*args) == 1
+  assert_four_parts(capsys.readouterr().err, "no paraphrase of any text")
   rows[0]["paraphrases"] = ["commits of branch"]
   texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
-  assert sgdx("tools", "reword", suite, "--paraphrases", texts, "--variants", "1") == 0
+  assert sgdx(*args) == 0
   [rewording] = read_rewordings(suite / "rewordings.jsonl")
   assert rewording.replaced == {"/gitLog": "commitsOfBranch"}
   capsys.readouterr()
