@@ -106,37 +106,30 @@ class AnswerFile:
     if self.path.exists():
       if not self.path.is_file():
         raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
-      if is_cache:
-        self._remember()
-      else:
-        self._check({request.id: request.digest for request in requests.requests}, requests)
+      digests = {request.id: request.digest for request in requests.requests}
+      for place, row in _rows(self.path):
+        self._size = place.start + row["size"]
+        if not is_cache:
+          self._count(row, digests, requests.path)
+        self._known[row["request"]["hash"]] = place
 
-  def _remember(self) -> None:
-    """Reads the file, whatever its answers are to."""
-    for place, row in _rows(self.path):
-      self._size = place.start + row["size"]
-      self._known[row["request"]["hash"]] = place
-
-  def _check(self, digests: dict[str, str], requests: RequestSource) -> None:
-    """Reads the file; refuses answers to other requests."""
-    for place, row in _rows(self.path):
-      name, request = row["custom_id"], row["request"]
-      self._size = place.start + row["size"]
-      if digests.get(name) != request["hash"]:
-        found = f"{self.path}: an answer to {name!r}, which is not in {requests.path}"
-        if name in digests:
-          of, now = request.get("model"), self._model
-          why = "different text or parameters" if of == now else f"model {of!r}, now {now!r}"
-          found = f"{self.path}: an answer to a different request {name!r}: {why}"
-        raise SgdxError(
-          found,
-          expected="a new file, or the answers of an earlier run to the same requests",
-          fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
-        )
-      if request["hash"] not in self._known:
-        self.counts.add(row["response"]["body"])
-      self._known[request["hash"]] = place
-      self.ids.add(name)
+  def _count(self, row: Mapping[str, Any], digests: Mapping[str, str], path: pathlib.Path) -> None:
+    """Counts an answer of the file. Raises SgdxError: to none of the requests at `path`."""
+    name, request = row["custom_id"], row["request"]
+    if digests.get(name) != request["hash"]:
+      found = f"{self.path}: an answer to {name!r}, which is not in {path}"
+      if name in digests:
+        of, now = request.get("model"), self._model
+        why = "different text or parameters" if of == now else f"model {of!r}, now {now!r}"
+        found = f"{self.path}: an answer to a different request {name!r}: {why}"
+      raise SgdxError(
+        found,
+        expected="a new file, or the answers of an earlier run to the same requests",
+        fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
+      )
+    if request["hash"] not in self._known:
+      self.counts.add(row["response"]["body"])
+    self.ids.add(name)
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
     """Registers answers of other files. Args: digests, of the requests that matter.
