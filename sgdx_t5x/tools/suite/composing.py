@@ -8,7 +8,7 @@ import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rapidfuzz.distance import Levenshtein
 
@@ -69,28 +69,40 @@ def compose(
     replaced: dict[str, str] = {}
     tool_names = {tool.name for tool in tools.tools}
     for tool in tools.tools:
+      chosen = {}
       for pointer, original in elements(tool).items():
-        ranked = _ranked(pointer, original, paraphrases.get(pointer, ()), styled)
-        if not ranked:
-          continue
-        text = ranked[min(k, len(ranked) - 1)]
-        of_tool = {p: new for p, new in replaced.items() if _is_of(p, tool)}
-        try:
-          reworded = apply(ToolSet((tool,)), Rewording(f"v{k + 1}", {**of_tool, pointer: text}))
-        except SgdxError as e:
-          left_out.append(str(e).splitlines()[0])
-          continue
-        if pointer == f"/{tool.name}" and reworded.tools[0].name in tool_names:
-          left_out.append(f"rewording v{k + 1}: two tools are called {text!r}")
-          continue
-        tool_names.add(reworded.tools[0].name)
-        replaced[pointer] = text
+        if ranked := _ranked(pointer, original, paraphrases.get(pointer, ()), styled):
+          chosen[pointer] = ranked[min(k, len(ranked) - 1)]
+      fitting, faults = _fitting(tool, Rewording(f"v{k + 1}", chosen), tool_names)
+      tool_names.add(fitting.get(f"/{tool.name}", tool.name))
+      replaced |= fitting
+      left_out += faults
     rewordings.append(Rewording(f"v{k + 1}", replaced))
   return rewordings, left_out
 
 
-def _is_of(pointer: str, tool: OwnTool) -> bool:
-  return pointer == f"/{tool.name}" or pointer.startswith(f"/{tool.name}/")
+def _fitting(
+  tool: OwnTool, rewording: Rewording, tool_names: Collection[str]
+) -> tuple[dict[str, str], list[str]]:
+  """Returns the words of a rewording that a tool can have, and what is wrong with the others.
+
+  Args:
+    tool: as it is.
+    rewording: of this tool.
+    tool_names: of tools, which it must not take.
+  """
+  fitting: dict[str, str] = {}
+  faults = []
+  for pointer, text in rewording.replaced.items():
+    if pointer == f"/{tool.name}" and text in tool_names:
+      faults.append(f"rewording {rewording.name}: two tools are called {text!r}")
+      continue
+    try:
+      apply(ToolSet((tool,)), Rewording(rewording.name, {**fitting, pointer: text}))
+      fitting[pointer] = text
+    except SgdxError as e:
+      faults.append(str(e).splitlines()[0])
+  return fitting, faults
 
 
 def _ranked(pointer: str, original: str, texts: Sequence[str], styled: str) -> list[str]:
