@@ -14,9 +14,11 @@ examples:
 docs/tools/README.md
 """
 
+import argparse
 from typing import Any
 
 from sgdx_t5x.cli.options import add_group
+from sgdx_t5x.cli.paths import add_input
 from sgdx_t5x.tools import (
   cases_command,
   definitions_command,
@@ -45,3 +47,10 @@ def add_parser(subparsers: Any) -> None:
     check_command,
   ):
     command.add_parser(verbs)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+  """Adds the option of `sgdx report` that names a check, which `check.section` reads."""
+  group = parser.add_argument_group("tools of your own")
+  text = "JSON of `sgdx tools check`, to show beside the services of SGD-X"
+  add_input(group, "--tools-check", metavar="FILE", help=text)

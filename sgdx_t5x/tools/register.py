@@ -13,6 +13,9 @@ SUMMARIES = {
   "tools score": "score the answers: tools, arguments, states",
 }
 SCORE_TABLES = {"calls": "sgdx_t5x.tools.call_shares"}
-REPORT_OPTIONS = {"calls": "sgdx_t5x.tools.report_section"}
-REPORT_SECTIONS = {"calls": "sgdx_t5x.tools.report_section"}
+REPORT_OPTIONS = {"tools": "sgdx_t5x.tools.commands"}
+REPORT_SECTIONS = {
+  "calls": "sgdx_t5x.tools.report_section",
+  "tools": "sgdx_t5x.tools.check.section",
+}
 FORMATS = {"tools": "sgdx_t5x.tools.format:ToolCalls"}
