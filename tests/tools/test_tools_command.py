@@ -3,7 +3,7 @@
 import json
 
 import tiny_corpus as tiny
-from commands import assert_four_parts, sgdx
+from commands import assert_four_parts, python_code, sgdx
 
 from sgdx_t5x.corpus import variants
 
@@ -82,3 +82,10 @@ def test_variants_of_dialogues_that_are_not_perturbed_so(tmp_path, capsys, monke
   assert sgdx("tools", "export", *given) == 1
   assert_four_parts(capsys.readouterr().err, "whose test is not perturbed so")
   assert not out.exists()
+
+
+def test_the_help_of_sgdx_costs_no_library():
+  """Neither do the options that this annex adds to `sgdx report`."""
+  code = "import sys; from sgdx_t5x.cli.commands import make_parser; make_parser(); "
+  code += "print({'jinja2', 'msgspec', 'numpy', 'rapidfuzz'} & set(sys.modules))"
+  assert python_code(code).stdout == "set()\n"
