@@ -76,7 +76,7 @@ DECODING = {
   "staged decoding and packed rows": lambda: _patch(
     inference.BatchInference, "_can_be_staged", lambda *_: False
   ),
-  "two calls at a time": lambda: _patch(inference, "most_calls", lambda size: 1),
+  "two calls at a time": lambda: _patch(inference, "max_calls", lambda size: 1),
   "encoder in chunks": lambda: _patch(
     models.EncoderDecoderModel, "_encode_in_chunks", models.EncoderDecoderModel._encode
   ),

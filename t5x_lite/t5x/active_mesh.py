@@ -28,7 +28,10 @@ def _names(axis: MeshAxis) -> tuple[str, ...]:
 
 
 def _without_data(spec: PartitionSpec) -> list[MeshAxis]:
-  return [tuple(name for name in _names(axis) if name != "data") or None for axis in spec]
+  axes: list[MeshAxis] = []
+  for axis in spec:
+    axes.append(tuple(name for name in _names(axis) if name != "data") or None)
+  return axes
 
 
 def partitions(axis: MeshAxis, sizes: Mapping[str, int]) -> int:
@@ -79,11 +82,11 @@ def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
   if spec is None or mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
     return x
   divided = NamedSharding(mesh, spec)
-  whole = NamedSharding(mesh, PartitionSpec(*_without_data(spec)))
+  gathered = NamedSharding(mesh, PartitionSpec(*_without_data(spec)))
 
   @jax.custom_vjp
   def gather(x):
-    return jax.lax.with_sharding_constraint(x, whole)
+    return jax.lax.with_sharding_constraint(x, gathered)
 
   gather.defvjp(
     lambda x: (gather(x), None),
@@ -130,10 +133,10 @@ def map_over_data(function: Callable[[jax.Array, int], jax.Array], key: jax.Arra
   active = _ACTIVE.get()
   if active is None or active[0].shape["data"] == 1:
     return function(key, 1)
-  parts = active[0].shape["data"]
+  num_partitions = active[0].shape["data"]
 
   def own(key: jax.Array) -> jax.Array:
-    return function(jax.random.fold_in(key, jax.lax.axis_index("data")), parts)
+    return function(jax.random.fold_in(key, jax.lax.axis_index("data")), num_partitions)
 
   return jax.shard_map(
     own,

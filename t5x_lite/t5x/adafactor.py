@@ -189,14 +189,14 @@ class Adafactor(optimizers.OptimizerDef):
     state = optimizers.OptimizerState(step=None, param_states=slots)
     return optimizer.replace(state=state, target=param_logical_axes)
 
-  def _map(self, function: Any, params: PyTree, *others: PyTree) -> PyTree:
+  def _map(self, function: Any, params: PyTree, *trees: PyTree) -> PyTree:
     """Maps `function(path, param, *other leaves)` over a (nested dict of) parameters."""
     flat = flax.traverse_util.flatten_dict(params)
-    columns = [flax.traverse_util.flatten_dict(tree) for tree in others]
-    result = {
-      key: function("/".join(key), param, *(column[key] for column in columns))
-      for key, param in flat.items()
-    }
+    columns = [flax.traverse_util.flatten_dict(tree) for tree in trees]
+    result = {}
+    for key, param in flat.items():
+      leaves = [column[key] for column in columns]
+      result[key] = function("/".join(key), param, *leaves)
     return flax.traverse_util.unflatten_dict(result)
 
   def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
@@ -228,7 +228,7 @@ class Adafactor(optimizers.OptimizerDef):
   ) -> tuple[Array, AdafactorParamState]:
     """Updates one parameter; formulas 4 and 6 of the paper."""
     factoring = factoring_of(self, path, param.shape)
-    update, new = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
+    update, new_slots = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
     scale = learning_rate
     if self.multiply_by_parameter_scale:
       size = jnp.maximum(_rms(param, factoring.averaged), self.epsilon2)
@@ -241,7 +241,7 @@ class Adafactor(optimizers.OptimizerDef):
     update = scale * update
     if self.beta1 is not None:
       update = self.beta1 * slots.m.astype(jnp.float32) + (1.0 - self.beta1) * update
-      new = new.replace(m=update.astype(self.dtype_momentum))
+      new_slots = new_slots.replace(m=update.astype(self.dtype_momentum))
     new_param = param.astype(jnp.float32)
     rate = self.weight_decay_rate
     if self.weight_decay_rate_lr_exponent:
@@ -250,9 +250,12 @@ class Adafactor(optimizers.OptimizerDef):
       new_param = new_param * (1.0 - rate)
     new_param = (new_param - update).astype(param.dtype)
     if self.skip_nan_updates:
-      old, made = (slots, param), (new, new_param)
-      new, new_param = jax.tree.map(lambda a, b: jnp.where(jnp.isnan(b), a, b), old, made)
-    return new_param, new
+      new_slots, new_param = jax.tree.map(
+        lambda previous, x: jnp.where(jnp.isnan(x), previous, x),
+        (slots, param),
+        (new_slots, new_param),
+      )
+    return new_param, new_slots
 
   def _precondition(
     self, grad: Array, slots: AdafactorParamState, factoring: Factoring, decay: Array

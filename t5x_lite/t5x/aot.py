@@ -29,17 +29,17 @@ from t5x.errors import T5XError, UsageError, first_line, nearest
 STEPS = ("train", "eval", "decode")
 
 # Slices by accelerator type (what `gcloud` calls them); numbers are cores of v3 and v4, else chips.
-SLICES = {
-  **{f"v3-{n}": f"v3:{s}" for n, s in ((8, "2x2"), (32, "4x4"), (64, "4x8"), (128, "8x8"))},
-  **{f"v3-{n}": f"v3:{s}" for n, s in ((256, "8x16"), (512, "16x16"), (1024, "16x32"))},
-  **{f"v4-{n}": f"v4:{s}" for n, s in ((8, "2x2x1"), (16, "2x2x2"), (32, "2x2x4"))},
-  **{f"v4-{n}": f"v4:{s}" for n, s in ((64, "2x4x4"), (128, "4x4x4"))},
-  **{
-    f"{kind}-{n}": f"{kind}:{s}"
-    for kind in ("v5e", "v6e")
-    for n, s in ((4, "2x2"), (8, "2x4"), (16, "4x4"), (32, "4x8"), (64, "8x8"), (128, "8x16"))
-  },
+_V5E_SHAPES = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16"}
+_SHAPES: Mapping[str, Mapping[int, str]] = {
+  "v3": {8: "2x2", 32: "4x4", 64: "4x8", 128: "8x8", 256: "8x16", 512: "16x16", 1024: "16x32"},
+  "v4": {8: "2x2x1", 16: "2x2x2", 32: "2x2x4", 64: "2x4x4", 128: "4x4x4"},
+  "v5e": _V5E_SHAPES,
+  "v6e": _V5E_SHAPES,
 }
+SLICES = {}
+for _generation, _shapes in _SHAPES.items():
+  for _number, _shape in _shapes.items():
+    SLICES[f"{_generation}-{_number}"] = f"{_generation}:{_shape}"
 
 # Macros that a run requires but compiling does not use.
 _UNUSED_MACROS = {
@@ -110,7 +110,7 @@ def check_topology(name: str | None) -> str:
   return SLICES[name]
 
 
-def unknown_topology(name: str, found: str | None = None) -> T5XError:
+def unknown_topology(name: str, reason: str | None = None) -> T5XError:
   """Returns the error for an unknown slice, with the nearest known ones."""
   kind = name.replace("-", ":").split(":")[0]
   kinds = {topology.split(":")[0] for topology in SLICES.values()}
@@ -119,7 +119,7 @@ def unknown_topology(name: str, found: str | None = None) -> T5XError:
   close = [s for s in close if s in same_kind]
   return T5XError(
     f"No TPU slice is named {name!r}.",
-    found=found,
+    found=reason,
     expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
     available=", ".join(dict.fromkeys([*close[:1], *same_kind]))
     if same_kind
@@ -189,7 +189,7 @@ def topology_devices(topology: str) -> list[Any]:
   except RuntimeError as e:
     if "INVALID_ARGUMENT" not in str(e):
       raise
-    raise unknown_topology(topology, found=first_line(e)) from e
+    raise unknown_topology(topology, reason=first_line(e)) from e
   return list(devices)
 
 
@@ -302,12 +302,11 @@ def describe(report: Mapping[str, Any]) -> str:
   add("random bits, MB", lambda s: f"{s['rng_bytes'] / 1e6:.1f}")
   add("compiled in, s", lambda s: f"{s['compile_seconds']:.1f}")
   widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-  table = [
-    "  ".join(
-      c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-    )
-    for row in rows
-  ]
+  table = []
+  for label, *figures in rows:
+    columns = [label.ljust(widths[0])]
+    columns += [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
+    table.append("  ".join(columns))
   head = (
     f"{report['topology']}: {report['devices']} x {report['device_kind']}, "
     f"{report['memory_bytes'] / account.GIB:.0f} GiB each ({_gib(report['usable_bytes'])} usable); "

@@ -40,9 +40,9 @@ class T5XError(ValueError):
   ):
     self.message, self.found, self.expected = message, found, expected
     self.available, self.fix = available, fix
-    parts = {"found": found if message else None, "expected": expected}
+    sections = {"found": found if message else None, "expected": expected}
     lines = [message or str(found)]
-    for name, text in {**parts, "available": available, "fix": fix}.items():
+    for name, text in {**sections, "available": available, "fix": fix}.items():
       if text is not None:
         lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
     self.text = _printable("\n".join(lines))
@@ -72,10 +72,10 @@ class Interrupted(Exception):  # it is a request, not an error
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
   """Yields an exception and its chain of causes or contexts, back to the first one."""
-  seen = set()
-  while error is not None and id(error) not in seen:
+  visited = set()
+  while error is not None and id(error) not in visited:
     yield error
-    seen.add(id(error))
+    visited.add(id(error))
     error = error.__cause__ or error.__context__
 
 
@@ -95,49 +95,49 @@ def find_user_error(error: BaseException) -> Any:
   return None
 
 
-def nearest(name: str, known: Iterable[str], n: int = 4, cutoff: float = 0.5) -> list[str]:
-  """Returns up to `n` of the `known` names closest to `name`, ignoring case.
+def nearest(name: str, names: Iterable[str], n: int = 4, cutoff: float = 0.5) -> list[str]:
+  """Returns up to `n` of `names` that are closest to `name`, ignoring case.
 
   Args:
       name: the name.
-      known: the others.
+      names: those to choose from.
       n: the largest number of them.
       cutoff: least likeness, in [0, 1] (`difflib.SequenceMatcher.ratio`).
 
   >>> nearest("trian", ["train", "evaluate"])
   ['train']
   """
-  by_lower = {k.lower(): k for k in sorted(known)}
+  by_lower = {k.lower(): k for k in sorted(names)}
   close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=cutoff)
   return [by_lower[c] for c in close]
 
 
 def check_whole(
-  value: object, name: str, least: int = 1, optional: bool = False, fix: object = None
+  value: object, name: str, minimum: int = 1, optional: bool = False, fix: object = None
 ) -> None:
-  """Raises T5XError unless `value` is a whole number of at least `least` that is not too large.
+  """Raises T5XError unless `value` is a whole number of at least `minimum` that is not too large.
 
   Args:
       value: what a setting was bound to.
       name: the setting, for the message.
-      least: smallest number that is accepted.
+      minimum: smallest number that is accepted.
       optional: None is accepted too.
       fix: how to set it; None: by its name.
   """
   if value is None and optional:
     return
-  whole = hasattr(value, "__index__") and not isinstance(value, bool)
+  is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
   # Shapes and steps are 32-bit numbers; seeds, which may be negative, have 64 bits.
-  below = 2**31 if least > -(2**63) else 2**63
-  number = operator.index(value) if whole else least  # type: ignore[arg-type]
-  if whole and least <= number < below:
+  below = 2**31 if minimum > -(2**63) else 2**63
+  number = operator.index(value) if is_whole else minimum  # type: ignore[arg-type]
+  if is_whole and minimum <= number < below:
     return
   none = f" and below 2**{below.bit_length() - 1}" if number >= below else ""
   none += ", or None" if optional else ""
   raise T5XError(
     f"{name} is not a valid number.",
     found=repr(value),
-    expected="an integer" + (f" of at least {least}" if least > -(2**63) else "") + none,
+    expected="an integer" + (f" of at least {minimum}" if minimum > -(2**63) else "") + none,
     fix=fix or f"set {name}",
   )
 
@@ -145,7 +145,7 @@ def check_whole(
 def check_number(
   value: object,
   name: str,
-  least: float | None = None,
+  minimum: float | None = None,
   below: float = math.inf,
   optional: bool = False,
   fix: object = None,
@@ -155,7 +155,7 @@ def check_number(
   Args:
       value: what a setting was bound to; a scalar array counts as a number of any size.
       name: the setting, for the message.
-      least: smallest number that is accepted; None: any.
+      minimum: smallest number that is accepted; None: any.
       below: numbers from this one on are refused.
       optional: None is accepted too.
       fix: how to set it; None: by its name.
@@ -165,9 +165,9 @@ def check_number(
   if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
     return
   is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-  if is_number and _is_finite(value) and (least is None or value >= least) and value < below:  # type: ignore[operator]
+  if is_number and _is_finite(value) and (minimum is None or value >= minimum) and value < below:  # type: ignore[operator]
     return
-  limits = [f"of at least {least:g}"] if least is not None else []
+  limits = [f"of at least {minimum:g}"] if minimum is not None else []
   limits += [f"below {below:g}"] if below < math.inf else []
   raise T5XError(
     f"{name} is not a valid number.",
@@ -201,11 +201,11 @@ def check_flag(value: object, name: str) -> None:
   )
 
 
-def not_in_lite(what: str, instead: str | None = None) -> T5XError:
-  """Returns the error for a part of T5X that t5x_lite does not cover, named by `what`."""
+def not_in_lite(feature: str, instead: str | None = None) -> T5XError:
+  """Returns the error for a part of T5X that t5x_lite does not cover, named by `feature`."""
   fix = "install Google's T5X (https://github.com/google-research/t5x); keep the gin files."
   return T5XError(
-    f"{what} is not in t5x_lite; Google's T5X has it.",
+    f"{feature} is not in t5x_lite; Google's T5X has it.",
     expected="a part of T5X that t5x_lite covers",
     fix=f"{instead}, or {fix}" if instead else fix,
   )

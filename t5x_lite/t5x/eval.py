@@ -37,10 +37,10 @@ def _choices(restore_cfg) -> list:
   from t5x import checkpoints
   from t5x._checkpoint.choose import chosen
 
-  first = chosen(restore_cfg)
+  choice = chosen(restore_cfg)
   if restore_cfg.mode != "all":
-    return [first]
-  steps = checkpoints.checkpoint_steps(os.path.dirname(first.path))
+    return [choice]
+  steps = checkpoints.checkpoint_steps(os.path.dirname(choice.path))
   return [checkpoints.choose_checkpoint(None, restore_cfg, step) for step in steps]
 
 
@@ -166,11 +166,11 @@ def _evaluate_all(
 
   from t5x import checkpoints, utils
 
-  done = _done(done_file)
+  evaluated = _done(done_file)
   results = {}
   for choice in choices:
     step = checkpoints.checkpoint_step(choice)
-    if choice.path in done and restore_cfg.mode == "all":
+    if choice.path in evaluated and restore_cfg.mode == "all":
       log(f"{choice.path} is in {done_file}: skipped")
       continue
     state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))
@@ -178,9 +178,9 @@ def _evaluate_all(
       utils.log_model_info(str(done_file.parent / "model-info.txt"), state)
     check_stop()
     results[step] = evaluator.finish(evaluator.evaluate(state))
-    done.add(choice.path)
+    evaluated.add(choice.path)
     if jax.process_index() == 0:
-      by_step = sorted(done, key=lambda path: (len(path), path))
+      by_step = sorted(evaluated, key=lambda path: (len(path), path))
       done_file.write_text("\n".join(by_step))
   return results
 
@@ -204,9 +204,9 @@ def _splits_and_metrics(cfg) -> str:
     groups.setdefault((", ".join(t.splits), len(t.metric_fns)), []).append(t.name)
   lines = []
   for (splits, number), names in groups.items():
-    more = f", ... ({len(names)} tasks)" if len(names) > _SHOWN else ""
+    ellipsis = f", ... ({len(names)} tasks)" if len(names) > _SHOWN else ""
     metrics = f"{number or 'no'} metric{'s' * (number != 1)}"
-    lines.append(f"splits {splits or 'none'}, {metrics}: {', '.join(names[:_SHOWN])}{more}")
+    lines.append(f"splits {splits or 'none'}, {metrics}: {', '.join(names[:_SHOWN])}{ellipsis}")
   return "\n".join(lines)
 
 

@@ -81,5 +81,5 @@ def string_split_fn(
   text: str = gin.REQUIRED, separator: str = gin.REQUIRED, maxsplit: int = -1, index=None
 ) -> Iterable[str] | str:
   """Splits `text` at `separator`; with `index`, returns that part only."""
-  parts = text.split(separator, maxsplit)
-  return parts if index is None else parts[index]
+  pieces = text.split(separator, maxsplit)
+  return pieces if index is None else pieces[index]

@@ -81,8 +81,8 @@ def write_inferences_to_file(
 
   def inputs_of(example):
     if input_fields_to_include is not None:
-      wanted = set(input_fields_to_include)
-      return {k: v for k, v in example.items() if {k, k.removesuffix("_pretokenized")} & wanted}
+      names = set(input_fields_to_include)
+      return {k: v for k, v in example.items() if {k, k.removesuffix("_pretokenized")} & names}
     if include_all_inputs:
       return example
     pretokenized = {k: v for k, v in example.items() if k.endswith("_pretokenized")}
@@ -212,15 +212,15 @@ def infer(
       check_stop=stop.check,
     )
     settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
-    written = []
+    written_paths = []
     with stop.listening():
       for task, path, (task_ds, rows) in zip(tasks, paths, datasets, strict=True):
         vocabulary = task.output_features[output_vocab_feature_name].vocabulary
         if _infer_task(
           path, task_ds, rows, infer_fn, state, settings_hash, mode, vocabulary, write_fn
         ):
-          written.append(path)
-  return written
+          written_paths.append(path)
+  return written_paths
 
 
 def _infer_task(
@@ -243,8 +243,8 @@ def _infer_task(
   to_text = decoder(vocabulary) if mode != "score" else None
   journal = Journal(os.path.join(folder, "partial", name), settings_hash, to_text)
   try:
-    what = name.split(".")[0]
-    result = infer_fn(rows, state, what=what, journal=journal)
+    label = name.split(".")[0]
+    result = infer_fn(rows, state, label=label, journal=journal)
     indexed, aux = result if isinstance(result, tuple) else (result, {})
     outputs = [output for _, output in indexed]
     if jax.process_index() == 0:

@@ -97,8 +97,8 @@ def _sparse_backward(label_smoothing, z_loss, residuals, cotangents):
   high, low, _ = _smoothing_constants(label_smoothing, logits.shape[-1])
   softmax = jnp.exp(logits.astype(jnp.float32) - log_z[..., None])
   d_log_z = g_loss + 2.0 * z_loss * log_z * (g_loss + g_z_loss)
-  wanted = jnp.where(_is_target(targets, logits.shape[-1]), high, low)
-  grad = d_log_z[..., None] * softmax - g_loss[..., None] * wanted
+  target_probability = jnp.where(_is_target(targets, logits.shape[-1]), high, low)
+  grad = d_log_z[..., None] * softmax - g_loss[..., None] * target_probability
   return grad.astype(logits.dtype), None
 
 
@@ -230,6 +230,6 @@ def _weights_per_sequence(weights: Array, segments: Array | None) -> Array:
     sums = jnp.sum(weights, axis=-1, keepdims=True)
   else:
     weights = jnp.where(segments == 0, 0.0, weights)
-    same = segments[:, :, None] == segments[:, None, :]
-    sums = jnp.sum(jnp.where(same, weights[:, None, :], 0.0), axis=-1)
+    same_sequence = segments[:, :, None] == segments[:, None, :]
+    sums = jnp.sum(jnp.where(same_sequence, weights[:, None, :], 0.0), axis=-1)
   return weights / jnp.where(sums == 0, 1.0, sums)

@@ -43,11 +43,11 @@ def main(argv) -> None:
   if mode == "aot":
     aot.run(train)
     return
-  known = [*_ENTRY_POINTS, "aot"]
+  modes = [*_ENTRY_POINTS, "aot"]
   if mode not in _ENTRY_POINTS:
     raise UsageError(
       "--run_mode is missing." if mode is None else f"--run_mode={mode} is unknown.",
-      available=", ".join(known),
+      available=", ".join(modes),
       fix="python -m t5x.main --run_mode=train --gin_file=FILE.gin",
     )
   cli.run_configured(_ENTRY_POINTS[mode])

@@ -72,9 +72,9 @@ class DecoderParams:
 
   def as_kwargs(self) -> dict[str, Any]:
     """Returns the settings of the decode function that are not None."""
-    given = dataclasses.asdict(self)
-    del given["return_all_decodes"]
-    return {k: v for k, v in given.items() if v is not None}
+    settings = dataclasses.asdict(self)
+    del settings["return_all_decodes"]
+    return {k: v for k, v in settings.items() if v is not None}
 
 
 class EncoderDecoderModel(BaseTransformerModel):
@@ -132,8 +132,10 @@ class EncoderDecoderModel(BaseTransformerModel):
     """
     types = input_types or {}
 
-    def ones(name: str, other: str) -> Array:
-      return jnp.ones(input_shapes.get(name) or input_shapes[other], types.get(name, jnp.int32))
+    def ones(name: str, alternative: str) -> Array:
+      return jnp.ones(
+        input_shapes.get(name) or input_shapes[alternative], types.get(name, jnp.int32)
+      )
 
     decoder_input = ones("decoder_input_tokens", "decoder_target_tokens")
     variables = self.module.init(
@@ -228,8 +230,10 @@ class EncoderDecoderModel(BaseTransformerModel):
     batch, length = tokens_and_segments[0].shape
     if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
       return self._encode(params, *tokens_and_segments)
-    most = _NARROW_CHUNK if self._is_narrow() else _CHUNK
-    rows = max(n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= most))
+    max_tokens = _NARROW_CHUNK if self._is_narrow() else _CHUNK
+    rows = max(
+      n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= max_tokens)
+    )
     chunks = [x.reshape(batch // rows, rows, length) for x in tokens_and_segments]
     encoded = jax.lax.map(lambda chunk: self._encode(params, *chunk), chunks)
     return encoded.reshape(batch, length, -1)

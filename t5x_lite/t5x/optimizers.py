@@ -68,8 +68,12 @@ class OptimizerDef:
 
   def update_hyper_params(self, **hyper_param_overrides: Any) -> Any:
     """Returns the settings of one step: `hyper_params` (or the optimizer's own) with overrides."""
-    given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
-    return dataclasses.replace(given, **hyper_param_overrides) if hyper_param_overrides else given
+    hyper_params = hyper_param_overrides.pop("hyper_params", self.hyper_params)
+    return (
+      dataclasses.replace(hyper_params, **hyper_param_overrides)
+      if hyper_param_overrides
+      else hyper_params
+    )
 
   def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
     """Returns the optimizer with logical axes instead of arrays.
@@ -104,8 +108,8 @@ class OptimizerDef:
     self, opt_target: PyTree, opt_state: OptimizerState, state_dict: Mapping[str, Any]
   ) -> tuple[PyTree, OptimizerState]:
     """Returns parameters and state with the values of a `state_dict`, perhaps read from disk."""
-    known = flax.serialization.to_state_dict(opt_state)
-    state = _with_empty_nodes(state_dict["state"], known)
+    template = flax.serialization.to_state_dict(opt_state)
+    state = _with_empty_nodes(state_dict["state"], template)
     return (
       flax.serialization.from_state_dict(opt_target, state_dict["target"]),
       flax.serialization.from_state_dict(opt_state, state),
@@ -170,8 +174,8 @@ def _without_empty_nodes(tree: Any) -> Any:
   """Removes from a nested dict what `_with_empty_nodes` puts back."""
   if not isinstance(tree, Mapping):
     return tree
-  kept = {k: v for k, v in tree.items() if jax.tree_util.tree_leaves(v)}
-  return {k: _without_empty_nodes(v) for k, v in kept.items()}
+  nonempty = {k: v for k, v in tree.items() if jax.tree_util.tree_leaves(v)}
+  return {k: _without_empty_nodes(v) for k, v in nonempty.items()}
 
 
 class OptaxWrapper(OptimizerDef):

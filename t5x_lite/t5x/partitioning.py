@@ -118,8 +118,8 @@ def standard_logical_axis_rules(
       rules.append(("embed", "model"))
     if parameter_partitioning_dims == 2:
       rules.append(("embed", "data"))
-  whole = ("relpos_buckets", "abspos_buckets", "length", "layers", "stack", "mlp_activations")
-  return rules + [(name, None) for name in whole] + list(additional_rules or ())
+  replicated = ("relpos_buckets", "abspos_buckets", "length", "layers", "stack", "mlp_activations")
+  return rules + [(name, None) for name in replicated] + list(additional_rules or ())
 
 
 class PjitPartitioner:
@@ -266,11 +266,14 @@ class PjitPartitioner:
       for axis, mesh_axis, size in zip(axes or (), specs, array.shape, strict=False):
         if mesh_axis is not None:
           divided.setdefault((axis, mesh_axis, size), name)
-    wrong = [key for key in divided if key[2] % active_mesh.partitions(key[1], self.mesh.shape)]
-    if not wrong:
+    indivisible = [
+      key for key in divided if key[2] % active_mesh.partitions(key[1], self.mesh.shape)
+    ]
+    if not indivisible:
       return
-    shown = [
-      f"{axis} {size} over {mesh!r} ({divided[axis, mesh, size]})" for axis, mesh, size in wrong
+    lines = [
+      f"{axis} {size} over {mesh!r} ({divided[axis, mesh, size]})"
+      for axis, mesh, size in indivisible
     ]
     counts = self._model_partitions(
       lambda data, model: all(
@@ -279,7 +282,7 @@ class PjitPartitioner:
     )
     raise T5XError(
       f"Parameters do not divide evenly over the mesh of {describe_mesh(self.mesh)}.",
-      found="\n".join(shown),
+      found="\n".join(lines),
       expected="sizes that are multiples of the partitions they are divided over",
       available=f"model partitions that divide all: {listed(counts)}",
       fix=(f"set {self._setting(max(counts))}, or change" if counts else "change")
@@ -305,13 +308,13 @@ class PjitPartitioner:
     Raises:
       T5XError: an axis has no rule.
     """
-    known = {name for name, _ in self.logical_axis_rules}
-    unknown = [name for name in axes if name is not None and name not in known]
+    axes_with_rules = {name for name, _ in self.logical_axis_rules}
+    unknown = [name for name in axes if name is not None and name not in axes_with_rules]
     if unknown:
       raise T5XError(
         found=f"logical axis {unknown[0]!r}",
         expected="a rule for it",
-        available=", ".join(sorted(known)),
+        available=", ".join(sorted(axes_with_rules)),
         fix="add it with standard_logical_axis_rules.additional_rules",
       )
     return flax_partitioning.logical_to_mesh_axes(tuple(axes), self.logical_axis_rules)
@@ -355,8 +358,8 @@ class PjitPartitioner:
     Options that LIBTPU_INIT_ARGS sets are left out.
     """
     kind = self.mesh.devices.flat[0].device_kind
-    own = os.environ.get("LIBTPU_INIT_ARGS", "")
-    return {k: v for k, v in _TRAINING_OPTIONS.get(kind, {}).items() if k not in own}
+    user_flags = os.environ.get("LIBTPU_INIT_ARGS", "")
+    return {k: v for k, v in _TRAINING_OPTIONS.get(kind, {}).items() if k not in user_flags}
 
   def activate(self) -> contextlib.AbstractContextManager[None]:
     """Makes networks traced in the `with` block use this mesh and these rules."""

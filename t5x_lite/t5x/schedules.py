@@ -59,7 +59,7 @@ def create_learning_rate_scheduler(
     T5XError: a factor is unknown, or a number is invalid.
   """
   prefix = "utils.create_learning_rate_scheduler"
-  for number, what, least in (
+  for number, setting, minimum in (
     (base_learning_rate, "base_learning_rate", 0),
     (warmup_steps, "warmup_steps", 0),
     (decay_factor, "decay_factor", 0),
@@ -68,7 +68,7 @@ def create_learning_rate_scheduler(
     (step_offset, "step_offset", None),
     (min_learning_rate, "min_learning_rate", 0),
   ):
-    check_number(number, f"{prefix}.{what}", least)
+    check_number(number, f"{prefix}.{setting}", minimum)
   names = [name.strip() for name in factors.split("*")]
   unknown = [name for name in names if name not in FACTORS]
   if unknown:

@@ -46,10 +46,10 @@ def apply_assignment_map(
   """
   if is_resuming:
     return ckpt_optimizer_state
-  stored, wanted = (
+  stored, model_arrays = (
     traverse_util.flatten_dict(tree, sep="/") for tree in (ckpt_optimizer_state, optimizer_state)
   )
-  renamed, skipped, unused = match_names(wanted, assignment_map)
+  renamed, skipped, unused = match_names(model_arrays, assignment_map)
   if unused and require_all_rules_match:
     raise T5XError(
       "assignment_map has patterns that match no array of the model.", found=", ".join(unused)
@@ -61,5 +61,5 @@ def apply_assignment_map(
       found="no " + ", ".join(missing),
       available=", ".join(sorted(stored)),
     )
-  named = with_names(stored, wanted, renamed, skipped)
-  return traverse_util.unflatten_dict(named, sep="/")
+  renamed_arrays = with_names(stored, model_arrays, renamed, skipped)
+  return traverse_util.unflatten_dict(renamed_arrays, sep="/")

@@ -141,8 +141,8 @@ class Trainer:
       if self._learning_rate_fn is not None:
         learning_rate = self._learning_rate_fn(state.step)
       new_state, metrics = apply_grads(state, grads, metrics, learning_rate, weight_metrics)
-      shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
-      return new_state, metrics, shown
+      logged_rate = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
+      return new_state, metrics, logged_rate
 
     return self._partitioner.partition(
       train_step,
@@ -183,12 +183,12 @@ class Trainer:
     Args:
         batch: {feature: global array [B, ...]} on the devices.
     """
-    first = self.compiles(batch)
+    compiling = self.compiles(batch)
     started = time.time()
     self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
     self._learning_rate = rate
     self._ahead.add(rate)
-    if first:
+    if compiling:
       jax.block_until_ready(rate)
       self._shapes.add(_shapes(batch))
       self.compile_seconds = time.time() - started
@@ -221,15 +221,15 @@ class Trainer:
       self.step(to_device(next(batch_iter), self._sharding))
     self._fetch()
     values = self.summarize(start_step + num_steps, time.time() - started)
-    done: futures.Future[Mapping[str, clu_values.Scalar]] = futures.Future()
-    done.set_result({name: clu_values.Scalar(value) for name, value in values.items()})
-    return done
+    completed: futures.Future[Mapping[str, clu_values.Scalar]] = futures.Future()
+    completed.set_result({name: clu_values.Scalar(value) for name, value in values.items()})
+    return completed
 
   def _fetch(self, in_flight: int = 0) -> None:
     """Merges pending steps' metrics on the host, except the `in_flight` latest; checks losses."""
-    done = self._pending[: len(self._pending) - in_flight]
-    self._pending = self._pending[len(done) :]
-    for metrics in jax.device_get(done):
+    finished = self._pending[: len(self._pending) - in_flight]
+    self._pending = self._pending[len(finished) :]
+    for metrics in jax.device_get(finished):
       self._step += 1
       self.losses.look(self._step, metrics)
       self._tokens += _num_tokens(metrics)
@@ -293,15 +293,15 @@ class Trainer:
     step = int(self.train_state.step)
     results = {}
     for task, ds in datasets.items():
-      started, parts = time.time(), []
+      started, per_batch = time.time(), []
       batches = ds.as_numpy_iterator() if hasattr(ds, "as_numpy_iterator") else ds
       for batch in batches:
         device_batch = to_device(pad_rows(batch, batch_size), self._sharding)
-        parts.append(self._eval_step(self.train_state.params, device_batch))
-      if not parts:
+        per_batch.append(self._eval_step(self.train_state.params, device_batch))
+      if not per_batch:
         log(f"training_eval {task}: no examples")
         continue
-      merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
+      merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(per_batch))
       values = compute_metrics(merged, time.time() - started)
       values["timing/evaluation_seconds"] = time.time() - started
       self._writers[task].write_scalars(step, values)

@@ -99,7 +99,7 @@ class SaveCheckpointConfig:
       fix = f"utils.SaveCheckpointConfig.{name} = {example}"
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
     for step in self.checkpoint_steps or ():
-      check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", least=0)
+      check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", minimum=0)
 
 
 @dataclasses.dataclass

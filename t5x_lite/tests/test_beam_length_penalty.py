@@ -136,4 +136,4 @@ def test_a_search_in_segments_returns_the_same(alpha):
     rows, cache = paused.rows, paused.cache
   np.testing.assert_array_equal(paused.outputs[0], decodes)
   np.testing.assert_array_equal(paused.outputs[1], scores)
-  assert paused.done.all()
+  assert paused.finished.all()

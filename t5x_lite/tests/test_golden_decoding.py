@@ -79,7 +79,7 @@ def test_decodes_in_segments_are_the_same(golden, case):
 
     paused = predict(golden.params, batch, rows)
     decodes, aux = paused.outputs
-    for row in np.flatnonzero(paused.done):  # a row that is done stays as it is
+    for row in np.flatnonzero(paused.finished):  # a row that is done stays as it is
       outputs.setdefault(int(row), (decodes[row], aux["scores"][row]))
     rows, batch = paused.rows, {}
   decodes, scores = (np.stack([outputs[i][k] for i in range(6)]) for k in (0, 1))

@@ -475,9 +475,9 @@ def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
   monkeypatch.setattr("t5x._process.progress.time.time", lambda: now[0])
   progress = InferenceProgress("eval sgd")
   now[0] += 31
-  progress.advance(0, of=100)
+  progress.advance(0, total=100)
   now[0] += 31
-  progress.advance(62, of=100)
+  progress.advance(62, total=100)
   assert capsys.readouterr().err.splitlines() == [
     "t5x: eval sgd: 0/100 rows",
     "t5x: eval sgd: 62/100 rows | 1 rows/s | ETA 0:38",

@@ -116,12 +116,12 @@ class _Cost:
     default_factory=lambda: collections.defaultdict(float)
   )
 
-  def add(self, other: _Cost, times: float = 1.0) -> None:
-    self.cycles += times * other.cycles
-    self.rng += times * other.rng
-    self.unknown += other.unknown
-    self.unestimated += other.unestimated
-    for kind, size in other.collectives.items():
+  def add(self, cost: _Cost, times: float = 1.0) -> None:
+    self.cycles += times * cost.cycles
+    self.rng += times * cost.rng
+    self.unknown += cost.unknown
+    self.unestimated += cost.unestimated
+    for kind, size in cost.collectives.items():
       self.collectives[kind] += times * size
 
 
@@ -146,18 +146,18 @@ def read_program(text: str) -> Program:
     text: HLO.
   """
   computations, entry = _split(text)
-  known: dict[str, _Cost] = {}
-  total = _cost(entry, computations, known)
-  loops = tuple(
-    Loop(_trips(condition, computations), _cost(body, computations, known).cycles)
-    for line in computations.get(entry, ())
-    for condition, body in _WHILE.findall(line)
-  )
+  costs: dict[str, _Cost] = {}
+  total = _cost(entry, computations, costs)
+  loops = []
+  for line in computations.get(entry, ()):
+    for condition, body in _WHILE.findall(line):
+      cycles = _cost(body, computations, costs).cycles
+      loops.append(Loop(_trips(condition, computations), cycles))
   in_loops = sum((loop.trips or 1) * loop.cycles for loop in loops)
   return Program(
     cycles=total.cycles,
     entry_cycles=total.cycles - in_loops,
-    loops=loops,
+    loops=tuple(loops),
     collectives=dict(total.collectives),
     rng=total.rng,
     unknown_loops=total.unknown,
@@ -180,11 +180,11 @@ def _split(text: str) -> tuple[dict[str, list[str]], str]:
   return computations, entry
 
 
-def _cost(name: str, computations: Mapping[str, list[str]], known: dict[str, _Cost]) -> _Cost:
+def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, _Cost]) -> _Cost:
   """Cost of a computation and all it calls."""
-  if name in known:
-    return known[name]
-  known[name] = total = _Cost()
+  if name in costs:
+    return costs[name]
+  costs[name] = total = _Cost()
   for line in computations.get(name, ()):
     op = _OP.match(line)
     if not op:
@@ -193,21 +193,21 @@ def _cost(name: str, computations: Mapping[str, list[str]], known: dict[str, _Co
     total.add(_own_cost(line, shape, kind))
     for condition, body in _WHILE.findall(line):
       trips = _trips(condition, computations)
-      total.add(_cost(body, computations, known), trips or 1)
+      total.add(_cost(body, computations, costs), trips or 1)
       total.unknown += trips is None
-    branches = [_cost(c, computations, known) for c in _branches(line)]
+    branches = [_cost(c, computations, costs) for c in _branches(line)]
     if branches:
       total.add(max(branches, key=lambda c: c.cycles))
     for called in _CALLED.findall(line):
-      inner = _cost(called, computations, known)
+      inner = _cost(called, computations, costs)
       # An operation's own estimate covers everything fused into it.
       total.add(dataclasses.replace(inner, cycles=0.0) if _CYCLES.search(line) else inner)
   return total
 
 
 def _own_cost(line: str, shape: str, kind: str) -> _Cost:
-  found = _CYCLES.search(line)
-  cycles = int(found.group(1)) if found else 0
+  match = _CYCLES.search(line)
+  cycles = int(match.group(1)) if match else 0
   cost = _Cost(unestimated=1) if cycles == _NO_ESTIMATE else _Cost(cycles=float(cycles))
   base = kind.removesuffix("-start")
   if base in _COLLECTIVES:
@@ -231,11 +231,11 @@ def _trips(condition: str, computations: Mapping[str, list[str]]) -> int | None:
   """Returns the maximum iterations of a loop with this condition, or None if unknown."""
   text = "\n".join(computations.get(condition, ()))
   constants = {name: int(value) for name, value in _INTEGER.findall(text)}
-  limits = [
-    constants[limit]
-    for left, right, direction in _LIMIT.findall(text)
-    if (limit := right if direction == "LT" else left) in constants
-  ]
+  limits = []
+  for lhs, rhs, direction in _LIMIT.findall(text):
+    limit = rhs if direction == "LT" else lhs  # counter < limit, or limit > counter
+    if limit in constants:
+      limits.append(constants[limit])
   return limits[0] if len(limits) == 1 else None
 
 
@@ -275,9 +275,9 @@ def out_of_memory(message: str) -> tuple[float, float] | None:
     message: text of the error that compiling raised.
   """
   for pattern in _TOO_LARGE:
-    found = pattern.search(message)
-    if found:
-      need, need_unit, have, have_unit = found.groups()
+    match = pattern.search(message)
+    if match:
+      need, need_unit, have, have_unit = match.groups()
       return float(need) * _UNITS[need_unit], float(have) * _UNITS[have_unit]
   return None
 

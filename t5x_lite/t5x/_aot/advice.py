@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -43,20 +44,22 @@ def advise(
     zero: whether parameters are divided over the data partitions now.
     can_partition: whether the mesh is set by `num_partitions`.
   """
-  now = Setting(report["mesh"]["model"], zero, report["num_microbatches"], report["batch_size"])
-  candidates = _settings_near(now, report["devices"], config, can_partition)
-  fitting = [s for s in candidates if _would_fit(s, now, report)]
-  fitting.sort(key=lambda s: (_changes(s, now), s.batch_size != now.batch_size, _cost_of(s, now)))
-  advice, seen = [], []
+  current = Setting(report["mesh"]["model"], zero, report["num_microbatches"], report["batch_size"])
+  candidates = _settings_near(current, report["devices"], config, can_partition)
+  fitting = [s for s in candidates if _would_fit(s, current, report)]
+
+  def order(setting: Setting) -> tuple[int, bool, float]:
+    other_batch = setting.batch_size != current.batch_size  # it would change what is learned
+    return len(_changed(setting, current)), other_batch, _cost_of(setting, current)
+
+  fitting.sort(key=order)
+  advice: list[list[str]] = []
+  advised: list[set[str]] = []
   for setting in fitting:
-    changed = {
-      f.name
-      for f in dataclasses.fields(setting)
-      if getattr(setting, f.name) != getattr(now, f.name)
-    }
-    if any(other <= changed for other in seen):
+    changed = _changed(setting, current)
+    if any(changes <= changed for changes in advised):
       continue  # a part of these changes is enough
-    seen.append(changed)
+    advised.append(changed)
     texts = {
       "model": f"partitioning.PjitPartitioner.num_partitions = {setting.model}",
       "zero": "partitioning.standard_logical_axis_rules.parameter_partitioning_dims = 2",
@@ -68,50 +71,53 @@ def advise(
 
 
 def _settings_near(
-  now: Setting, devices: int, config: Any, can_partition: bool
+  current: Setting, devices: int, config: Any, can_partition: bool
 ) -> Iterator[Setting]:
   """Yields settings that divide over the slice."""
   split = (config.num_heads, config.mlp_dim, config.vocab_size) if config is not None else ()
-  models = [now.model]
+  models = [current.model]
   if can_partition:
-    larger = (m for m in divisors(devices) if m > now.model)
-    models += [m for m in larger if not any(size % m for size in split)]
-  batches = [b for b in divisors(now.batch_size) if b * 16 >= now.batch_size]
-  grid = itertools.product(models, (False, True), divisors(now.batch_size), batches)
+    for larger in divisors(devices):
+      if larger > current.model and math.gcd(larger, *split) == larger:
+        models.append(larger)
+  batches = [b for b in divisors(current.batch_size) if b * 16 >= current.batch_size]
+  grid = itertools.product(models, (False, True), divisors(current.batch_size), batches)
   for model, zero, microbatches, batch in grid:
     data = devices // model
-    if microbatches < now.microbatches or batch % (microbatches * data) or zero < now.zero:
+    if microbatches < current.microbatches or batch % (microbatches * data) or zero < current.zero:
       continue
     if zero and (config is None or config.emb_dim % data):
       continue
     yield Setting(model, zero, microbatches, batch)
 
 
-def _would_fit(new: Setting, now: Setting, report: Mapping[str, Any]) -> bool:
+def _would_fit(candidate: Setting, current: Setting, report: Mapping[str, Any]) -> bool:
   devices = report["devices"]
 
   def share(setting: Setting) -> float:
     return 1 / (setting.model * (devices // setting.model if setting.zero else 1))
 
-  shrink = share(new) / share(now)
+  shrink = share(candidate) / share(current)
   for name, step in report["steps"].items():
     # Training holds gradients beside the state, in float32; a sum of them too with microbatches.
-    copies = (1 + (now.microbatches > 1), 1 + (new.microbatches > 1)) if name == "train" else (0, 0)
-    held, new_held = (report["state_bytes"] + c * report["params_bytes"] for c in copies)
-    rows = new.batch_size / now.batch_size
+    state = candidate_state = report["state_bytes"]
+    rows = candidate.batch_size / current.batch_size
     if name == "train":
-      rows *= now.microbatches / new.microbatches
-    rest = max(step["needed_bytes"] - held, 0.0)
-    if shrink * new_held + rows * rest > step["usable_bytes"]:
+      state += (1 + (current.microbatches > 1)) * report["params_bytes"]
+      candidate_state += (1 + (candidate.microbatches > 1)) * report["params_bytes"]
+      rows *= current.microbatches / candidate.microbatches
+    activations = max(step["needed_bytes"] - state, 0.0)
+    if shrink * candidate_state + rows * activations > step["usable_bytes"]:
       return False
   return True
 
 
-def _changes(setting: Setting, now: Setting) -> int:
-  pairs = zip(dataclasses.astuple(setting), dataclasses.astuple(now), strict=True)
-  return sum(a != b for a, b in pairs)
+def _changed(setting: Setting, current: Setting) -> set[str]:
+  """Names of the fields that differ."""
+  names = [field.name for field in dataclasses.fields(setting)]
+  return {name for name in names if getattr(setting, name) != getattr(current, name)}
 
 
-def _cost_of(setting: Setting, now: Setting) -> float:
+def _cost_of(setting: Setting, current: Setting) -> float:
   """Orders settings by how much they slow training, roughly."""
-  return setting.microbatches * setting.model * (now.batch_size / setting.batch_size)
+  return setting.microbatches * setting.model * (current.batch_size / setting.batch_size)

@@ -272,8 +272,8 @@ def _compile_step(
   program = account.read_program(compiled.as_text())
   costs = compiled.cost_analysis() or {}
   # The peak counts live values; the temporaries are one block, with unused gaps in between.
-  held = memory["argument"] + memory["temporary"] + memory["output"] - memory["alias"]
-  needed = max(memory["peak"], held) + memory["code"] + resident
+  allocated = memory["argument"] + memory["temporary"] + memory["output"] - memory["alias"]
+  needed = max(memory["peak"], allocated) + memory["code"] + resident
   figures: dict[str, Any] = {
     "batch": dict(step.batch),
     "compile_seconds": seconds,
@@ -307,9 +307,9 @@ def _decode_figures(step: _Step, program, device, mesh) -> dict[str, Any]:
   loop = max(program.loops, key=lambda x: (x.trips or tokens) * x.cycles, default=None)
   figures: dict[str, Any] = {"tokens": tokens}
   if loop is not None:
-    rest = program.cycles - (loop.trips or 1) * loop.cycles
-    figures["start_ms"], figures["token_ms"] = rest * ms, loop.cycles * ms
-    figures["estimated_ms"] = (rest + tokens * loop.cycles) * ms
+    start_cycles = program.cycles - (loop.trips or 1) * loop.cycles
+    figures["start_ms"], figures["token_ms"] = start_cycles * ms, loop.cycles * ms
+    figures["estimated_ms"] = (start_cycles + tokens * loop.cycles) * ms
   if token is not None and step.work is not None:
     token_bound = 1e3 * token.seconds(device, *mesh)
     figures["token_bound_ms"] = token_bound

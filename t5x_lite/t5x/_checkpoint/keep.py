@@ -140,9 +140,9 @@ class EventReader:
     from tensorboard.backend.event_processing import event_file_loader
     from tensorboard.util import tensor_util
 
-    parts = self.metric.split("/")
-    for i in range(1, len(parts)):
-      run, tag = "/".join(parts[:i]), "/".join(parts[i:])
+    name_parts = self.metric.split("/")
+    for i in range(1, len(name_parts)):
+      run, tag = "/".join(name_parts[:i]), "/".join(name_parts[i:])
       folder = self._root / run
       if not folder.exists():
         continue

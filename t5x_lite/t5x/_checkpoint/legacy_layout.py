@@ -85,9 +85,10 @@ def write_arrays(
 
 def _wait(futures: list[Any]) -> None:
   """Waits for all, also after a failure: the folder is about to be removed. Raises the first."""
-  errors = [e for e in (future.exception() for future in futures) if e is not None]
-  if errors:
-    raise errors[0]
+  errors = [future.exception() for future in futures]
+  for error in errors:
+    if error is not None:
+      raise error
 
 
 def write_index(
@@ -106,12 +107,12 @@ def write_index(
   """
   from flax import serialization
 
-  leaves = {
-    name: _spec(name, leaf, dtypes[name])
-    if name in arrays
-    else np.asarray(leaf).astype(dtypes[name], copy=False)
-    for name, leaf in flat.items()
-  }
+  leaves: dict[str, Any] = {}
+  for name, leaf in flat.items():
+    if name in arrays:
+      leaves[name] = _spec(name, leaf, dtypes[name])
+    else:  # too small for a folder of its own
+      leaves[name] = np.asarray(leaf).astype(dtypes[name], copy=False)
   content = serialization.msgpack_serialize({"version": VERSION, "optimizer": unflatten(leaves)})
   path = folder / "checkpoint"
   with path.open("wb") as f:

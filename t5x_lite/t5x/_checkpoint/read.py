@@ -91,8 +91,12 @@ def checkpoint_steps(directory: str) -> list[int]:
   folder = epath.Path(directory)
   if not folder.is_dir():
     return []
-  found = [(int(m.group(1)), p) for p in folder.iterdir() if (m := _STEP_DIR.match(p.name))]
-  return sorted(step for step, path in found if layout_of(path) in ("orbax", "legacy"))
+  steps = []
+  for path in folder.iterdir():
+    step = step_of(path)
+    if step is not None and layout_of(path) in ("orbax", "legacy"):
+      steps.append(step)
+  return sorted(steps)
 
 
 def step_of(path: str) -> int | None:
@@ -141,20 +145,20 @@ def check_complete(path: str) -> str:
   if layout is None:
     folder = epath.Path(path)
     nearby = folder if folder.is_dir() else folder.parent
-    found = "no such folder"
+    problem = "no such folder"
     if (folder / "state").exists():
-      found = "the folder contains an unfinished save"
+      problem = "the folder contains an unfinished save"
     elif folder.exists():
-      found = "a folder without a checkpoint in it" if folder.is_dir() else "a file, not a folder"
+      problem = "a folder without a checkpoint in it" if folder.is_dir() else "a file, not a folder"
     steps = checkpoint_steps(nearby)[-5:]
-    raise _no_checkpoint(path, found, [f"{nearby}/checkpoint_{step}" for step in steps])
+    raise _no_checkpoint(path, problem, [f"{nearby}/checkpoint_{step}" for step in steps])
   return layout
 
 
-def _no_checkpoint(path: str, found: str, available: Sequence[str]) -> T5XError:
+def _no_checkpoint(path: str, problem: str, available: Sequence[str]) -> T5XError:
   return T5XError(
     f"There is no complete checkpoint at {path}.",
-    found=found,
+    found=problem,
     expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
     available=", ".join(available) or None,
     fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
@@ -180,11 +184,11 @@ def _open_orbax(path: str) -> StoredCheckpoint:
     if getattr(m, "shape", None) is not None
   }
 
-  def read(wanted):
-    if not wanted:
+  def read(requests):
+    if not requests:
       return {}
     items, args = {}, {}
-    for name, (sharding, dtype) in wanted.items():
+    for name, (sharding, dtype) in requests.items():
       stored = arrays[name]
       items[name] = jax.ShapeDtypeStruct(stored.shape, dtype or stored.dtype)
       if sharding is None:
@@ -272,16 +276,16 @@ def _open_legacy(path: str) -> StoredCheckpoint:
       inline[name] = np.asarray(leaf)
       arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)
 
-  def read(wanted):
+  def read(requests):
     # All requests are in flight at once.
-    opened = {name: _open_zarr(folders[name]) for name in wanted if name in folders}
+    opened = {name: _open_zarr(folders[name]) for name in requests if name in folders}
     stores, pending = {}, {}
     for name, future in opened.items():
       stores[name] = _opened(future, name, path, folders[name])
-      if wanted[name][0] is None:
+      if requests[name][0] is None:
         pending[name] = stores[name].read()
     out = {}
-    for name, (sharding, dtype) in wanted.items():
+    for name, (sharding, dtype) in requests.items():
       if sharding is None:
         value = (
           inline[name] if name in inline else _opened(pending[name], name, path, folders[name])

@@ -16,7 +16,7 @@ from t5x.errors import T5XError
 
 
 def match_names(
-  wanted: Iterable[str], assignment_map: Sequence[tuple[Any, str | None]]
+  names: Iterable[str], assignment_map: Sequence[tuple[Any, str | None]]
 ) -> tuple[dict[str, str], set[str], list[str]]:
   """Applies an assignment map to a model's names; the first pattern that matches a name counts.
 
@@ -27,7 +27,7 @@ def match_names(
   renamed: dict[str, str] = {}
   skipped: set[str] = set()
   unused = {str(getattr(pattern, "pattern", pattern)) for pattern, _ in assignment_map}
-  for name in wanted:
+  for name in names:
     for pattern, replacement in assignment_map:
       match = re.fullmatch(pattern, name)
       if not match:
@@ -43,7 +43,7 @@ def match_names(
 
 def with_names(
   stored: Mapping[str, Any],
-  wanted: Iterable[str],
+  model_names: Iterable[str],
   renamed: Mapping[str, str],
   skipped: Collection[str],
 ) -> dict[str, Any]:
@@ -51,37 +51,37 @@ def with_names(
 
   Args:
       stored: {name in the checkpoint: array}.
-      wanted: the model's names.
+      model_names: the model's names.
       renamed, skipped: from `match_names`.
   """
-  taken, kept = {*renamed.values(), *skipped}, set(wanted) - set(skipped)
-  named = {name: x for name, x in stored.items() if name not in taken or name in kept}
-  return named | {name: stored[old] for name, old in renamed.items() if old in stored}
+  reassigned, restored = {*renamed.values(), *skipped}, set(model_names) - set(skipped)
+  arrays = {name: x for name, x in stored.items() if name not in reassigned or name in restored}
+  return arrays | {name: stored[source] for name, source in renamed.items() if source in stored}
 
 
 def _assign(
-  wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
+  model_arrays: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
 ) -> tuple[dict[str, str], set[str]]:
   """Returns ({name in the state: its replacement}, names to leave initialised)."""
-  renamed, skipped, unused = match_names(wanted, assignment_map or ())
+  renamed, skipped, unused = match_names(model_arrays, assignment_map or ())
   if unused:
     raise T5XError(
       "assignment_map has patterns that match no array of the train state.",
       found=", ".join(unused),
-      available="for example " + ", ".join(list(wanted)[:3]),
+      available="for example " + ", ".join(list(model_arrays)[:3]),
       fix="correct RestoreCheckpointConfig.assignment_map.",
     )
   return renamed, skipped
 
 
 def _some(lines: list[str], limit: int = 8) -> str:
-  more = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
-  return "\n".join(lines[:limit] + more)
+  remainder = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
+  return "\n".join(lines[:limit] + remainder)
 
 
 def _check_match(
   choice: CheckpointChoice,
-  wanted: Mapping[str, Any],
+  model_arrays: Mapping[str, Any],
   stored: Mapping[str, Any],
   source: Mapping[str, str],
   strict: bool,
@@ -91,24 +91,24 @@ def _check_match(
   source = dict(sorted(source.items(), key=lambda item: not item[0].startswith("target/")))
   missing = [n for n, s in source.items() if s not in stored]
   shapes = [
-    f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(wanted[n].shape)}"
+    f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(model_arrays[n].shape)}"
     for n, s in source.items()
-    if s in stored and tuple(stored[s].shape) != tuple(wanted[n].shape)
+    if s in stored and tuple(stored[s].shape) != tuple(model_arrays[n].shape)
   ]
-  kinds = {n.split("/")[0] for n in wanted} | {"target"}
-  if not any(n.startswith("state/param_states") for n in wanted):
+  kinds = {n.split("/")[0] for n in model_arrays} | {"target"}
+  if not any(n.startswith("state/param_states") for n in model_arrays):
     kinds.discard("state")  # evaluation does not read the optimizer's slots
   used = set(source.values())
   extra = [n for n in stored if n not in used and n.split("/")[0] in kinds] if strict else []
   if not (missing or shapes or extra):
     return
-  parts = []
+  differences = []
   if shapes:
-    parts.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
+    differences.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
   if missing:
-    parts.append(f"{len(missing)} arrays are missing from the checkpoint:\n{_some(missing)}")
+    differences.append(f"{len(missing)} arrays are missing from the checkpoint:\n{_some(missing)}")
   if extra:
-    parts.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
+    differences.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
   fix = "use the model size (gin file) the checkpoint was saved with, or another checkpoint"
   if choice.resuming:
     fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the checkpoint in it"
@@ -116,7 +116,7 @@ def _check_match(
     fix += "; or map names with RestoreCheckpointConfig.assignment_map"
   raise T5XError(
     f"The checkpoint {choice.path} does not fit the model.",
-    found="\n".join(parts),
+    found="\n".join(differences),
     expected=f"the train state of this configuration; this checkpoint was chosen because "
     f"{choice.rule}",
     fix=fix + ".",
@@ -151,41 +151,43 @@ def restore(
           checkpoint.
   """
   stored = open_checkpoint(choice.path)
-  wanted = flatten(train_state.state_dict())
+  model_arrays = flatten(train_state.state_dict())
   placed = flatten(shardings.state_dict()) if shardings is not None else {}
   default = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
   cfg = None if choice.resuming else restore_cfg
   fns = list(getattr(cfg, "state_transformation_fns", None) or ())
   assignment_map = getattr(cfg, "assignment_map", None)
-  renamed, skipped = _assign(wanted, assignment_map)
+  renamed, skipped = _assign(model_arrays, assignment_map)
   if fns:  # they see the model's names
-    stored = _transform(stored, fns, train_state, lambda x: with_names(x, wanted, renamed, skipped))
+    stored = _transform(
+      stored, fns, train_state, lambda x: with_names(x, model_arrays, renamed, skipped)
+    )
     renamed = {}
   if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
-    skipped |= {n for n in wanted if n not in stored.arrays and n not in renamed}
-  source = {n: renamed.get(n, n) for n in wanted if n not in skipped}
+    skipped |= {n for n in model_arrays if n not in stored.arrays and n not in renamed}
+  source = {n: renamed.get(n, n) for n in model_arrays if n not in skipped}
   strict = getattr(cfg, "strict", True) and not assignment_map
-  _check_match(choice, wanted, stored.arrays, source, strict)
+  _check_match(choice, model_arrays, stored.arrays, source, strict)
 
   dtype = getattr(cfg, "dtype", None)
   dtype = jnp.dtype(dtype) if dtype else None
 
   def request(name: str) -> tuple[Any, Any]:
-    floating = jnp.issubdtype(wanted[name].dtype, jnp.floating)
-    cast = dtype if dtype and floating and name.startswith("target/") else wanted[name].dtype
+    floating = jnp.issubdtype(model_arrays[name].dtype, jnp.floating)
+    cast = dtype if dtype and floating and name.startswith("target/") else model_arrays[name].dtype
     sharding = placed.get(name)
     return (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
 
   flat: dict[str, Any] = {}
   while source:  # an array with several names is read for each: a step donates their buffers
-    chosen = {key: name for name, key in source.items()}
-    values = stored.read({key: request(name) for key, name in chosen.items()})
-    flat.update({name: values[key] for key, name in chosen.items()})
+    name_by_key = {key: name for name, key in source.items()}
+    values = stored.read({key: request(name) for key, name in name_by_key.items()})
+    flat.update({name: values[key] for key, name in name_by_key.items()})
     source = {name: key for name, key in source.items() if name not in flat}
   if skipped:
     initial = flatten((init_fn() if init_fn else train_state).state_dict())
     flat.update({name: initial[name] for name in skipped})
-  return train_state.restore_state(unflatten({n: flat[n] for n in wanted}))
+  return train_state.restore_state(unflatten({n: flat[n] for n in model_arrays}))
 
 
 def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredCheckpoint:
@@ -195,9 +197,9 @@ def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredChec
     tree = fn(tree, train_state.state_dict(), is_resuming=False)
   flat = flatten(tree)
 
-  def read(wanted):
+  def read(requests):
     out = {}
-    for name, (sharding, dtype) in wanted.items():
+    for name, (sharding, dtype) in requests.items():
       value = np.asarray(flat[name]).astype(dtype)
       out[name] = value if sharding is None else jax.device_put(value, sharding)
     return out

@@ -333,11 +333,11 @@ def _remove_parts(directory: epath.Path, step: int) -> None:
   """Removes what a failed save has written, to which its other threads add for a moment."""
   absent = 0
   for _ in range(50):
-    parts = list(directory.glob(f"checkpoint_{step}.*tmp*"))
-    for part in parts:
+    temporary = list(directory.glob(f"checkpoint_{step}.*tmp*"))
+    for part in temporary:
       with contextlib.suppress(OSError):
         part.rmtree()
-    absent = 0 if parts else absent + 1
+    absent = 0 if temporary else absent + 1
     if absent == 3:
       return
     time.sleep(0.1)

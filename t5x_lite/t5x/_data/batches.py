@@ -14,8 +14,8 @@ _WINDOW = 64  # examples that are converted at once where rows are needed, not b
 
 def makes_one_row_of_each(converter: seqio.FeatureConverter) -> bool:
   """Whether a converter is SeqIO's own; a custom one may filter examples."""
-  own = seqio.EncDecFeatureConverter
-  return isinstance(converter, own) and type(converter)._convert_features is own._convert_features
+  convert = getattr(type(converter), "_convert_features", None)
+  return convert is seqio.EncDecFeatureConverter._convert_features
 
 
 def quick_converter(converter: seqio.FeatureConverter) -> seqio.FeatureConverter:
@@ -129,11 +129,11 @@ class _Packing(seqio.EncDecFeatureConverter):
       inputs, inputs_positions, inputs_segments, targets, positions, segments = (
         tf.ensure_shape(x, [None, lengths[i // 3]]) for i, x in enumerate(rows)
       )
-      first = segments != _shifted(segments)  # also in the padding that follows an example
+      starts = segments != _shifted(segments)  # also in the padding that follows an example
       return {
         "encoder_input_tokens": inputs,
         "decoder_target_tokens": targets,
-        "decoder_input_tokens": tf.where(first, self.bos_id, _shifted(targets, self.bos_id)),
+        "decoder_input_tokens": tf.where(starts, self.bos_id, _shifted(targets, self.bos_id)),
         "decoder_loss_weights": tf.cast(targets != 0, tf.int32),
         "encoder_segment_ids": inputs_segments,
         "decoder_segment_ids": segments,
@@ -148,6 +148,6 @@ class _Packing(seqio.EncDecFeatureConverter):
     return ds.rebatch(max(lengths)).map(convert, tf.data.AUTOTUNE).unbatch()
 
 
-def _shifted(x: tf.Tensor, first: int = 0) -> tf.Tensor:
-  """Moves each row of `x`, `[R, L]`, to the right by one, with `first` at its start."""
-  return tf.pad(x[:, :-1], [[0, 0], [1, 0]], constant_values=first)
+def _shifted(x: tf.Tensor, start_token: int = 0) -> tf.Tensor:
+  """Moves each row of `x`, `[R, L]`, to the right by one, with `start_token` at its start."""
+  return tf.pad(x[:, :-1], [[0, 0], [1, 0]], constant_values=start_token)

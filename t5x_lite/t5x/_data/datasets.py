@@ -88,24 +88,25 @@ def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> Non
       converter_cls: the model's feature converter class, or a partial of it.
       needed: whether lengths are required; else missing ones are measured.
   """
-  lengths = cfg.task_feature_lengths
-  if lengths is None and not needed:
+  if cfg.task_feature_lengths is None and not needed:
     return
+  lengths = dict(cfg.task_feature_lengths or {})
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
-  known, given = provider.output_features, lengths or {}
+  features = provider.output_features
   if isinstance(converter_cls, functools.partial):
     converter_cls = converter_cls.func
-  read = [f for f in getattr(converter_cls, "TASK_FEATURES", None) or () if f in known]
-  unknown = [f for f in given if f not in known]
-  missing = [f for f in read if f not in given] if needed else []
+  # A model reads those of its converter's features that the task has.
+  required = [f for f in getattr(converter_cls, "TASK_FEATURES", None) or () if f in features]
+  unknown = [f for f in lengths if f not in features]
+  missing = [f for f in required if f not in lengths] if needed else []
   if not unknown and not missing:
     return
-  what = f"lack {missing[0]!r}" if missing else f"name unknown feature {unknown[0]!r}"
+  problem = f"lack {missing[0]!r}" if missing else f"name unknown feature {unknown[0]!r}"
   raise T5XError(
-    f"The lengths for {provider.name!r} {what}.",
-    found=f"TASK_FEATURE_LENGTHS = {None if lengths is None else dict(lengths)}",
-    expected=f"a number of tokens for {' and '.join(read)}",
-    available=f"features of the task: {', '.join(known)}",
+    f"The lengths for {provider.name!r} {problem}.",
+    found=f"TASK_FEATURE_LENGTHS = {None if cfg.task_feature_lengths is None else lengths}",
+    expected=f"a number of tokens for {' and '.join(required)}",
+    available=f"features of the task: {', '.join(features)}",
     fix=_SET_LENGTHS,
   )
 
@@ -129,14 +130,14 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   """Looks up a seqio task or mixture; the error names the nearest ones if there is none."""
   if hasattr(name, "output_features"):
     return name
-  known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
-  if name not in known:
+  registered = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+  if name not in registered:
     raise T5XError(
       f"No seqio task or mixture is named {name!r}.",
       expected="the name of one that is registered",
       available="nearest: "
-      + (", ".join(nearest(name, known)) or "no close match")
-      + f" ({len(known)} registered)",
+      + (", ".join(nearest(name, registered)) or "no close match")
+      + f" ({len(registered)} registered)",
       fix="correct MIXTURE_OR_TASK_NAME, or import the module that registers it in your "
       "gin file (for example `import my_project.tasks`).",
     )
@@ -154,7 +155,7 @@ def _check_split(provider, split: str) -> None:
   # SeqIO leaves out a mixture's tasks without a split of exactly that name.
   has = has_split if isinstance(provider, seqio.Task) else lambda task, name: name in task.splits
   if not any(has(t, split) for t in tasks):
-    splits = sorted({s for t in tasks for s in t.splits})
+    splits = sorted(set().union(*(task.splits for task in tasks)))
     if splits:
       raise T5XError(
         f"{provider.name!r} has no split {split!r}.",
@@ -181,7 +182,7 @@ def drawn_seed() -> int:
   return hosts.broadcast_number(np.random.SeedSequence().generate_state(1)[0] % 2**31)
 
 
-def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: str) -> int:
+def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, stream_name: str) -> int:
   """Returns the seed of a stream of data that begins at `step`, and logs where it comes from.
 
   A stream that does not begin at step 0 has another order: folding the step in keeps it from
@@ -197,7 +198,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
     seed = (seed + step * 1_000_003) % 2**31
     origin += f" and step {step}"
   if cfg.shuffle:
-    log(f"{what} seed {seed} (from {origin})")
+    log(f"{stream_name} seed {seed} (from {origin})")
   return seed
 
 

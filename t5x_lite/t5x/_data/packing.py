@@ -30,11 +30,11 @@ def order_for_packing(sizes: np.ndarray, capacity: Sequence[int]) -> np.ndarray:
   by_size = np.argsort(-(sizes / np.asarray(capacity)).max(axis=1), kind="stable")
   for example, size in zip(by_size.tolist(), sizes[by_size].tolist(), strict=True):
     fits = room[0] >= size[0]
-    for left, n in zip(room[1:], size[1:], strict=True):
-      fits &= left >= n
+    for free, n in zip(room[1:], size[1:], strict=True):
+      fits &= free >= n
     row_of[example] = row = fits.argmax()
-    for left, n in zip(room, size, strict=True):
-      left[row] -= n
+    for free, n in zip(room, size, strict=True):
+      free[row] -= n
   shuffled = np.random.default_rng(sizes.sum()).permutation(len(sizes))
   return by_size[np.argsort(shuffled[row_of[by_size]], kind="stable")]
 
@@ -85,14 +85,14 @@ def pack(examples: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndar
   """
   sizes = [np.count_nonzero(x, axis=1) for x in examples]
   row_of = _rows(np.stack(sizes, axis=1).tolist(), lengths)
-  first = np.searchsorted(row_of, row_of)  # the first example in the row of each
+  first_of_row = np.searchsorted(row_of, row_of)  # the first example in the row of each
   packed = []
   for x, size, length in zip(examples, sizes, lengths, strict=True):
     used = np.arange(x.shape[1]) < size[:, None]
     position = np.nonzero(used)[1]
     tokens_before, examples_before = np.cumsum(size) - size, np.cumsum(size > 0) - (size > 0)
-    start = tokens_before - tokens_before[first]
-    segment = examples_before - examples_before[first] + 1
+    start = tokens_before - tokens_before[first_of_row]
+    segment = examples_before - examples_before[first_of_row] + 1
     at = np.repeat(row_of, size), np.repeat(start, size) + position
     tokens, positions, segments = np.zeros((3, row_of[-1] + 1, length), np.int32)
     tokens[at], positions[at], segments[at] = x[used], position, np.repeat(segment, size)
@@ -104,10 +104,10 @@ def _rows(sizes: Sequence[Sequence[int]], lengths: Sequence[int]) -> np.ndarray:
   """Returns the row of each example, `[N]`: the last one as long as all features have room."""
   row, room, rows = 0, list(lengths), []
   for example in sizes:
-    left = [a - b for a, b in zip(room, example, strict=True)]
-    if min(left) < 0:
+    room_after = [a - b for a, b in zip(room, example, strict=True)]
+    if min(room_after) < 0:
       row += 1
-      left = [a - b for a, b in zip(lengths, example, strict=True)]
-    room = left
+      room_after = [a - b for a, b in zip(lengths, example, strict=True)]
+    room = room_after
     rows.append(row)
   return np.array(rows)

@@ -199,15 +199,17 @@ def _beam_select(
   sequences = lax.dynamic_update_index_in_dim(sequences, tokens[:, :, None], state.index, axis=2)
   ends = tokens == eos_id
 
-  live_scores, chosen = _top_k_ascending(jnp.where(ends, NEG_INF + scores, scores), num_beams)
-  live_sequences = jnp.take_along_axis(sequences, chosen[:, :, None], axis=1)
-  live_tokens = jnp.take_along_axis(tokens, chosen, axis=1)
-  parents = jnp.take_along_axis(parents, chosen, axis=1)
+  live_scores, live_positions = _top_k_ascending(
+    jnp.where(ends, NEG_INF + scores, scores), num_beams
+  )
+  live_sequences = jnp.take_along_axis(sequences, live_positions[:, :, None], axis=1)
+  live_tokens = jnp.take_along_axis(tokens, live_positions, axis=1)
+  parents = jnp.take_along_axis(parents, live_positions, axis=1)
 
   possible = ends & (scores > 0.5 * NEG_INF)
   ended = jnp.where(possible, scores / penalty, 2 * empty_score)
   all_scores = jnp.concatenate([state.finished_scores, ended], axis=1)
-  finished_scores, kept = _top_k_ascending(all_scores, num_beams)
+  finished_scores, finished_positions = _top_k_ascending(all_scores, num_beams)
   all_sequences = jnp.concatenate([state.finished_sequences, sequences], axis=1)
   return _BeamState(
     index=state.index + 1,
@@ -215,7 +217,7 @@ def _beam_select(
     live_sequences=live_sequences,
     live_tokens=live_tokens,
     finished_scores=finished_scores,
-    finished_sequences=jnp.take_along_axis(all_sequences, kept[:, :, None], axis=1),
+    finished_sequences=jnp.take_along_axis(all_sequences, finished_positions[:, :, None], axis=1),
     cache=_reorder_cache(cache, parents, cache_axis),
   )
 

@@ -61,8 +61,8 @@ def _log_prob_of(token: Array, logits: Array) -> Array:
 def keep_nucleus(logits: Array, topp: float) -> Array:
   """Masks all but the fewest most probable tokens whose joint probability reaches `topp`."""
   ordered = jnp.flip(jnp.sort(logits, axis=-1), axis=-1)
-  before = jnp.cumsum(jax.nn.softmax(ordered), axis=-1) - jax.nn.softmax(ordered)
+  probability_before = jnp.cumsum(jax.nn.softmax(ordered), axis=-1) - jax.nn.softmax(ordered)
   # The most probable token stays whatever topp is: nothing comes before it.
-  num_kept = jnp.sum(before < jnp.maximum(topp, np.finfo(np.float32).tiny), axis=-1)
+  num_kept = jnp.sum(probability_before < jnp.maximum(topp, np.finfo(np.float32).tiny), axis=-1)
   threshold = jnp.take_along_axis(ordered, num_kept[:, None] - 1, axis=-1)
   return jnp.where(logits < threshold, NEG_INF, logits)

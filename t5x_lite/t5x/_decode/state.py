@@ -71,7 +71,7 @@ class Paused:
   """
 
   outputs: Any
-  done: Array
+  finished: Array
   rows: PyTree
   cache: PyTree = None
 
@@ -104,11 +104,11 @@ def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
   return cache_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
 
 
-def all_of(done: Array, segment: Segment | None) -> Array:
+def all_of(finished: Array, segment: Segment | None) -> Array:
   """Whether every row that counts is done."""
   if segment is not None and segment.active is not None:
-    done = done | ~segment.active
-  return jnp.all(done)
+    finished = finished | ~segment.active
+  return jnp.all(finished)
 
 
 def forced_token(inputs: Array, index: Array) -> Array:

@@ -127,14 +127,14 @@ class InferenceEvaluator:
 
     def run(infer_fn, ds, kind):
       name = self._task_name(ds)
-      what = f"{'score' if kind == 'score' else 'eval'} {name} at step {step}"
+      label = f"{'score' if kind == 'score' else 'eval'} {name} at step {step}"
       if not self._journal_dir:
-        return infer_fn(ds, train_state, what=what)
+        return infer_fn(ds, train_state, label=label)
       path = os.path.join(self._journal_dir, f"{name}-{step}-{kind}")
       to_text = None if kind == "score" else decoder(self._vocabulary)
       journal = Journal(path, settings_hash, to_text)
       self._journals.append(journal)
-      return infer_fn(ds, train_state, what=what, journal=journal)
+      return infer_fn(ds, train_state, label=label, journal=journal)
 
     def with_aux(ds):
       name = self._task_name(ds)
@@ -187,22 +187,22 @@ class InferenceEvaluator:
       journal.close(complete=True)
     self._journals = []
     for task, values in results.items():
-      shown = [f"{k} {_scalar(v)}" for k, v in values.items()]
-      more = len(shown) - _SHOWN
-      more = f" and {more} more" if more > 0 else ""
-      log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
+      scores = [f"{k} {_scalar(v)}" for k, v in values.items()]
+      if len(scores) > _SHOWN:
+        scores[_SHOWN:] = [f"and {len(scores) - _SHOWN} more"]
+      log(f"{task}: {', '.join(scores)}")
     return results
 
 
 def _of_first_process(results, failure: Exception | None):
   """The first process's (results, failure) on every process; only numbers on the others."""
-  numbers = {
-    task: {k: getattr(v, "value", v) for k, v in values.items()} for task, values in results.items()
-  }
-  numbers = {
-    task: {k: float(v) for k, v in values.items() if np.ndim(v) == 0 and np.isreal(v)}
-    for task, values in numbers.items()
-  }
+  numbers: dict[str, dict[str, float]] = {}
+  for task, values in results.items():
+    numbers[task] = {}
+    for name, metric in values.items():
+      value = getattr(metric, "value", metric)
+      if np.ndim(value) == 0 and np.isreal(value):  # JSON has no arrays, texts stay here
+        numbers[task][name] = float(value)
   text = broadcast_text(json.dumps([numbers, failure and str(failure)]))
   if jax.process_index() == 0:
     return results, failure

@@ -45,11 +45,11 @@ def get_infer_fn(
     arrays = map(np.asarray, values)
     return list(arrays) if keep_aux_as_numpy else [x.tolist() for x in arrays]
 
-  def infer_fn(ds, train_state, rng=None, what: str = "", journal: Journal | None = None):
-    results = run(ds, train_state, rng, what, journal)
-    first = results[0][1]
+  def infer_fn(ds, train_state, rng=None, label: str = "", journal: Journal | None = None):
+    results = run(ds, train_state, rng, label, journal)
+    first_output = results[0][1]
     # A pair is a tuple if it comes from the device, a list if it comes from a journal.
-    if not (isinstance(first, (tuple, list)) and isinstance(first[-1], Mapping)):
+    if not (isinstance(first_output, (tuple, list)) and isinstance(first_output[-1], Mapping)):
       return [(i, np.asarray(out).tolist()) for i, out in results]
     indexed = [(i, np.asarray(out[0]).tolist()) for i, out in results]
     auxiliary = [out[1] for _, out in results]

@@ -25,7 +25,7 @@ from jax.sharding import NamedSharding
 from t5x import decoding
 from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
-from t5x._infer.overlap import OverlappedCalls, most_calls
+from t5x._infer.overlap import OverlappedCalls, max_calls
 from t5x._infer.rows import (
   COMPILE_COST_OF_TINY,
   Rows,
@@ -65,8 +65,8 @@ def _reads_inputs_alone(step: Callable) -> bool:
   model = type(getattr(step, "__self__", None))
   names = ("predict_batch", "predict_batch_with_aux")
   methods = [step, *(getattr(model, name, step) for name in names)]
-  own = all(str(getattr(m, "__module__", None)).startswith("t5x.") for m in methods)
-  return own and not uses_prompts()
+  is_t5x = all(str(getattr(m, "__module__", None)).startswith("t5x.") for m in methods)
+  return is_t5x and not uses_prompts()
 
 
 def _accepts_segments(step: Callable) -> bool:
@@ -75,6 +75,15 @@ def _accepts_segments(step: Callable) -> bool:
   parameters = inspect.signature(step).parameters.values()
   passed_on = any(p.name == "segment" or p.kind is p.VAR_KEYWORD for p in parameters)
   return passed_on and "segment" in inspect.signature(decode).parameters
+
+
+def _longest(rows: Rows, numbers: Sequence[int], names: Sequence[str]) -> int:
+  """Tokens of the longest of these features of these rows."""
+  longest = 0
+  for number in numbers:
+    for name in names:
+      longest = max(longest, len(rows.features[number][name]))
+  return longest
 
 
 def _to_host(outputs: Any) -> Any:
@@ -156,7 +165,7 @@ class BatchInference:
     else:
       active = self._on_devices(np.asarray(segment.active))
       segment = dataclasses.replace(segment, active=active)
-      out = decoding.Paused(outputs=None, done=None, rows=rows)
+      out = decoding.Paused(outputs=None, finished=None, rows=rows)
       step = self._partitioned("segment", self._step, (rows, None, rows), out)
     return step(params, batch, rng, segment)
 
@@ -202,8 +211,8 @@ class BatchInference:
     length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
     return hasattr(self._model, "gains_by_packing") and self._model.gains_by_packing(length)
 
-  def _most_calls(self) -> int:
-    return most_calls(self._partitioner.mesh.size) if self._efficient else 1
+  def _max_calls(self) -> int:
+    return max_calls(self._partitioner.mesh.size) if self._efficient else 1
 
   # ------------------------------------------------------------------ planning
 
@@ -216,26 +225,27 @@ class BatchInference:
       if name.startswith("encoder"):
         shapes[name] = (min(encoder_length, shape[0]),)
       elif self._efficient and not self._takes_rng:  # scoring; decoding is up to the full length
-        group = [n for n in shapes if n.startswith(name.split("_")[0]) and len(shapes[n]) == 1]
-        longest = max(len(rows.features[r][n]) for r in numbers for n in group)
+        stack = name.split("_")[0]  # its features, such as tokens and weights, are padded alike
+        group = [n for n in shapes if n.startswith(stack) and len(shapes[n]) == 1]
+        longest = _longest(rows, numbers, group)
         shapes[name] = (round_length(longest, shape[0]),)
     return shapes
 
   def _plan(
-    self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
+    self, rows: Rows, windows: Iterator[tuple[int, bool]], stored_keys: Collection[str]
   ) -> Iterator[tuple[list[int], Mapping[str, tuple[int, ...]], int, int]]:
     """Yields (row numbers, {feature: padded shape}, encoder length, batch size) of each batch.
 
     A window of rows is sorted by length while the following ones are read. Rows that do not fill
     a batch wait for the next window.
     """
-    size, started, waiting, seen = self._batch_size, False, [], 0
+    size, started, waiting, num_read = self._batch_size, False, [], 0
     if self._efficient and jax.default_backend() == "cpu":
-      most = _MOST_ROWS_ON_CPU if self._staged else _MOST_WHOLE_ROWS_ON_CPU
-      size = min(size, max(most // self._multiple, 1) * self._multiple)
+      max_rows = _MOST_ROWS_ON_CPU if self._staged else _MOST_WHOLE_ROWS_ON_CPU
+      size = min(size, max(max_rows // self._multiple, 1) * self._multiple)
     for until, is_all in in_background(windows):
-      waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
-      seen = until
+      waiting += [i for i in range(num_read, until) if rows.keys[i] not in stored_keys]
+      num_read = until
       encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
       small = is_all and not started and self._efficient
@@ -243,12 +253,14 @@ class BatchInference:
         size = rows_per_batch(len(waiting), size, self._multiple)
       compiled = self._lengths.setdefault(size, set())  # also those of previous tasks
       if encoder and self._efficient:
-        lengths = [max(len(rows.features[r][n]) for n in encoder) for r in waiting]
+        lengths = [_longest(rows, [r], encoder) for r in waiting]
         planned = plan_batches(lengths, full, size, self._cost, compiled)
       else:
         order = np.arange(len(waiting))
         planned = [(order[i : i + size], full) for i in range(0, len(order), size)]
-      batches = [([waiting[p] for p in positions], length) for positions, length in planned]
+      batches = []
+      for positions, length in planned:
+        batches.append(([waiting[p] for p in positions], length))
       waiting = []
       if batches and len(batches[-1][0]) < size and not is_all:
         waiting = batches.pop()[0]
@@ -258,15 +270,15 @@ class BatchInference:
         yield numbers, self._shapes_of(rows, numbers, length), length, size
 
   def _plan_packed(
-    self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
+    self, rows: Rows, windows: Iterator[tuple[int, bool]], stored_keys: Collection[str]
   ) -> Iterator[tuple[packed_rows.PackedRows, int]]:
     """Yields (rows to encode together, number of rows to decode together)."""
-    size, waiting, seen = min(self._batch_size, _MOST_ROWS_ON_CPU), [], 0
+    size, waiting, num_read = min(self._batch_size, _MOST_ROWS_ON_CPU), [], 0
     for until, is_all in in_background(windows):
-      waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
-      if is_all and not seen:
+      waiting += [i for i in range(num_read, until) if rows.keys[i] not in stored_keys]
+      if is_all and not num_read:
         size = rows_per_batch(len(waiting), size, 1)
-      seen = until
+      num_read = until
       packed, waiting = packed_rows.pack(rows, waiting, "encoder_input_tokens", is_all)
       for batch in packed:
         yield batch, size
@@ -279,7 +291,7 @@ class BatchInference:
   # ------------------------------------------------------------------ running
 
   def __call__(
-    self, ds, train_state, rng=None, what: str = "", journal: Journal | None = None
+    self, ds, train_state, rng=None, label: str = "", journal: Journal | None = None
   ) -> list[tuple[int, Any]]:
     """Returns [(dataset index, output of that row)] in the dataset's order.
 
@@ -287,7 +299,7 @@ class BatchInference:
         ds: enumerated, unbatched dataset of model features.
         train_state: has `.params`.
         rng: key for sampling; None is key 0.
-        what: name for the progress line.
+        label: name for the progress line.
         journal: stores results as they are produced, and provides those of an earlier run.
     """
     started = time.time()
@@ -301,9 +313,9 @@ class BatchInference:
     encoder_decides = self._takes_rng and "encoder_input_tokens" in names
     encoder_decides = encoder_decides and _reads_inputs_alone(self._step_fn)
     key_features = ["encoder_input_tokens"] if encoder_decides else None
-    known = journal.read() if journal is not None else {}
-    outputs: dict[str, Any] = dict(known)
-    rows, progress = Rows(), InferenceProgress(what)
+    stored = journal.read() if journal is not None else {}
+    outputs: dict[str, Any] = dict(stored)
+    rows, progress = Rows(), InferenceProgress(label)
     windows = read_rows(ds, rows, key_features, merge, _BATCHES_PER_WINDOW * self._batch_size)
 
     def deliver(numbers: Sequence[int], positions: Sequence[int], batch_outputs: Any) -> None:
@@ -312,26 +324,26 @@ class BatchInference:
         outputs[key] = jax.tree.map(lambda x, i=position: x[i], batch_outputs)
       if journal is not None:
         journal.write(keys, [outputs[key] for key in keys])
-      progress.advance(len(numbers), len(rows.keys) - len(known))
+      progress.advance(len(numbers), len(rows.keys) - len(stored))
 
-    with OverlappedCalls(self._most_calls()) as calls:
+    with OverlappedCalls(self._max_calls()) as calls:
       # Each batch of an earlier run added at least one result.
-      run = _Run(params, rng, len(known), rows, calls, deliver)
+      run = _Run(params, rng, len(stored), rows, calls, deliver)
       if staged and self._is_to_be_packed(ds):
-        shapes = self._run_packed(run, self._plan_packed(rows, windows, known))
+        shapes = self._run_packed(run, self._plan_packed(rows, windows, stored))
       else:
         run_planned = self._run_staged if staged else self._run_whole
-        shapes = run_planned(run, self._plan(rows, windows, known))
+        shapes = run_planned(run, self._plan(rows, windows, stored))
     if not rows.indices:
       raise T5XError(
-        f"There are no examples to run the model on{f' for {what}' if what else ''}.",
+        f"There are no examples to run the model on{f' for {label}' if label else ''}.",
         found="an empty dataset",
         fix="check the split and the task's filters.",
       )
     self.stats = {
       "examples": len(rows.indices),
       "distinct": len(rows.keys),
-      "rows_run": sum(key not in known for key in rows.keys),
+      "rows_run": sum(key not in stored for key in rows.keys),
       "shapes": shapes,
       "seconds": time.time() - started,
     }
@@ -398,7 +410,7 @@ class BatchInference:
         key = jax.random.fold_in(run.rng, key_number)
         output = run.calls.start(tuple(sorted(shapes.items())), self._fn, run.params, batch, key)
         running.append((numbers, output))
-        if len(running) > run.calls.most:  # they run while the next batch is prepared
+        if len(running) > run.calls.max_calls:  # they run while the next batch is prepared
           settle()
     finally:  # also when stopped: nothing that has run is lost
       while running:

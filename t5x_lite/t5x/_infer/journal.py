@@ -48,19 +48,19 @@ def _checksum(x: jax.Array) -> jax.Array:
   return jnp.sum(bits * (2 * jnp.arange(bits.size, dtype=jnp.uint32) + 1))
 
 
-def config_hash(params: Any, what: Mapping[str, Any]) -> str:
+def config_hash(params: Any, further_settings: Mapping[str, Any]) -> str:
   """Returns a hash of the weights and the gin configuration, eight hexadecimal digits.
 
   Args:
       params: the parameters.
-      what: further settings, such as the mode.
+      further_settings: further settings, such as the mode.
   """
   digest = hashlib.blake2b(digest_size=4)
   for (scope, selector), settings in sorted(parsed().items()):
     if not scope.endswith(_WITHOUT_EFFECT):
-      kept = {k: repr(v) for k, v in sorted(settings.items()) if k not in _WITHOUT_EFFECT}
-      digest.update(f"{scope}/{selector}{kept}".encode())
-  digest.update(repr(sorted(what.items())).encode())
+      influential = {k: repr(v) for k, v in sorted(settings.items()) if k not in _WITHOUT_EFFECT}
+      digest.update(f"{scope}/{selector}{influential}".encode())
+  digest.update(repr(sorted(further_settings.items())).encode())
   # Results of the two are not mixed.
   if matmul.operands() != matmul.FLOAT32 and jax.default_backend() == "cpu":
     digest.update(matmul.operands().encode())

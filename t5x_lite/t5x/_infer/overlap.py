@@ -13,7 +13,7 @@ import jax
 _AT_A_TIME = 2
 
 
-def most_calls(mesh_size: int) -> int:
+def max_calls(mesh_size: int) -> int:
   """Returns how many calls to run at a time: 1 on accelerators and on several devices."""
   if jax.default_backend() != "cpu" or mesh_size > 1:
     return 1
@@ -28,13 +28,13 @@ class OverlappedCalls:
   A context manager: it waits for the calls that run.
 
   Args:
-    most: calls to run at a time.
+    max_calls: calls to run at a time.
   """
 
-  def __init__(self, most: int):
-    self.most = most
+  def __init__(self, max_calls: int):
+    self.max_calls = max_calls
     self.shapes: set[Hashable] = set()
-    self._pool = futures.ThreadPoolExecutor(most)
+    self._pool = futures.ThreadPoolExecutor(max_calls)
 
   def __enter__(self) -> OverlappedCalls:
     return self
@@ -51,7 +51,9 @@ class OverlappedCalls:
       function: returns device arrays.
       *args: its arguments.
     """
-    if self.most > 1 and shape in self.shapes:  # a thread takes the next call when this is done
+    if (
+      self.max_calls > 1 and shape in self.shapes
+    ):  # a thread takes the next call when this is done
       return self._pool.submit(lambda: jax.block_until_ready(function(*args)))
     self.shapes.add(shape)
     output: futures.Future = futures.Future()

@@ -7,6 +7,7 @@ compile or load. Packed, rows of all lengths fill one shape to more than 99%.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,9 +65,9 @@ def best_fit(sizes: Sequence[int], capacity: int) -> list[list[int]]:
     room = next((n for n in range(size, capacity) if with_room[n]), capacity)
     if room == capacity:
       bins.append([])
-    chosen = len(bins) - 1 if room == capacity else with_room[room].pop()
-    bins[chosen].append(int(item))
-    with_room[room - size].append(chosen)
+    bin_number = len(bins) - 1 if room == capacity else with_room[room].pop()
+    bins[bin_number].append(int(item))
+    with_room[room - size].append(bin_number)
   return bins
 
 
@@ -86,20 +87,24 @@ def pack(
   """
   if not numbers:  # of an empty dataset no shape is known
     return [], []
-  full, packed, left = rows.full_shapes[feature][0], [], []
+  full = rows.full_shapes[feature][0]
+  packed: list[PackedRows] = []
+  leftover: list[int] = []
   limits = sorted({packed_length(full), full})
   for shorter, length in zip([-1, *limits], limits, strict=False):
-    chosen = [n for n in numbers if shorter < len(rows.features[n][feature]) <= length]
-    bins = best_fit([len(rows.features[n][feature]) for n in chosen], length)
-    most = max(_TOKENS // length, 1)
-    for i in range(0, len(bins), most):
-      group = [[chosen[item] for item in items] for items in bins[i : i + most]]
-      if len(group) < most and not partial:
-        left += [n for items in group for n in items]
+    fitting = [n for n in numbers if shorter < len(rows.features[n][feature]) <= length]
+    bins = []  # of row numbers
+    for items in best_fit([len(rows.features[n][feature]) for n in fitting], length):
+      bins.append([fitting[item] for item in items])
+    rows_per_call = max(_TOKENS // length, 1)
+    for i in range(0, len(bins), rows_per_call):
+      group = bins[i : i + rows_per_call]
+      if len(group) < rows_per_call and not partial:
+        leftover += itertools.chain.from_iterable(group)
       else:
-        size = most if i else rows_per_batch(len(group), most, 1)
+        size = rows_per_call if i else rows_per_batch(len(group), rows_per_call, 1)
         packed.append(_side_by_side(rows, group, feature, size, length))
-  return packed, left
+  return packed, leftover
 
 
 def _side_by_side(

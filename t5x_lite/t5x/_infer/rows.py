@@ -225,9 +225,10 @@ def plan_batches(
   for i in reversed(starts):
     paddings = [(needed[i], 0.0 if needed[i] in compiled else compile_cost * full)]
     paddings += [(n, 0.0) for n in compiled if n > needed[i]]
-    best[i] = min(
-      ((j - i) * length + price + best[j][0], j, length) for j in best for length, price in paddings
-    )
+    plans = []
+    for end, (time_after, _, _) in best.items():
+      plans += [((end - i) * n + price + time_after, end, n) for n, price in paddings]
+    best[i] = min(plans)
   planned, end, length = [], 0, 0
   for i, batch in enumerate(batches):
     if i == end:

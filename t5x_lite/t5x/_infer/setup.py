@@ -69,7 +69,7 @@ def tasks_of(dataset_cfg) -> list:
     raise T5XError(
       f"{provider.name!r} has no split {dataset_cfg.split!r}.",
       expected="a split of its tasks",
-      available=", ".join(sorted({s for t in all_tasks for s in t.splits})),
+      available=", ".join(sorted(set().union(*(task.splits for task in all_tasks)))),
       fix="set utils.DatasetConfig.split.",
     )
   return tasks

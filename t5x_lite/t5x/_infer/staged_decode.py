@@ -87,8 +87,8 @@ def _move_packed(pool, packed, source, target):
 
   def move(p, x):
     positions = source[:, None] + jnp.arange(p.shape[1])
-    found = jnp.take(x.reshape(-1, *x.shape[2:]), positions, axis=0, mode="clip")
-    return p.at[target].set(found, mode="drop")
+    tokens = jnp.take(x.reshape(-1, *x.shape[2:]), positions, axis=0, mode="clip")
+    return p.at[target].set(tokens, mode="drop")
 
   return jax.tree.map(move, pool, packed)
 
@@ -152,9 +152,10 @@ class StagedDecode:
     """
     lengths = [_round_up(max(size, _SHORTEST), self._full) for size in sizes]
     for length in sorted(set(lengths)):
-      chosen = [i for i, x in enumerate(lengths) if x == length]
+      same_length = [i for i, x in enumerate(lengths) if x == length]
       rows = {"encoder": {"encoded": encoded}}
-      self._wait(0, length, [numbers[i] for i in chosen], [starts[i] for i in chosen], rows)
+      sources = [starts[i] for i in same_length]
+      self._wait(0, length, [numbers[i] for i in same_length], sources, rows)
 
   def finish(self, check_stop: Callable[[], None]) -> None:
     """Runs everything to its end; `check_stop` raises to stop between two batches."""
@@ -190,15 +191,14 @@ class StagedDecode:
     """Delivers the finished rows of the oldest running batch; the others wait."""
     numbers, stage, length, future = self._running.popleft()
     paused = future.result()
-    done, outputs = self._fetch((paused.done, paused.outputs))
+    finished, outputs = self._fetch((paused.finished, paused.outputs))
     positions = np.arange(len(numbers))
-    ended = positions[done[: len(numbers)]]
-    self._deliver([numbers[i] for i in ended], ended, outputs)
-    left = [int(i) for i in positions if not done[i]]
-    if left:
-      self._wait(
-        stage + 1, _round_up(length, self._full), [numbers[i] for i in left], left, paused.rows
-      )
+    finished_positions = positions[finished[: len(numbers)]]
+    self._deliver([numbers[i] for i in finished_positions], finished_positions, outputs)
+    unfinished = [int(i) for i in positions if not finished[i]]
+    if unfinished:
+      length = _round_up(length, self._full)
+      self._wait(stage + 1, length, [numbers[i] for i in unfinished], unfinished, paused.rows)
 
   def _wait(self, stage: int, length: int, numbers: list[int], source: list[int], rows) -> None:
     """Moves rows into a pool; a full pool is resumed.

@@ -94,8 +94,11 @@ def _host_by_host(grid: np.ndarray) -> np.ndarray:
   A process reads one contiguous range of each batch's rows, so its data partitions have to be
   neighbours. Sorted by coordinates, as on a TPU of 4 x 4 chips and 4 hosts, they are not.
   """
-  processes = [sorted({d.process_index for d in row}) for row in grid]
-  return grid[sorted(range(len(grid)), key=processes.__getitem__)]
+
+  def processes(row: int) -> list[int]:
+    return sorted({device.process_index for device in grid[row]})
+
+  return grid[sorted(range(len(grid)), key=processes)]
 
 
 def describe_mesh(mesh: Mesh) -> str:

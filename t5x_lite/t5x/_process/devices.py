@@ -32,11 +32,11 @@ def find_devices(backend: str | None = None) -> list[Any]:
     return jax.devices(backend)
   # JAX asserts where JAX_PLATFORMS names cuda and there is no NVIDIA GPU.
   except (RuntimeError, AssertionError) as e:
-    asked = backend or jax.config.jax_platforms or ""
-    needs = [_NEEDS[name] for name in asked.split(",") if name in _NEEDS]
+    platforms = backend or jax.config.jax_platforms or ""
+    needs = [_NEEDS[name] for name in platforms.split(",") if name in _NEEDS]
     raise T5XError(
       "No device of the requested kind is available.",
-      found=f"{asked or 'no JAX_PLATFORMS'}: {' '.join(str(e).split())}"[:300],
+      found=f"{platforms or 'no JAX_PLATFORMS'}: {' '.join(str(e).split())}"[:300],
       expected="; ".join(needs) or ", ".join(_NEEDS),
       fix="run it on a machine that has one, or unset JAX_PLATFORMS to use the best available.",
     ) from e

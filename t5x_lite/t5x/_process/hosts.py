@@ -26,34 +26,36 @@ _LOST = re.compile(
 )
 
 
-def check_flags(address: str | None, count: int | None, index: int | None, asked: bool) -> None:
+def check_flags(
+  address: str | None, count: int | None, index: int | None, multiprocess: bool
+) -> None:
   """Checks the flags of several processes before anything is imported.
 
   Args:
       address: --coordinator_address.
       count: --process_count.
       index: --process_index.
-      asked: --multiprocess_gpu.
+      multiprocess: --multiprocess_gpu.
 
   Raises:
       UsageError: they are inconsistent.
   """
-  given = {"coordinator_address": address, "process_count": count, "process_index": index}
-  given = {name: value for name, value in given.items() if value is not None}
-  if not given:
+  values = {"coordinator_address": address, "process_count": count, "process_index": index}
+  values = {name: value for name, value in values.items() if value is not None}
+  if not values:
     return
-  shown = " ".join(f"--{name}={value}" for name, value in given.items())
-  if not asked or address is None or count is None or index is None:
+  flags = " ".join(f"--{name}={value}" for name, value in values.items())
+  if not multiprocess or address is None or count is None or index is None:
     raise UsageError(
       "The flags of several processes are incomplete: every process would train on its own.",
-      found=shown,
+      found=flags,
       expected="--multiprocess_gpu (also on a CPU or TPU) with all of --coordinator_address, "
       "--process_count, --process_index; with none of them where JAX finds them (Slurm, TPU)",
     )
   if not 0 <= index < count or not re.fullmatch(r".+:\d+", address):
     raise UsageError(
       "The flags of several processes are out of range.",
-      found=shown,
+      found=flags,
       expected="HOST:PORT of process 0, a count of at least 1, and an index from 0 to below it",
     )
 
@@ -115,10 +117,10 @@ def join(
 @contextlib.contextmanager
 def _deadline(seconds: float, error: T5XError):
   """Prints `error` and exits if the block takes longer, since it cannot be interrupted."""
-  done = threading.Event()
+  ended = threading.Event()
 
   def watch():
-    if not done.wait(seconds):
+    if not ended.wait(seconds):
       print(f"\nt5x: error: {error.text}", file=sys.stderr, flush=True)
       os._exit(error.exit_code)
 
@@ -126,7 +128,7 @@ def _deadline(seconds: float, error: T5XError):
   try:
     yield
   finally:
-    done.set()
+    ended.set()
 
 
 def joined() -> bool:

@@ -18,8 +18,8 @@ def log(message: str) -> None:
   """Writes one line for the user to stderr (first process only)."""
   jax = sys.modules.get("jax")
   # In a program that is not one of T5X's scripts, there is no such flag.
-  known = _FLAGS.is_parsed() and "multiprocess_gpu" in _FLAGS
-  distributed = known and _FLAGS["multiprocess_gpu"].value
+  is_script = _FLAGS.is_parsed() and "multiprocess_gpu" in _FLAGS
+  distributed = is_script and _FLAGS["multiprocess_gpu"].value
   if jax is not None and distributed and jax.process_index() != 0:
     return
   say(f"t5x: {message}")

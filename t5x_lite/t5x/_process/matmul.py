@@ -27,11 +27,11 @@ def operands() -> str:
 def used(dtype: str) -> Iterator[None]:
   """Makes `operands` return `dtype` until the end of the block, for what is traced within."""
   global _operands
-  before, _operands = _operands, dtype
+  previous, _operands = _operands, dtype
   try:
     yield
   finally:
-    _operands = before
+    _operands = previous
 
 
 @gin.configurable(module="t5x.utils")

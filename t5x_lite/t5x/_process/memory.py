@@ -27,8 +27,8 @@ def describe() -> str:
 
 def _variable() -> str:
   """The variable, with its present content kept."""
-  others = os.environ.get("GLIBC_TUNABLES", "")
-  return f"GLIBC_TUNABLES={others}{':' if others else ''}{TUNABLE}=1"
+  tunables = os.environ.get("GLIBC_TUNABLES", "")
+  return f"GLIBC_TUNABLES={tunables}{':' if tunables else ''}{TUNABLE}=1"
 
 
 def _is_asked() -> bool:
@@ -38,5 +38,5 @@ def _is_asked() -> bool:
     setting = _SETTING.read_text()
   except (AttributeError, OSError, ValueError):  # another system, or another C library
     return False
-  found = tuple(int(n) for n in version.split(".")[:2])
-  return name == "glibc" and found >= _FIRST_GLIBC and "[madvise]" in setting
+  glibc_version = tuple(int(n) for n in version.split(".")[:2])
+  return name == "glibc" and glibc_version >= _FIRST_GLIBC and "[madvise]" in setting

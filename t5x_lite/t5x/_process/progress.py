@@ -42,11 +42,11 @@ def short_number(value: float) -> str:
   return f"{value:.3g}T"
 
 
-def fit(parts: Mapping[str, str], least_important: Sequence[str], columns: int | None) -> str:
+def fit(fields: Mapping[str, str], least_important: Sequence[str], columns: int | None) -> str:
   """Joins the parts of a line, dropping those that do not fit.
 
   Args:
-      parts: name -> text, in the order shown.
+      fields: name -> text, in the order shown.
       least_important: names of the parts that may be dropped, in that order.
       columns: maximum length, where the line is cut if it is still longer; None is no limit.
 
@@ -56,13 +56,13 @@ def fit(parts: Mapping[str, str], least_important: Sequence[str], columns: int |
   >>> fit({"step": "step 5/9", "loss": "loss 3.2", "lr": "lr 0.001"}, ("lr", "loss"), 20)
   'step 5/9 | loss 3.2'
   """
-  kept = dict(parts)
+  remaining = dict(fields)
   if columns is None:
-    return _SEPARATOR.join(kept.values())
+    return _SEPARATOR.join(remaining.values())
   for name in least_important:
-    if len(_SEPARATOR.join(kept.values())) > columns:
-      kept.pop(name, None)
-  return _SEPARATOR.join(kept.values())[: max(columns, 0)]
+    if len(_SEPARATOR.join(remaining.values())) > columns:
+      remaining.pop(name, None)
+  return _SEPARATOR.join(remaining.values())[: max(columns, 0)]
 
 
 class ProgressLine:
@@ -88,8 +88,8 @@ class ProgressLine:
     if self._terminal:
       end = "\n" if force else ""
       # The last column stays free: some terminals fold a full line, and \r reaches one row only.
-      shown = line(terminal_columns() - 1 - len(_PREFIX))
-      print(f"\r\x1b[2K{_PREFIX}{shown}", end=end, file=sys.stderr, flush=True)
+      text = line(terminal_columns() - 1 - len(_PREFIX))
+      print(f"\r\x1b[2K{_PREFIX}{text}", end=end, file=sys.stderr, flush=True)
     else:
       log(line(None))
 
@@ -143,22 +143,22 @@ class Progress(ProgressLine):
     """The progress line after `step`. Args: columns, see `fit`."""
     values = self._last_metrics()  # waits for the step, so that the time is that of all steps
     timed = step - self._first - self._untimed_steps
-    parts = {"step": f"step {step}/{self._last}"}
+    fields = {"step": f"step {step}/{self._last}"}
     if timed > 0:
       rate = timed / self.seconds()
-      parts["rate"] = f"{short_number(rate)} steps/s"
+      fields["rate"] = f"{short_number(rate)} steps/s"
       if "tokens_per_step" in values:
-        parts["tokens"] = f"{short_number(rate * values['tokens_per_step'])} tokens/s"
+        fields["tokens"] = f"{short_number(rate * values['tokens_per_step'])} tokens/s"
       if step < self._last:
-        parts["ETA"] = f"ETA {duration((self._last - step) / rate)}"
+        fields["ETA"] = f"ETA {duration((self._last - step) / rate)}"
     if "loss" in values:
       loss = values["loss"]
-      parts["loss"] = f"loss {loss:.4f}" if abs(loss) < 1000 else f"loss {loss:.4g}"
+      fields["loss"] = f"loss {loss:.4f}" if abs(loss) < 1000 else f"loss {loss:.4g}"
     if "lr" in values:
-      parts["lr"] = f"lr {values['lr']:.3g}"
-    if columns is None and len(fit(parts, (), None)) > _COLUMNS:
-      parts.pop("lr", None)
-    return fit(parts, _LEAST_IMPORTANT, columns)
+      fields["lr"] = f"lr {values['lr']:.3g}"
+    if columns is None and len(fit(fields, (), None)) > _COLUMNS:
+      fields.pop("lr", None)
+    return fit(fields, _LEAST_IMPORTANT, columns)
 
   def update(self, step: int, force: bool = False) -> None:
     """Shows the line if it is time to, or `force`."""
@@ -168,27 +168,27 @@ class Progress(ProgressLine):
 class InferenceProgress(ProgressLine):
   """The line `eval sgd: 120/1000 rows | 80 rows/s | ETA 0:11`, and a summary at the end."""
 
-  def __init__(self, what: str):
+  def __init__(self, label: str):
     super().__init__()
-    self._what, self._done = what, 0
+    self._label, self._done = label, 0
 
-  def advance(self, rows: int, of: int) -> None:
-    """Counts `rows` more rows, of `of` read so far that an earlier run has not answered."""
+  def advance(self, rows: int, total: int) -> None:
+    """Counts `rows` more rows, of `total` read so far that an earlier run has not answered."""
     self._done += rows
-    if self._what:
-      self.show(lambda columns: self._line(max(of, self._done), columns))
+    if self._label:
+      self.show(lambda columns: self._line(max(total, self._done), columns))
 
-  def _line(self, of: int, columns: int | None) -> str:
-    parts = {"rows": f"{self._what}: {self._done}/{of} rows"}
+  def _line(self, total: int, columns: int | None) -> str:
+    fields = {"rows": f"{self._label}: {self._done}/{total} rows"}
     if self._done:  # the first rows can take longer than the time between two lines
       rate = self._done / (time.time() - self.started)
-      parts["rate"] = f"{short_number(rate)} rows/s"
-      parts["ETA"] = f"ETA {duration((of - self._done) / rate)}"
-    return fit(parts, ("rate", "ETA"), columns)
+      fields["rate"] = f"{short_number(rate)} rows/s"
+      fields["ETA"] = f"ETA {duration((total - self._done) / rate)}"
+    return fit(fields, ("rate", "ETA"), columns)
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Logs what was done."""
-    if not self._what:
+    if not self._label:
       return
     self.clear()
     details = []
@@ -199,6 +199,6 @@ class InferenceProgress(ProgressLine):
     note = f" ({', '.join(details)})" if details else ""
     rate = stats["rows_run"] / stats["seconds"]
     log(
-      f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
+      f"{self._label}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
       f"{short_number(rate)} rows/s"
     )

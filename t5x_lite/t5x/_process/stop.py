@@ -29,23 +29,23 @@ class StopRequest:
       raise KeyboardInterrupt
     self.signum = signum
     name = signal.Signals(signum).name
-    where = "at a step that all processes reach" if self._several else "after this step"
+    moment = "at a step that all processes reach" if self._several else "after this step"
     with contextlib.suppress(OSError):  # a pipe whose reader got the signal too: `| tee log`
-      os.write(2, f"\nt5x: {name}: stopping {where} (repeat to stop at once)\n".encode())
+      os.write(2, f"\nt5x: {name}: stopping {moment} (repeat to stop at once)\n".encode())
     if self._several:
       os.kill(os.getpid(), signal.SIGTERM)  # to JAX's handler, which tells the others
 
   @contextlib.contextmanager
   def listening(self):
     """Handles the signals inside the `with` block."""
-    old = {}
+    previous_handlers = {}
     for signum in (signal.SIGINT,) if self._several else (signal.SIGINT, signal.SIGTERM):
       with contextlib.suppress(ValueError):  # not in the main thread: leave them alone
-        old[signum] = signal.signal(signum, self._handle)
+        previous_handlers[signum] = signal.signal(signum, self._handle)
     try:
       yield self
     finally:
-      for signum, handler in old.items():
+      for signum, handler in previous_handlers.items():
         signal.signal(signum, handler)
 
   def check(self) -> None:

@@ -79,7 +79,7 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
 
     jax.config.config_with_absl()
   try:
-    rest = FLAGS([argv[0], *args])
+    arguments = FLAGS([argv[0], *args])
   except flags.Error as e:
     name = str(e).split("'")[1] if "'" in str(e) else ""
     raise UsageError(
@@ -92,7 +92,7 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
   hosts.check_flags(
     FLAGS.coordinator_address, FLAGS.process_count, FLAGS.process_index, FLAGS.multiprocess_gpu
   )
-  return rest[1:]
+  return arguments[1:]
 
 
 def quiet(debug: bool) -> None:
@@ -136,14 +136,14 @@ def _silent_stderr():
   """
   sys.stderr.flush()
   saved = os.dup(2)
-  with tempfile.TemporaryFile() as held:
-    os.dup2(held.fileno(), 2)
+  with tempfile.TemporaryFile() as captured:
+    os.dup2(captured.fileno(), 2)
     try:
       yield
     except Exception as e:
       if not _is_interrupted(e):
-        held.seek(0)
-        os.write(saved, held.read())
+        captured.seek(0)
+        os.write(saved, captured.read())
       raise
     finally:
       os.dup2(saved, 2)
@@ -188,12 +188,12 @@ def setup_jax() -> None:
   from t5x._process import devices, matmul, memory
 
   # Before `log`, which asks for the process index and so for devices.
-  found = devices.describe_devices()
-  log(f"devices: {found}")
+  devices_line = devices.describe_devices()
+  log(f"devices: {devices_line}")
   matmul.cpu_matmul()  # as gin configures it
-  for how in (matmul.describe(), memory.describe()):
-    if how:
-      log(how)
+  for note in (matmul.describe(), memory.describe()):
+    if note:
+      log(note)
 
 
 def setup_data() -> None:
@@ -317,10 +317,10 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
   """Parses the flags of one of the scripts, runs its `main([])` and exits (see `run_script`)."""
 
   def parse_and_run() -> None:
-    rest = parse_flags(sys.argv, doc)
-    if rest:
-      raise UsageError(f"Unexpected argument {rest[0]!r}.", fix="flags start with `--`.")
-    main(rest)
+    arguments = parse_flags(sys.argv, doc)
+    if arguments:
+      raise UsageError(f"Unexpected argument {arguments[0]!r}.", fix="flags start with `--`.")
+    main(arguments)
 
   run_script(parse_and_run)
 

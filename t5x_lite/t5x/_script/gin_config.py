@@ -112,15 +112,15 @@ def _referenced_macros() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _explained(where: str) -> Iterator[None]:
-  """Turns gin's errors in the block into one in four parts. Args: where, for the headline."""
+def _explained(context: str) -> Iterator[None]:
+  """Turns gin's errors in the block into one in four parts. Args: context, for the headline."""
   try:
     yield
   except Exception as e:
     if find_user_error(e):  # of a module that the file imports
       raise
     raise T5XError(
-      f"gin failed {where}.",
+      f"gin failed {context}.",
       found=str(e).strip() or type(e).__name__,
       expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
       "literal, @REFERENCE() or %MACRO",
@@ -203,15 +203,15 @@ def _open_url(path: str) -> Any:
 def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]) -> None:
   """Checks that macros on the command line are ones that a file defines or something refers to."""
   names = [m.group(1) for b in gin_bindings if (m := _BINDING.match(b))]
-  known = from_files | set(_referenced_macros())
-  unknown = [n for n in names if n in macros() and n not in known]
+  valid = from_files | set(_referenced_macros())
+  unknown = [n for n in names if n in macros() and n not in valid]
   if unknown:
     raise T5XError(
       "Unknown macro on the command line: " + ", ".join(unknown) + ".",
       found="no gin file defines or uses it, so it would have no effect",
       expected="a macro that is defined or used",
       available="; ".join(
-        f"{n}: " + (", ".join(nearest(n, known)) or "no close match") for n in unknown
+        f"{n}: " + (", ".join(nearest(n, valid)) or "no close match") for n in unknown
       ),
       fix="correct the name, or check that you pass the gin file that uses it.",
     )
@@ -280,10 +280,10 @@ def check_unused() -> None:
 
 def _intended(name: str, used: Iterable[str]) -> str:
   """Returns the macro in use that differs from a name by a slip of the keyboard; "" for none."""
-  for other in nearest(name, used, cutoff=_SLIP):
+  for candidate in nearest(name, used, cutoff=_SLIP):
     # STEPS_1 and STEPS_2 are two names, not a slip.
-    if re.sub(r"\d+", "", name) != re.sub(r"\d+", "", other):
-      return other
+    if re.sub(r"\d+", "", name) != re.sub(r"\d+", "", candidate):
+      return candidate
   return ""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,7 +84,8 @@ class Actions:
   @property
   def handle_nan(self) -> bool:
     """Whether one of the actions ends training when a metric is not finite."""
-    return any(isinstance(a, TerminateOnNanAction) for acts in self._by_mode.values() for a in acts)
+    actions = itertools.chain.from_iterable(self._by_mode.values())
+    return any(isinstance(action, TerminateOnNanAction) for action in actions)
 
   def run(self, mode: str, train_state, metrics_by_task: MetricsByTask) -> bool:
     """Runs the actions of `mode`; returns whether any of them wants to end training.
@@ -93,11 +95,15 @@ class Actions:
     acts = self._by_mode[mode]
     if not acts:
       return False
-    metrics_by_task = {
-      task: {k: clu_values.Scalar(v) if isinstance(v, float) else v for k, v in values.items()}
-      for task, values in metrics_by_task.items()
-    }
-    ended = any([a.run(train_state, metrics_by_task) for a in acts])
+    scalars_by_task: dict[str, dict[str, Any]] = {}
+    for task, values in metrics_by_task.items():
+      scalars_by_task[task] = {
+        name: clu_values.Scalar(value) if isinstance(value, float) else value
+        for name, value in values.items()
+      }
+    ended = False
+    for action in acts:  # all of them: each keeps a history of its own
+      ended |= bool(action.run(train_state, scalars_by_task))
     return bool(hosts.broadcast_number(ended))
 
 
@@ -105,11 +111,13 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
   """Looks up a metric; if it is missing or not a number, logs that and returns None."""
   values = metrics_by_task.get(task)
   if values is None or metric not in values:
-    known = [f"{t}: {', '.join(m)}" for t, m in metrics_by_task.items()]
+    available = [f"{t}: {', '.join(m)}" for t, m in metrics_by_task.items()]
     close = nearest(task, metrics_by_task) if values is None else nearest(metric, values)
     log(
       f"{type(action).__name__} does nothing: no metric ({task!r}, {metric!r}); "
-      + (f"nearest: {', '.join(close)}" if close else f"available: {'; '.join(known) or 'none'}")
+      + (
+        f"nearest: {', '.join(close)}" if close else f"available: {'; '.join(available) or 'none'}"
+      )
     )
     return None
   value = values[metric]
@@ -154,9 +162,9 @@ class EarlyStoppingAction(BaseAction):
     self._patience, self._atol, self._rtol = patience, atol, rtol
     self._history: list[float] = []
 
-  def _stalled(self, old: float, new: float) -> bool:
+  def _stalled(self, earlier: float, later: float) -> bool:
     # False where one is NaN, as in T5X: that is for TerminateOnNanAction.
-    return self._sign * (new - old) <= self._atol + self._rtol * abs(old)
+    return self._sign * (later - earlier) <= self._atol + self._rtol * abs(earlier)
 
   def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
     """Returns True to stop.
@@ -173,8 +181,8 @@ class EarlyStoppingAction(BaseAction):
     pairs = list(zip(self._history, self._history[1:], strict=False))
     if len(self._history) < self._patience or not all(self._stalled(a, b) for a, b in pairs):
       return False
-    shown = ", ".join(f"{v:.6g}" for v in self._history)
-    log(f"{self._task} {self._metric} has stopped improving ({shown}): stopping")
+    history = ", ".join(f"{v:.6g}" for v in self._history)
+    log(f"{self._task} {self._metric} has stopped improving ({history}): stopping")
     return True
 
 

@@ -94,22 +94,22 @@ def diverged(
   at_start = step == first_step
   if watch.first_bad is not None:
     message = f"The training loss is {watch.value} at step {watch.first_bad}."
-    found = f"{watch.num_bad} such losses in steps {watch.first_bad} to {watch.last_seen}"
+    evidence = f"{watch.num_bad} such losses in steps {watch.first_bad} to {watch.last_seen}"
   elif at_start:
     message = f"Parameters are not finite (NaN or infinite) before training, at step {step}."
-    found = "the starting state itself contains such values"
+    evidence = "the starting state itself contains such values"
   else:
     message = f"Parameters are not finite (NaN or infinite) after step {step}."
-    found = "no bad loss up to this step: its gradients or its update overflowed"
+    evidence = "no bad loss up to this step: its gradients or its update overflowed"
   if watch.last_good_loss is not None:
-    found += "; the last finite loss is {1:.6g} at step {0}".format(*watch.last_good_loss)
+    evidence += "; the last finite loss is {1:.6g} at step {0}".format(*watch.last_good_loss)
   resume = bool(latest) and not at_start
   available = None if at_start else "nothing was saved: there is no checkpoint"
   if resume:
     available = f"this state was not saved; the latest checkpoint is good: {latest}"
   return T5XError(
     message,
-    found=found,
+    found=evidence,
     expected="finite losses and parameters",
     available=available,
     fix=_advice(optimizer_def, first_step, step)

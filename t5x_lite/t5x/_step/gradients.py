@@ -68,8 +68,8 @@ def accumulate_grads(
   rngs = jax.random.split(dropout_rng, num_microbatches)
   total, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
   grads = jax.tree.map(lambda t, p: t.astype(p.dtype), total, params)
-  parts = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
-  metrics = functools.reduce(metrics_lib.merge_metrics, parts)
+  per_microbatch = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
+  metrics = functools.reduce(metrics_lib.merge_metrics, per_microbatch)
   return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
 
 

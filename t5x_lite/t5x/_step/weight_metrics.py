@@ -39,14 +39,14 @@ class WeightMetricsComputer:
         old_train_state: before the update (`params` is read).
         new_train_state: after it.
     """
-    old, new = flatten(old_train_state.params), flatten(new_train_state.params)
+    old_params, new_params = flatten(old_train_state.params), flatten(new_train_state.params)
     grads = flatten(gradients)
     squares = [jnp.sum(jnp.square(g.astype(jnp.float32))) for g in grads.values()]
     values = {"weight_gradient_norm": jnp.sqrt(sum(squares))}
-    for name, param in old.items():
-      update = new[name].astype(jnp.float32) - param.astype(jnp.float32)
-      values[f"weight_rms/{name}"] = _rms(new[name])
-      values[f"weight_max/{name}"] = _largest(new[name])
+    for name, param in old_params.items():
+      update = new_params[name].astype(jnp.float32) - param.astype(jnp.float32)
+      values[f"weight_rms/{name}"] = _rms(new_params[name])
+      values[f"weight_max/{name}"] = _largest(new_params[name])
       values[f"weight_gradient_rms/{name}"] = _rms(grads[name])
       values[f"weight_update_rms/{name}"] = _rms(update)
       values[f"weight_update_divided_by_weight_rms/{name}"] = _rms(update / param)

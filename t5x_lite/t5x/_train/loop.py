@@ -61,8 +61,10 @@ class Saver:
     watch = self._trainer.check_losses()
     if self._handle_nan:
       if not self.diverged:
-        what = f"loss is {watch.value} at step {watch.first_bad}" if watch.first_bad else ""
-        log(f"{what or f'parameters are not finite at step {step}'}: nothing more will be saved")
+        problem = f"parameters are not finite at step {step}"
+        if watch.first_bad:
+          problem = f"loss is {watch.value} at step {watch.first_bad}"
+        log(f"{problem}: nothing more will be saved")
       self.diverged = True
       return
     if self._checkpointer is not None:
@@ -90,8 +92,8 @@ class Saver:
     """Saves the state of a run that was asked to stop."""
     started = time.time()
     if not self.save(step):
-      why = "it is not finite" if self.diverged else "checkpoint_cfg.save is None"
-      log(f"stopped at step {step}; nothing is saved ({why})")
+      reason = "it is not finite" if self.diverged else "checkpoint_cfg.save is None"
+      log(f"stopped at step {step}; nothing is saved ({reason})")
       return
     self._checkpointer.wait()
     log(
@@ -142,8 +144,8 @@ class Evaluations:
       results = self._trainer.evaluate(self._eval_sets, self._rows)
       for task, values in results.items():
         names = shown_loss(self._model, values), "accuracy"
-        shown = [f"{k} {values[k]:.4f}" for k in names if k in values]
-        log(f"training_eval {task}: " + ", ".join(shown))
+        figures = [f"{k} {values[k]:.4f}" for k in names if k in values]
+        log(f"training_eval {task}: " + ", ".join(figures))
       ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
     if self._evaluator is not None:
       self.wait()
@@ -261,11 +263,11 @@ class Loop:
 
   def _compile(self, batch) -> None:
     """Takes a step with new shapes, whose time does not count."""
-    first = self._trainer.compile_seconds is None
+    is_first = self._trainer.compile_seconds is None
     self._trainer.check_losses()  # waits for the steps before it, whose time does count
     with self._progress.excluded(steps=1):
       self._trainer.step(batch)
-    if first:
+    if is_first:
       self._stats_seconds = self._progress.seconds()
     tokens = [x.shape[1] for n in _TOKENS if (x := batch.get(n)) is not None and x.ndim == 2]
     shape = f" ({' / '.join(map(str, tokens))} tokens)" if tokens else ""

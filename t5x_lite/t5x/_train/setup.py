@@ -74,16 +74,16 @@ def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_see
 def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -> Periods:
   """Returns the periods; raises T5XError where they do not divide one another."""
   save_period = save_cfg.period if save_cfg else None
-  named = {
+  settings = {
     "train.eval_period (EVAL_PERIOD)": eval_period,
     "SaveCheckpointConfig.period": save_period,
     "train.gc_period": gc_period,
   }
-  given = {k: v for k, v in named.items() if v}
-  for name, value in {**given, "train.stats_period": stats_period or None}.items():
+  periods = {k: v for k, v in settings.items() if v}
+  for name, value in {**periods, "train.stats_period": stats_period or None}.items():
     unset = "automatic" if name == "train.stats_period" else "never"
     check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for {unset}")
-  values = list(given.items())
+  values = list(periods.items())
   for i, (name_a, a) in enumerate(values):
     for name_b, b in values[i + 1 :]:
       if max(a, b) % min(a, b):
@@ -153,14 +153,15 @@ def choose_start(
   if choice is not None:
     check_complete(choice.path)  # the step may be read from its name alone
   step = _start_step(choice, restore_cfg) if choice else 0
-  first = step
-  if choice is not None and choice.resuming:
+  if choice is None or not choice.resuming:
+    run_start = step
+  else:
     # The first checkpoint may have been deleted (SaveCheckpointConfig.keep).
-    first = checkpoints.checkpoint_steps(model_dir)[0]
-    first = first if run_start is None else min(run_start, first)
+    oldest = checkpoints.checkpoint_steps(model_dir)[0]
+    run_start = oldest if run_start is None else min(run_start, oldest)
   if relative_steps:
-    total_steps = first + relative_steps
-  start = Start(choice, step, total_steps, first)
+    total_steps = run_start + relative_steps
+  start = Start(choice, step, total_steps, run_start)
   if start.resuming or not getattr(restore_cfg, "state_transformation_fns", None):
     _check_remaining(start, relative_steps)  # else when they have been applied
   return start
@@ -168,17 +169,18 @@ def choose_start(
 
 def _check_remaining(start: Start, relative_steps: int | None) -> None:
   """Raises T5XError if a run starts past its last step."""
-  choice, step, total_steps, first = start.choice, start.step, start.total_steps, start.run_start
-  if choice is not None and step > total_steps:
-    said, more = f"TRAIN_STEPS={total_steps}", f"TRAIN_STEPS={step + max(total_steps, 1)}"
+  choice, step = start.choice, start.step
+  if choice is not None and step > start.total_steps:
+    setting = f"TRAIN_STEPS={start.total_steps}"
+    suggestion = f"TRAIN_STEPS={step + max(start.total_steps, 1)}"
     if relative_steps:
-      said = f"TRAIN_STEPS_RELATIVE={relative_steps} from step {first}"
-      more = f"TRAIN_STEPS_RELATIVE={step - first + relative_steps}"
+      setting = f"TRAIN_STEPS_RELATIVE={relative_steps} from step {start.run_start}"
+      suggestion = f"TRAIN_STEPS_RELATIVE={step - start.run_start + relative_steps}"
     raise T5XError(
       "There is nothing to train: the starting checkpoint is past the last step.",
-      found=f"step {step} ({choice.path}; {choice.rule}), {said}",
+      found=f"step {step} ({choice.path}; {choice.rule}), {setting}",
       expected="a last step of at least that step: it includes the checkpoint's own steps",
-      fix=f"--gin.{more}, or a new MODEL_DIR.",
+      fix=f"--gin.{suggestion}, or a new MODEL_DIR.",
     )
 
 

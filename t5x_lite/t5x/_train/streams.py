@@ -52,26 +52,26 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   path = epath.Path(model_dir) / "stream.json"
   settings = _describe(cfg, random_seed)
   resuming = start.resuming
-  kept = _read_stream(path) if resuming and utils.resume_data() else None
-  if kept is not None and kept.settings == settings and kept.first_step <= start.step:
+  stored = _read_stream(path) if resuming and utils.resume_data() else None
+  if stored is not None and stored.settings == settings and stored.first_step <= start.step:
     log(
-      f"training data seed {kept.data_seed} since step {kept.first_step}; skipping the "
-      f"{start.step - kept.first_step} batches already seen"
+      f"training data seed {stored.data_seed} since step {stored.first_step}; skipping the "
+      f"{start.step - stored.first_step} batches already seen"
     )
-    stream = kept
-    if kept.run_start is None:
-      stream = dataclasses.replace(kept, run_start=start.run_start)
+    stream = stored
+    if stored.run_start is None:
+      stream = dataclasses.replace(stored, run_start=start.run_start)
   else:
     if resuming:
-      why = "" if kept is None else ": its settings have changed"
-      log(f"training data is in a new order from step {start.step}{why}")
+      reason = "" if stored is None else ": its settings have changed"
+      log(f"training data is in a new order from step {start.step}{reason}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
     stream = Stream(start.step, data_seed, _seed(random_seed), settings, start.run_start)
   if jax.process_count() > 1:
     from jax.experimental import multihost_utils
 
     multihost_utils.sync_global_devices("stream.json is read")  # before it is written
-  if stream is not kept:
+  if stream is not stored:
     _store(model_dir, stream)
   return stream
 
@@ -79,8 +79,8 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
 def store_moved(model_dir: str, stream: Stream, shift: int) -> None:
   """Stores a stream whose first step `state_transformation_fns` have changed by `shift`."""
   if shift:
-    first, run_start = stream.first_step + shift, (stream.run_start or 0) + shift
-    _store(model_dir, dataclasses.replace(stream, first_step=first, run_start=run_start))
+    first_step, run_start = stream.first_step + shift, (stream.run_start or 0) + shift
+    _store(model_dir, dataclasses.replace(stream, first_step=first_step, run_start=run_start))
 
 
 def _store(model_dir: str, stream: Stream) -> None:
@@ -114,8 +114,8 @@ def _describe(cfg, random_seed: int | None) -> str:
 
 def stored_run_start(model_dir: str) -> int | None:
   """Returns the step that the run in MODEL_DIR started from, or None where it is not known."""
-  kept = _read_stream(epath.Path(model_dir) / "stream.json")
-  return None if kept is None else kept.run_start
+  stored = _read_stream(epath.Path(model_dir) / "stream.json")
+  return None if stored is None else stored.run_start
 
 
 def _read_stream(path: epath.Path) -> Stream | None:
@@ -140,10 +140,10 @@ def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Str
   layout = partitioner.get_data_layout(cfg.batch_size)
   cfg = dataclasses.replace(cfg, seed=stream.data_seed)
   args = cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS
-  seen = step - stream.first_step
+  skipped = step - stream.first_step
   if "skip_batches" in inspect.signature(get_dataset_fn).parameters:
-    return get_dataset_fn(*args, skip_batches=seen), layout.num_shards
-  return get_dataset_fn(*args).skip(seen), layout.num_shards
+    return get_dataset_fn(*args, skip_batches=skipped), layout.num_shards
+  return get_dataset_fn(*args).skip(skipped), layout.num_shards
 
 
 def never_empty(batches: Iterator, cfg) -> Iterator:

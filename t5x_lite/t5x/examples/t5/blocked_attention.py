@@ -99,8 +99,8 @@ def _forward(query, key, value, bias, mask, settings):
 
     def of_row(row):
       mask, *inputs = row
-      found = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
-      return [jnp.concatenate(x, axis=-1) for x in zip(*found, strict=True)]
+      per_head = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
+      return [jnp.concatenate(x, axis=-1) for x in zip(*per_head, strict=True)]
 
     return jax.lax.map(of_row, (mask, *inputs))
 
@@ -110,19 +110,19 @@ def _forward(query, key, value, bias, mask, settings):
 
 def _backward(settings, residuals, d_out):
   heads, float32_scores = settings
-  query, key, value, bias, mask, *rest = residuals
+  query, key, value, bias, mask, *saved = residuals
 
-  def of_head(bias, mask, query, key, value, *rest):
+  def of_head(bias, mask, query, key, value, *saved):
     scores = softmax_attention.scores(query, key, bias, mask, float32_scores)
-    return softmax_attention.backward(query, key, value, scores, *rest)
+    return softmax_attention.backward(query, key, value, scores, *saved)
 
   def of_group(group):
     bias, *inputs = group
 
     def of_row(d_bias, row):
       mask, *inputs = row
-      found = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
-      *gradients, d_scores = zip(*found, strict=True)
+      per_head = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
+      *gradients, d_scores = zip(*per_head, strict=True)
       if bias is not None:  # one array per head: each is added to in place
         d_bias = [a + b for a, b in zip(d_bias, d_scores, strict=True)]
       return d_bias, [jnp.concatenate(x, axis=-1) for x in gradients]
@@ -130,7 +130,7 @@ def _backward(settings, residuals, d_out):
     d_bias = [] if bias is None else [jnp.zeros(bias.shape[1:], jnp.float32)] * heads
     return jax.lax.scan(of_row, d_bias, (mask, *inputs))
 
-  d_bias, gradients = jax.lax.map(of_group, (bias, query, key, value, *rest, d_out))
+  d_bias, gradients = jax.lax.map(of_group, (bias, query, key, value, *saved, d_out))
   d_bias = None if bias is None else jnp.stack(d_bias, axis=1).astype(bias.dtype)
   return *gradients, d_bias, None
 

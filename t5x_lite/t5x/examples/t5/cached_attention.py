@@ -73,19 +73,19 @@ def attend(
     return products.einsum("bhnl,bhld->bhnd", weights, value).swapaxes(1, 2)
   batch, num, heads, size = query.shape
   groups = _groups(heads)
-  own = jnp.repeat(jnp.eye(heads // groups, dtype=query.dtype), size, axis=1)  # [H/G, H/G*D]
-  rows = query.reshape(batch, num, groups, 1, -1) * own
+  diagonal = jnp.repeat(jnp.eye(heads // groups, dtype=query.dtype), size, axis=1)  # [H/G, H/G*D]
+  rows = query.reshape(batch, num, groups, 1, -1) * diagonal
   scores = jnp.einsum("bngre,blge->bgrnl", rows, key, preferred_element_type=scores_type)
   scores = scores.reshape(batch, heads, num, -1)
   weights = _softmax(scores, bias, mask).astype(value.dtype)
   weights = weights.reshape(batch, groups, heads // groups, num, -1)
   mixed = jnp.einsum("bgrnl,blge->bngre", weights, value)
-  return (mixed * own).sum(axis=3).reshape(query.shape)
+  return (mixed * diagonal).sum(axis=3).reshape(query.shape)
 
 
 def _groups(heads: int) -> int:
-  parts = active_mesh.num_model_partitions()
-  return 1 if heads % parts else parts
+  partitions = active_mesh.num_model_partitions()
+  return 1 if heads % partitions else partitions
 
 
 def _softmax(scores: Array, bias: Array | None, mask: Array | None) -> Array:

@@ -48,7 +48,7 @@ def param_with_axes(
     "params_axes",
     f"{name}_axes",
     flax_partitioning.AxisMetadata(tuple(axes)),
-    reduce_fn=lambda _, new: new,
+    reduce_fn=lambda _, latest: latest,
     init_fn=lambda: None,
   )
   return value
@@ -80,13 +80,13 @@ class DenseGeneral(nn.Module):
     features = (self.features,) if isinstance(self.features, int) else tuple(self.features)
     axes = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
     x = jnp.moveaxis(x, axes, range(-len(axes), 0))
-    kept = x.shape[: x.ndim - len(axes)]
-    x = x.reshape(*kept, math.prod(x.shape[len(kept) :]))
+    batch_shape = x.shape[: x.ndim - len(axes)]
+    x = x.reshape(*batch_shape, math.prod(x.shape[len(batch_shape) :]))
     shape = (x.shape[-1], math.prod(features))
     kernel = param_with_axes(self, "kernel", self.kernel_init, shape, self.kernel_axes)
     kernel = active_mesh.whole_over_data(kernel.astype(self.dtype), self.kernel_axes)
     y = products.dot(x, kernel, self.out_dtype)
-    return y.reshape(*kept, *features)
+    return y.reshape(*batch_shape, *features)
 
 
 class MlpBlock(nn.Module):
@@ -184,8 +184,8 @@ def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
     bool array of `shape`.
   """
 
-  def draw(key: Array, parts: int) -> Array:
-    return jax.random.bernoulli(key, 1.0 - rate, (shape[0] // parts, *shape[1:]))
+  def draw(key: Array, num_partitions: int) -> Array:
+    return jax.random.bernoulli(key, 1.0 - rate, (shape[0] // num_partitions, *shape[1:]))
 
   if jax.config.jax_default_prng_impl == "threefry2x32":
     keep = draw(rng, 1)

@@ -210,8 +210,8 @@ class RelativePositionBiases(nn.Module):
       )
       one_hot = jax.nn.one_hot(buckets, self.num_buckets, dtype=self.dtype)
       return jnp.einsum("hn,qkn->hqk", table.astype(self.dtype), one_hot)[None]
-    first = -(qlen - 1) if query_index is None else -query_index
-    offsets = first + jnp.arange(qlen + klen - 1, dtype=jnp.int32)
+    first_offset = -(qlen - 1) if query_index is None else -query_index
+    offsets = first_offset + jnp.arange(qlen + klen - 1, dtype=jnp.int32)
     buckets = relative_position_bucket(offsets, bidirectional, self.num_buckets, self.max_distance)
     per_offset = jnp.take(table.astype(self.dtype), buckets, axis=1)
     return _toeplitz(per_offset, qlen)[None]

@@ -26,14 +26,14 @@ def combine_masks(*masks: Array | None, dtype: Any = jnp.float32) -> Array | Non
   Raises:
     T5XError: they differ in rank.
   """
-  given = [mask for mask in masks if mask is not None]
-  if len({mask.ndim for mask in given}) > 1:
+  present = [mask for mask in masks if mask is not None]
+  if len({mask.ndim for mask in present}) > 1:
     raise T5XError(
       "Attention masks differ in rank.",
-      found=", ".join(str(mask.shape) for mask in given),
+      found=", ".join(str(mask.shape) for mask in present),
       expected="the same number of dimensions, for example [batch, 1, queries, keys]",
     )
-  return functools.reduce(jnp.logical_and, given).astype(dtype) if given else None
+  return functools.reduce(jnp.logical_and, present).astype(dtype) if present else None
 
 
 def attention_mask_bias(mask: Array | None, dtype: Any) -> Array | None:

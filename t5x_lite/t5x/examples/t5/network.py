@@ -57,7 +57,7 @@ class T5Config:
     for name in ("vocab_size", "emb_dim", "num_heads", "head_dim", "mlp_dim"):
       check_whole(getattr(self, name), f"network.T5Config.{name}")
     for name in ("num_encoder_layers", "num_decoder_layers"):
-      check_whole(getattr(self, name), f"network.T5Config.{name}", least=0)
+      check_whole(getattr(self, name), f"network.T5Config.{name}", minimum=0)
     for name in ("logits_via_embedding", "float32_attention_logits"):
       check_flag(getattr(self, name), f"network.T5Config.{name}")
     layers.check_activations(self.mlp_activations)

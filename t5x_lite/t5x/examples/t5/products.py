@@ -75,9 +75,12 @@ def _is_to_be_cast(subscripts: str, a: Any, b: Any) -> bool:
   of_a, of_b, out = _letters(subscripts)
   sizes = dict(zip(of_a, a.shape[-len(of_a) :], strict=True))
   sizes |= zip(of_b, b.shape[-len(of_b) :], strict=True)
-  rows, columns = set(out) - set(of_b), set(out) - set(of_a)
-  kinds = rows, columns, set(sizes) - set(out)
-  return _is_wide([math.prod(sizes[x] for x in letters) for letters in kinds])
+
+  def size(letters: set[str]) -> int:
+    return math.prod(sizes[x] for x in letters)
+
+  rows, columns, terms = set(out) - set(of_b), set(out) - set(of_a), set(sizes) - set(out)
+  return _is_wide([size(rows), size(columns), size(terms)])
 
 
 def _is_wide(sizes: Sequence[int]) -> bool:

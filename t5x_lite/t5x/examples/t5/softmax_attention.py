@@ -26,10 +26,10 @@ Array = jax.Array
 
 def describe() -> str:
   """Describes briefly how attention is computed on this machine's devices."""
-  how = {"gpu": "; cuDNN's fused kernel is not used"}
+  details = {"gpu": "; cuDNN's fused kernel is not used"}
   if jax.device_count() == 1:
-    how["cpu"] = ", in blocks where a batch of scores exceeds the cache"
-  return f"attention as XLA compiles it{how.get(jax.default_backend(), '')}"
+    details["cpu"] = ", in blocks where a batch of scores exceeds the cache"
+  return f"attention as XLA compiles it{details.get(jax.default_backend(), '')}"
 
 
 def attend(
@@ -79,8 +79,8 @@ def _forward(query, key, value, bias, mask, float32_scores):
 
 def _backward(float32_scores, residuals, d_out):
   del float32_scores
-  query, key, value, bias, *rest = residuals
-  *gradients, d_scores = backward(query, key, value, *rest, d_out)
+  query, key, value, bias, *saved = residuals
+  *gradients, d_scores = backward(query, key, value, *saved, d_out)
   d_bias = None
   if bias is not None:
     d_bias = d_scores if bias.shape[0] > 1 else _sum_rows(d_scores)
