@@ -23,6 +23,12 @@ _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextv
 )
 
 
+def mesh_spec(axes: tuple[str | None, ...], rules: LogicalAxisRules) -> PartitionSpec:
+  """Returns the spec of mesh axes that the rules make of logical axes."""
+  # flax would return None only for None.
+  return flax_partitioning.logical_to_mesh_axes(axes, rules) or PartitionSpec()
+
+
 def _names(axis: MeshAxis) -> tuple[str, ...]:
   return (axis,) if isinstance(axis, str) else axis or ()
 
@@ -78,8 +84,8 @@ def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
   if active is None:
     return x
   mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  if spec is None or mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
+  spec = mesh_spec(axes, rules)
+  if mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
     return x
   divided = NamedSharding(mesh, spec)
   gathered = NamedSharding(mesh, PartitionSpec(*_without_data(spec)))
@@ -114,8 +120,7 @@ def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   if active is None or active[0].shape["data"] == 1:
     return x[None]
   mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  spec = PartitionSpec("data", *_without_data(spec))
+  spec = PartitionSpec("data", *_without_data(mesh_spec(axes, rules)))
   copies = jax.lax.broadcast(x, (mesh.shape["data"],))
   return jax.lax.with_sharding_constraint(copies, NamedSharding(mesh, spec))
 
@@ -161,9 +166,8 @@ def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   if active is None or active[0].size == 1 or x.ndim != len(axes):
     return x
   mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  spec = [
+  divided = [
     axis if axis and size % partitions(axis, mesh.shape) == 0 else None
-    for axis, size in zip(spec, x.shape, strict=True)
+    for axis, size in zip(mesh_spec(axes, rules), x.shape, strict=True)
   ]
-  return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*spec)))
+  return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*divided)))

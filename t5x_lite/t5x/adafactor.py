@@ -49,8 +49,7 @@ def standard_logical_factor_rules() -> dict[str, FactorDim]:
   }
 
 
-@struct.dataclass
-class AdafactorParamState:
+class AdafactorParamState(struct.PyTreeNode):
   """Slots of one parameter; an unused one is zeros of shape [1]."""
 
   v_row: Any
@@ -151,6 +150,7 @@ class Adafactor(optimizers.OptimizerDef):
   def _updated(
     self, params: PyTree, state: optimizers.OptimizerState, grads: PyTree
   ) -> tuple[PyTree, optimizers.OptimizerState]:
+    """One update with these settings; the learning rate is one of them."""
     learning_rate = self.learning_rate
     if learning_rate is None:
       raise T5XError(
@@ -200,9 +200,10 @@ class Adafactor(optimizers.OptimizerDef):
     return flax.traverse_util.unflatten_dict(result)
 
   def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
+    """Zero slots for a parameter, factored or not."""
     shape = param.shape
     factoring = factoring_of(self, path, shape)
-    v_row = v_col = v = m = (1,)
+    v_row = v_col = v = m = (1,)  # unused ones, as in T5X's checkpoints
     if factoring.factored:
       v_row = tuple(n for i, n in enumerate(shape) if i not in factoring.columns)
       v_col = tuple(n for i, n in enumerate(shape) if i not in factoring.rows)
@@ -236,6 +237,7 @@ class Adafactor(optimizers.OptimizerDef):
         size = jnp.minimum(size, self.max_parameter_scale)
       scale = scale * size
     if self.clipping_threshold is not None:
+      # Clipped before it is scaled: the threshold does not depend on parameter or learning rate.
       clip = _rms(update, factoring.averaged) / self.clipping_threshold
       update = update / jnp.maximum(1.0, clip)
     update = scale * update
@@ -261,7 +263,7 @@ class Adafactor(optimizers.OptimizerDef):
     self, grad: Array, slots: AdafactorParamState, factoring: Factoring, decay: Array
   ) -> tuple[Array, AdafactorParamState]:
     """Divides a gradient by the root of its (factored) second moment; returns the new slots."""
-    squared = jnp.square(grad) + self.epsilon1
+    squared = jnp.square(grad) + self.epsilon1  # a zero gradient must not divide by zero
     if not factoring.factored:
       v = decay * slots.v + (1.0 - decay) * squared
       return grad * jax.lax.rsqrt(v), slots.replace(v=v)
@@ -270,6 +272,7 @@ class Adafactor(optimizers.OptimizerDef):
     v_col = decay * slots.v_col + (1.0 - decay) * jnp.mean(squared, rows)
     full_row = jnp.expand_dims(v_row, columns)
     full_col = jnp.expand_dims(v_col, rows)
+    # Dividing by it keeps the overall scale, which both factors have.
     row_mean = jnp.mean(full_row, rows, keepdims=True)
     update = grad * jax.lax.rsqrt(full_row / row_mean) * jax.lax.rsqrt(full_col)
     return update, slots.replace(v_row=v_row, v_col=v_col)

@@ -12,6 +12,7 @@ nothing is run. Google's T5X has nothing like it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -24,7 +25,7 @@ from t5x._aot import account
 from t5x._process.files import replace_text
 from t5x._process.log import log
 from t5x._script import cli, gin_config
-from t5x.errors import T5XError, UsageError, first_line, nearest
+from t5x.errors import T5XError, UsageError, nearest
 
 STEPS = ("train", "eval", "decode")
 
@@ -106,25 +107,20 @@ def check_topology(name: str | None) -> str:
   if name in SLICES.values():
     return name
   if name not in SLICES:
-    raise unknown_topology(name)
+    raise _unknown_topology(name)
   return SLICES[name]
 
 
-def unknown_topology(name: str, reason: str | None = None) -> T5XError:
+def _unknown_topology(name: str) -> T5XError:
   """Returns the error for an unknown slice, with the nearest known ones."""
-  kind = name.replace("-", ":").split(":")[0]
-  kinds = {topology.split(":")[0] for topology in SLICES.values()}
-  same_kind = [s for s in SLICES.values() if s.split(":")[0] == kind]
-  close = [SLICES.get(s, s) for s in nearest(name, {*SLICES, *SLICES.values()})]
-  close = [s for s in close if s in same_kind]
+  generation = name.replace("-", ":").split(":")[0]
+  slices = [f"{generation}:{shape}" for shape in _SHAPES.get(generation, {}).values()]
+  close = [*nearest(name, slices, n=1), *slices, "v3:4x4"]
   return T5XError(
     f"No TPU slice is named {name!r}.",
-    found=reason,
     expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
-    available=", ".join(dict.fromkeys([*close[:1], *same_kind]))
-    if same_kind
-    else f"generations {', '.join(sorted(kinds))}",
-    fix=f"--aot_topology={(close or same_kind or ['v3:4x4'])[0]}",
+    available=", ".join(slices) or f"generations {', '.join(_SHAPES)}",
+    fix=f"--aot_topology={close[0]}",
   )
 
 
@@ -162,10 +158,7 @@ def prepare_environment() -> str:
   jax.config.update("jax_platforms", "cpu")
   # What is compiled for absent devices cannot be loaded from a cache.
   jax.config.update("jax_enable_compilation_cache", False)
-  try:
-    return importlib.metadata.version("libtpu")
-  except importlib.metadata.PackageNotFoundError:
-    return "unknown"
+  return importlib.metadata.version("libtpu")
 
 
 def topology_devices(topology: str) -> list[Any]:
@@ -173,28 +166,15 @@ def topology_devices(topology: str) -> list[Any]:
 
   Args:
     topology: libtpu's name of the slice, such as 'v3:4x4'.
-
-  Raises:
-    T5XError: libtpu does not know it.
   """
   from jax.experimental import topologies
 
   # One v4 device is a chip, as on a TPU VM; libtpu would offer its two cores.
   options = {"chip_config_name": "megacore"} if topology.startswith("v4:") else {}
-  try:
-    with contextlib.nullcontext() if _debug() else cli._silent_stderr():
-      devices = topologies.get_topology_desc(
-        platform="tpu", topology_name=topology, **options
-      ).devices
-  except RuntimeError as e:
-    if "INVALID_ARGUMENT" not in str(e):
-      raise
-    raise unknown_topology(topology, reason=first_line(e)) from e
-  return list(devices)
-
-
-def _debug() -> bool:
-  return cli.FLAGS.is_parsed() and cli.FLAGS.debug
+  debug = cli.FLAGS.is_parsed() and cli.FLAGS.debug
+  with contextlib.nullcontext() if debug else cli._silent_stderr():
+    topology_desc = topologies.get_topology_desc(topology, "tpu", **options)
+  return list(topology_desc.devices)
 
 
 def _read_gin(train: Callable) -> Mapping[str, Any]:
@@ -267,6 +247,10 @@ def _gib(size: float) -> str:
   return f"{size / account.GIB:.2f}"
 
 
+def _memory(kind: str, step: Mapping[str, Any]) -> str:
+  return _gib(step["memory"][kind])
+
+
 def describe(report: Mapping[str, Any]) -> str:
   """Returns the report as a table: a row for each figure, a column for each step."""
   mesh = report["mesh"]
@@ -286,8 +270,8 @@ def describe(report: Mapping[str, Any]) -> str:
   add(
     "batch, rows x inputs / targets", lambda s: "{rows} x {inputs} / {targets}".format(**s["batch"])
   )
-  for name in ("argument", "temporary", "output", "alias", "peak", "code", "optimizer_slots"):
-    add(f"{name.replace('_', ' ')}, GiB", lambda s, n=name: _gib(s["memory"][n]))
+  for kind in ("argument", "temporary", "output", "alias", "peak", "code", "optimizer_slots"):
+    add(f"{kind.replace('_', ' ')}, GiB", functools.partial(_memory, kind))
   add("needed, GiB", lambda s: _gib(s["needed_bytes"]))
   add("fits", lambda s: "yes" if s["fits"] else "NO")
   add("XLA TFLOP, loops once", lambda s: f"{s['xla_flops'] / 1e12:.3f}")

@@ -50,8 +50,7 @@ Array = jax.Array
 PyTree = Any
 
 
-@flax.struct.dataclass
-class _SampleState:
+class _SampleState(flax.struct.PyTreeNode):
   """Loop state; R = B*N rows."""
 
   index: Array  # int32 scalar
@@ -120,7 +119,7 @@ def temperature_sample(
     raise CannotPauseError
   batch, length = inputs.shape
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
-  limits = None  # maximum length of each row, int32 [R]
+  limits = None  # maximum length of each row, int32 [R]: prompts differ in length
   if max_decode_steps is not None:
     limits = jnp.minimum(jnp.sum(inputs != 0, axis=1) + max_decode_steps, length)
   rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
@@ -138,24 +137,13 @@ def temperature_sample(
       DecodingState(state.index, state.sequences, state.cur_token, state.cache)
     )
     key, rng = jax.random.split(state.rng)
-    logits = logits.astype(jnp.float32)
+    logits = logits.astype(jnp.float32)  # a network's may be bfloat16
     token, logp = sample_token(key, logits, temperature, topk, topp, rescale_log_probs)
     forced = forced_token(inputs, state.index)
     ended = state.ended | ((token == eos_id) & (forced == 0))
     if limits is not None:
       ended |= state.index + 1 >= limits
-    token = jnp.where(forced != 0, forced, token)
-    logp = jnp.where((forced != 0) | state.ended, 0.0, logp)
-    token = jnp.where(state.ended, 0, token)[:, None]
-    return _SampleState(
-      index=state.index + 1,
-      sequences=lax.dynamic_update_slice_in_dim(state.sequences, token, state.index, axis=1),
-      cur_token=token,
-      ended=ended,
-      log_prob=state.log_prob + logp,
-      rng=rng,
-      cache=new_cache,
-    )
+    return _append(state, token, logp, forced).replace(ended=ended, rng=rng, cache=new_cache)
 
   final = lax.while_loop(unfinished, step, initial)
   outputs = _sort_decodes(
@@ -190,6 +178,26 @@ def _initial_state(
     log_prob=jnp.zeros((rows,), jnp.float32),
     rng=rng,
     cache=expand_cache(cache, num_decodes, cache_offset),
+  )
+
+
+def _append(state: _SampleState, token: Array, logp: Array, forced: Array) -> _SampleState:
+  """Appends a token to each row: the forced one where there is one, 0 where the row has ended.
+
+  Args:
+    state: before the token.
+    token: chosen by the model, int32 `[R]`.
+    logp: its log probability, `[R]`.
+    forced: the prompt's token, or 0, `[R]`.
+  """
+  logp = jnp.where((forced != 0) | state.ended, 0.0, logp)
+  token = jnp.where(forced != 0, forced, token)
+  token = jnp.where(state.ended, 0, token)[:, None]
+  return state.replace(
+    index=state.index + 1,
+    sequences=lax.dynamic_update_slice_in_dim(state.sequences, token, state.index, axis=1),
+    cur_token=token,
+    log_prob=state.log_prob + logp,
   )
 
 

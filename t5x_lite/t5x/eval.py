@@ -12,6 +12,7 @@ they come; the same command goes on from there.
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,16 +21,6 @@ from t5x._script import cli
 from t5x.errors import T5XError
 
 _SHOWN = 12  # tasks that an error names
-
-
-def _input_shapes(feature_shapes, batch_size: int) -> dict[str, tuple[int, ...]]:
-  """Global shapes of a batch from the shapes of one example."""
-  return {k: (batch_size, *shape) for k, shape in feature_shapes.items()}
-
-
-def _done(path) -> set[str]:
-  """Checkpoints listed in `eval.<task>.ckpt` by earlier runs."""
-  return set(path.read_text().splitlines()) if path.exists() else set()
 
 
 def _choices(restore_cfg) -> list:
@@ -111,31 +102,19 @@ def evaluate(
 
     # ----------------------------------------------------------------- data and shapes
     stop = StopRequest()
-    axes = _Deferred()  # the evaluator measures the lengths the train state is made with
-    evaluator = utils.InferenceEvaluator(
-      dataset_cfg,
-      inference_evaluator_cls,
-      model,
-      partitioner,
-      axes,
-      log_dir=os.path.join(output_dir, "inference_eval"),
-      check_stop=stop.check,
-      journal_dir=os.path.join(output_dir, "partial"),
+    # The evaluator measures the lengths with which the train state is made: it gets the axes later.
+    axes = types.SimpleNamespace()
+    evaluator = _make_evaluator(
+      dataset_cfg, inference_evaluator_cls, model, partitioner, axes, output_dir, stop.check
     )
-    if not evaluator.eval_tasks:
-      raise T5XError(
-        f"No task of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
-        found=f"no task with split {dataset_cfg.split!r} and metrics",
-        available=_splits_and_metrics(dataset_cfg),
-        fix="set utils.DatasetConfig.split, or add metric_fns to the tasks.",
-      )
+    rows = dataset_cfg.batch_size
     initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
       optimizer_def=None,
       init_fn=model.get_initial_variables,
-      input_shapes=_input_shapes(evaluator.model_feature_shapes, dataset_cfg.batch_size),
+      input_shapes={k: (rows, *n) for k, n in evaluator.model_feature_shapes.items()},
       partitioner=partitioner,
     )
-    axes.fill(initializer.train_state_axes)
+    axes.params = initializer.train_state_axes.params
 
     # ----------------------------------------------------------------- evaluate
     with stop.listening():
@@ -152,6 +131,38 @@ def evaluate(
   return results
 
 
+def _make_evaluator(
+  dataset_cfg,
+  evaluator_cls,
+  model,
+  partitioner,
+  axes: types.SimpleNamespace,
+  output_dir: str,
+  check_stop: Callable[[], None],
+):
+  """Returns the `utils.InferenceEvaluator`; raises T5XError if no task can be evaluated."""
+  from t5x import utils
+
+  evaluator = utils.InferenceEvaluator(
+    dataset_cfg,
+    evaluator_cls,
+    model,
+    partitioner,
+    axes,
+    log_dir=os.path.join(output_dir, "inference_eval"),
+    check_stop=check_stop,
+    journal_dir=os.path.join(output_dir, "partial"),
+  )
+  if evaluator.eval_tasks:
+    return evaluator
+  raise T5XError(
+    f"No task of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
+    found=f"no task with split {dataset_cfg.split!r} and metrics",
+    available=_splits_and_metrics(dataset_cfg),
+    fix="set utils.DatasetConfig.split, or add metric_fns to the tasks.",
+  )
+
+
 def _evaluate_all(
   initializer,
   evaluator,
@@ -166,10 +177,11 @@ def _evaluate_all(
 
   from t5x import checkpoints, utils
 
-  evaluated = _done(done_file)
-  results = {}
+  evaluated = set(done_file.read_text().splitlines()) if done_file.exists() else set()
+  results: dict[int, dict[str, dict[str, Any]]] = {}
   for choice in choices:
     step = checkpoints.checkpoint_step(choice)
+    # One checkpoint that is asked for by name is evaluated again, perhaps with other metrics.
     if choice.path in evaluated and restore_cfg.mode == "all":
       log(f"{choice.path} is in {done_file}: skipped")
       continue
@@ -180,17 +192,10 @@ def _evaluate_all(
     results[step] = evaluator.finish(evaluator.evaluate(state))
     evaluated.add(choice.path)
     if jax.process_index() == 0:
+      # checkpoint_900 before checkpoint_1000.
       by_step = sorted(evaluated, key=lambda path: (len(path), path))
-      done_file.write_text("\n".join(by_step))
+      done_file.write_text("\n".join(by_step))  # at once: a stopped run goes on after it
   return results
-
-
-class _Deferred:
-  """Stands for the train state's axes until they are known."""
-
-  def fill(self, axes) -> None:
-    """Sets the axes."""
-    self.params = axes.params
 
 
 def _splits_and_metrics(cfg) -> str:

@@ -24,19 +24,6 @@ from t5x._settings import defaults
 from t5x.errors import not_in_lite
 
 
-def _json_value(value: Any) -> Any:
-  """Bytes to text, arrays to lists."""
-  if isinstance(value, bytes):
-    return value.decode("utf-8", errors="replace")
-  if hasattr(value, "tolist"):
-    return _json_value(value.tolist())
-  if isinstance(value, (list, tuple)):
-    return [_json_value(v) for v in value]
-  if isinstance(value, Mapping):
-    return {k: _json_value(v) for k, v in value.items()}
-  return value
-
-
 def _until_padding(ids: Any) -> Any:
   """Cuts (lists of) ids at the first 0."""
   if ids and isinstance(ids[0], (list, tuple)):
@@ -75,7 +62,7 @@ def write_inferences_to_file(
   """
   from etils import epath
 
-  from t5x._infer.journal import decoder
+  from t5x._infer.journal import decoder, json_value
 
   outputs, aux = inferences
 
@@ -93,15 +80,15 @@ def write_inferences_to_file(
   temporary = epath.Path(path + ".tmp")
   with temporary.open("w") as f:
     for i, (example, output) in enumerate(zip(examples, outputs, strict=True)):
-      row: dict[str, Any] = {"inputs": _json_value(inputs_of(example))}
+      row: dict[str, Any] = {"inputs": json_value(inputs_of(example))}
       if mode == "score":
-        row["score"] = _json_value(output)
+        row["score"] = json_value(output)
       else:
         row["prediction"] = text(output) if vocabulary is not None else output
         if output_ids:
           row["prediction_tokens"] = _until_padding(output)
       if aux:
-        row["aux"] = _json_value(_of_row(aux, i))
+        row["aux"] = json_value(_of_row(aux, i))
       f.write(json.dumps(row, cls=json_encoder_cls) + "\n")
   temporary.replace(path)
 
@@ -172,7 +159,7 @@ def infer(
   if merge_fn is not None:
     raise not_in_lite("infer.merge_fn", "leave it unset")
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
-    shard_id = cli.FLAGS.shard_id
+    shard_id = cli.FLAGS.shard_id  # the shards' commands differ in this flag alone
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
   setup.check_settings(mode, dataset_cfg, restore_checkpoint_cfg, shard_id, num_shards)
   check_model(model)
@@ -211,6 +198,7 @@ def infer(
       keep_aux_as_numpy=keep_aux_as_numpy,
       check_stop=stop.check,
     )
+    # Names the files of results: those of other weights or settings are never taken for ours.
     settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
     written_paths = []
     with stop.listening():
@@ -246,15 +234,15 @@ def _infer_task(
     label = name.split(".")[0]
     result = infer_fn(rows, state, label=label, journal=journal)
     indexed, aux = result if isinstance(result, tuple) else (result, {})
-    outputs = [output for _, output in indexed]
+    outputs = [output for _, output in indexed]  # in the dataset's order, as the file
     if jax.process_index() == 0:
-      completed.unlink(missing_ok=True)
+      completed.unlink(missing_ok=True)  # while it is written anew, it is not complete
       write_fn(path, (outputs, aux), task_ds, mode, vocabulary)
       completed.write_text(f"{settings_hash} {rows.digest}")
       log(f"wrote {len(outputs)} rows to {path}")
     journal.close(complete=True)
   finally:
-    journal.close(complete=False)
+    journal.close(complete=False)  # stopped or failed: what it holds is where the next run goes on
   return jax.process_index() == 0
 
 

@@ -79,13 +79,14 @@ def _sparse_cross_entropy(
 
 
 def _sparse_forward(logits, targets, label_smoothing, z_loss):
+  """Returns ((loss with z-loss, z-loss), what the backward pass reads)."""
   high, low, entropy = _smoothing_constants(label_smoothing, logits.shape[-1])
   x = logits.astype(jnp.float32)
   log_z = jax.nn.logsumexp(x, axis=-1)
   # A masked sum rather than a gather: it fuses, and shards over the vocabulary.
   target_logit = jnp.sum(jnp.where(_is_target(targets, x.shape[-1]), x, 0.0), axis=-1)
   loss = log_z - (high - low) * target_logit - entropy
-  if label_smoothing:
+  if label_smoothing:  # a pass over all logits more
     loss = loss - low * jnp.sum(x, axis=-1)
   total_z_loss = z_loss * jnp.square(log_z)
   return (loss + total_z_loss, total_z_loss), (logits, targets, log_z)
@@ -135,9 +136,7 @@ def compute_weighted_cross_entropy(
   """
   if logits.ndim != targets.ndim + 1 or logits.shape[:-1] != targets.shape:
     raise T5XError(
-      found=f"logits of shape {logits.shape}, targets of shape {targets.shape}",
-      expected="[batch, length, vocabulary] and [batch, length]",
-      fix="pass integer targets, one per logits vector",
+      f"Logits {logits.shape} need integer targets {logits.shape[:-1]}: {targets.shape}."
     )
   loss, total_z_loss = smoothed_cross_entropy(logits, targets, label_smoothing, z_loss)
   if weights is None:

@@ -10,6 +10,9 @@ reports whether they fit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from absl import flags
 
 from t5x import aot
@@ -30,15 +33,14 @@ __all__ = [
   "write_inferences_to_file",
 ]
 
-_ENTRY_POINTS = {"train": train, "eval": evaluate, "infer": infer}
-_ELSEWHERE = ("precompile", "export")
+_ENTRY_POINTS: Mapping[str, Callable[..., Any]] = {"train": train, "eval": evaluate, "infer": infer}
 
 
 def main(argv) -> None:
   """Runs the entry point of --run_mode."""
   del argv
   mode = flags.FLAGS.run_mode
-  if mode in _ELSEWHERE:
+  if mode in ("precompile", "export"):
     raise not_in_lite(f"--run_mode={mode}")
   if mode == "aot":
     aot.run(train)

@@ -6,6 +6,7 @@ their duration outside the jitted step, from `set_time_metrics_duration`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -133,17 +134,12 @@ class StepsPerTime(Step, Time):
     return self.steps / self.duration
 
 
-def is_time_metric(metric: Any) -> bool:
-  """True if the metric needs a duration."""
-  return isinstance(metric, Time)
-
-
 def set_time_metrics_duration(
   metrics: Mapping[str, clu_metrics.Metric], duration: Any
 ) -> dict[str, clu_metrics.Metric]:
   """Returns the metrics with the duration (seconds) set in time metrics."""
   return {
-    name: metric.replace_duration(duration) if is_time_metric(metric) else metric
+    name: metric.replace_duration(duration) if isinstance(metric, Time) else metric
     for name, metric in metrics.items()
   }
 
@@ -217,16 +213,13 @@ def compute_base_metrics(
   if weight_sum is None:
     weight_sum = jnp.sum(mask)
   num_tokens, num_seqs, num_devices = targets.size, targets.shape[0], jax.device_count()
+  per_token = functools.partial(clu_metrics.Average, count=jnp.asarray(num_tokens, jnp.int32))
   metrics = {
     "accuracy": _accuracy(logits, targets, mask != 0),
     "loss": AveragePerStep(total=loss),
     "loss_per_nonpadding_target_token": clu_metrics.Average(total=loss, count=weight_sum),
-    "loss_per_all_target_tokens": clu_metrics.Average(
-      total=loss, count=jnp.asarray(num_tokens, jnp.int32)
-    ),
-    "non_padding_fraction/loss_weights": clu_metrics.Average(
-      total=weight_sum, count=jnp.asarray(num_tokens, jnp.int32)
-    ),
+    "loss_per_all_target_tokens": per_token(total=loss),
+    "non_padding_fraction/loss_weights": per_token(total=weight_sum),
     "timing/seqs_per_second": TimeRate.from_model_output(numerator=num_seqs),
     "timing/steps_per_second": StepsPerTime(),
     "timing/seconds": Time(),
@@ -240,11 +233,8 @@ def compute_base_metrics(
   if z_loss is not None:
     metrics["z_loss"] = AveragePerStep(total=z_loss)
     metrics["cross_ent_loss"] = AveragePerStep(total=loss - z_loss)
-    count = jnp.asarray(num_tokens, jnp.int32)
-    metrics["z_loss_per_all_target_tokens"] = clu_metrics.Average(total=z_loss, count=count)
-    metrics["cross_ent_loss_per_all_target_tokens"] = clu_metrics.Average(
-      total=loss - z_loss, count=count
-    )
+    metrics["z_loss_per_all_target_tokens"] = per_token(total=z_loss)
+    metrics["cross_ent_loss_per_all_target_tokens"] = per_token(total=loss - z_loss)
   return metrics
 
 
@@ -278,7 +268,8 @@ def compute_padding_metrics(
     `non_padding_fraction/<…>` and `/overall` (in [0, 1]), and `effective_batch_size/<…>`
     (examples): non-empty rows, or packed examples. <…> is the feature, or the stack if packed.
   """
-  metrics, real, total = {}, 0, 0
+  metrics: dict[str, clu_metrics.Metric] = {}
+  real, total = jnp.zeros((), jnp.int32), 0
   for feature in features:
     stack, tokens = feature.split("_", 1)[0], batch[feature]
     num_real = jnp.sum(tokens > 0)

@@ -73,7 +73,7 @@ class DecoderParams:
   def as_kwargs(self) -> dict[str, Any]:
     """Returns the settings of the decode function that are not None."""
     settings = dataclasses.asdict(self)
-    del settings["return_all_decodes"]
+    del settings["return_all_decodes"]  # the model chooses among what the function returns
     return {k: v for k, v in settings.items() if v is not None}
 
 
@@ -137,6 +137,7 @@ class EncoderDecoderModel(BaseTransformerModel):
         input_shapes.get(name) or input_shapes[alternative], types.get(name, jnp.int32)
       )
 
+    # Only shapes matter: the values of parameters do not depend on tokens.
     decoder_input = ones("decoder_input_tokens", "decoder_target_tokens")
     variables = self.module.init(
       rng,
@@ -147,14 +148,19 @@ class EncoderDecoderModel(BaseTransformerModel):
     )
     return flax.core.freeze(variables)
 
+  def _apply(self, params: PyTree, *args: Any, **kwargs: Any) -> Any:
+    """Calls the network with parameters alone, so without a cache."""
+    return self.module.apply({"params": params}, *args, **kwargs)
+
   def _compute_logits(
     self, params: PyTree, batch: Batch, dropout_rng: Array | None = None
   ) -> Array:
-    return self.module.apply(
-      {"params": params},
+    """Teacher-forced logits `[B, T, V]`; dropout is on if it has a key."""
+    return self._apply(
+      params,
       batch["encoder_input_tokens"],
       batch["decoder_input_tokens"],
-      batch["decoder_target_tokens"],
+      batch["decoder_target_tokens"],  # the network only looks which are padding
       encoder_segment_ids=batch.get("encoder_segment_ids"),
       decoder_segment_ids=batch.get("decoder_segment_ids"),
       encoder_positions=batch.get("encoder_positions"),
@@ -195,6 +201,9 @@ class EncoderDecoderModel(BaseTransformerModel):
     cfg = self.module.config
     heads = cfg.num_heads * cfg.head_dim
     dense = (4 * heads + (len(cfg.mlp_activations) + 1) * cfg.mlp_dim) * cfg.emb_dim
+    # Multiplications per token and layer. Attention, to a row's tokens once for the scores and once
+    # for the values, should be at most a quarter of all else: in a packed row, most of it is to
+    # other examples, and masked.
     return 4 * (2 * length * heads) <= dense
 
   def _is_narrow(self) -> bool:
@@ -221,9 +230,7 @@ class EncoderDecoderModel(BaseTransformerModel):
 
   def _encode(self, params: PyTree, *tokens_and_segments: Array) -> Array:
     """int `[B, S]`, and segment ids of packed rows -> `[B, S, E]`."""
-    return self.module.apply(
-      {"params": params}, *tokens_and_segments, enable_dropout=False, method="encode"
-    )
+    return self._apply(params, *tokens_and_segments, enable_dropout=False, method="encode")
 
   def _encode_in_chunks(self, params: PyTree, *tokens_and_segments: Array) -> Array:
     """`_encode`; on a CPU, a few rows at a time, so that activations stay in its caches."""
@@ -231,6 +238,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
       return self._encode(params, *tokens_and_segments)
     max_tokens = _NARROW_CHUNK if self._is_narrow() else _CHUNK
+    # The most rows that divide the batch, as one program needs equal chunks.
     rows = max(
       n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= max_tokens)
     )
@@ -283,6 +291,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     if isinstance(cross_cache, Mapping):
       variables["cross_cache"] = cross_cache
     else:
+      # A network without such a cache, as T5X's own, projects keys and values at every step.
       decodes = len(state.cur_token) // len(cross_cache)
       encoded, encoder_input_tokens = (
         jnp.repeat(x, decodes, axis=0) for x in (cross_cache, encoder_input_tokens)
@@ -334,21 +343,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       T5XError: a sampling key is given twice.
       decoding.CannotPauseError: a segment of a decode that cannot be cut.
     """
-    kwargs = self._default_decoder_params.as_kwargs() | dict(decoder_params or {})
-    if rng is not None:
-      if kwargs.get("decode_rng") is not None:
-        raise T5XError(
-          found="a sampling key both as rng and in decoder_params",
-          expected="only one of them",
-          fix="drop decoder_params['decode_rng']",
-        )
-      kwargs["decode_rng"] = rng
-    # T5X's default for vocabularies that name none, such as seqio.PassThroughVocabulary.
-    kwargs.setdefault("eos_id", self.output_vocabulary.eos_id or 1)
-    if num_decodes is not None:
-      kwargs["num_decodes"] = num_decodes
-    kwargs.setdefault("num_decodes", 1)
-    kwargs["cache_offset"] = int(bool(getattr(self.module, "scan_layers", False)))
+    kwargs = self._decode_settings(rng, decoder_params, num_decodes)
     if isinstance(self.module, network.Transformer):
       params = products.cast_kernels(params)  # here, once for all tokens
     if segment is not None:
@@ -367,6 +362,31 @@ class EncoderDecoderModel(BaseTransformerModel):
     outputs = decodes, {"scores": scores}
     return outputs if segment is None else result.replace(outputs=outputs)
 
+  def _decode_settings(
+    self,
+    rng: Array | None,
+    decoder_params: Mapping[str, Any] | None,
+    num_decodes: int | None,
+  ) -> dict[str, Any]:
+    """Keyword arguments of the decode function: a call's win over the defaults bound in gin.
+
+    Raises:
+      T5XError: a sampling key is given twice.
+    """
+    kwargs = self._default_decoder_params.as_kwargs() | dict(decoder_params or {})
+    if rng is not None:
+      if kwargs.get("decode_rng") is not None:
+        raise T5XError("There is a sampling key both as rng and in decoder_params.")
+      kwargs["decode_rng"] = rng
+    # T5X's default for vocabularies that name none, such as seqio.PassThroughVocabulary.
+    kwargs.setdefault("eos_id", self.output_vocabulary.eos_id or 1)
+    if num_decodes is not None:
+      kwargs["num_decodes"] = num_decodes
+    kwargs.setdefault("num_decodes", 1)
+    # A network that scans over its layers stacks their caches on an axis before the batch's.
+    kwargs["cache_offset"] = int(bool(getattr(self.module, "scan_layers", False)))
+    return kwargs
+
   def _decode_segment(
     self,
     params: PyTree,
@@ -382,6 +402,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     (2 * layers * heads * head size against the width of the network).
     """
     axis = getattr(self.module, "cache_length_axis", None)
+    # Another network does not tell which axis of its caches counts tokens.
     if axis is None or "segment" not in inspect.signature(self._decode_fn).parameters:
       raise decoding.CannotPauseError
     if segment.rows is None:
@@ -393,7 +414,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       encoder, decoder = segment.rows["encoder"], segment.rows["decoder"]
       tokens, encoded = encoder["tokens"], encoder["encoded"]
       prompt, decoded = decoder["prompt"], decoder["decoded"]
-    stop = min(segment.stop, prompt.shape[1])
+    stop = min(segment.stop, prompt.shape[1])  # of a last, shorter segment
     cache, cross_cache = self._make_caches(params, encoded, tokens, stop)
     if segment.rows is not None:
       cache = cache_of_rows(cache, decoder["cache"], segment.start, axis)

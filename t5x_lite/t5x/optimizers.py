@@ -24,16 +24,14 @@ from t5x.errors import T5XError
 PyTree = Any
 
 
-@struct.dataclass
-class OptimizerState:
+class OptimizerState(struct.PyTreeNode):
   """Step (int32 scalar) and slots."""
 
   step: Any
   param_states: Any
 
 
-@struct.dataclass
-class HyperParams:
+class HyperParams(struct.PyTreeNode):
   """What a step may override: the learning rate."""
 
   learning_rate: Any = None
@@ -116,8 +114,7 @@ class OptimizerDef:
     )
 
 
-@struct.dataclass
-class Optimizer:
+class Optimizer(struct.PyTreeNode):
   """Parameters (`target`) with the state of their optimizer."""
 
   optimizer_def: OptimizerDef = struct.field(pytree_node=False)
@@ -152,11 +149,6 @@ class Optimizer:
   def derive_logical_axes(self, axes: PyTree) -> Optimizer:
     """Like `OptimizerDef.derive_logical_axes`, of this optimizer."""
     return self.optimizer_def.derive_logical_axes(self, axes)
-
-
-# T5X's names for annotations.
-OptimizerDefType = OptimizerDef
-OptimizerType = Optimizer
 
 
 def _with_empty_nodes(tree: Any, like: Any) -> Any:
@@ -297,22 +289,12 @@ sgd = wrap_optax_optimizer(optax.sgd)
 yogi = wrap_optax_optimizer(optax.yogi)
 
 
-def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
+def chain(transformations: Any) -> OptaxWrapper:
   """Applies optax transformations one after the other (`optax.chain`).
 
   Args:
     transformations: list of optax transformations, e.g.
       `[@optax.clip_by_global_norm(), @optax.scale_by_adam()]`; as in T5X, the list itself scales
       by the learning rate and its sign.
-    learning_rate: must be None; kept so that a mistaken binding says why.
-
-  Raises:
-    T5XError: `learning_rate` was given.
   """
-  if learning_rate is not None:
-    raise T5XError(
-      found="optimizers.chain.learning_rate",
-      expected="a learning rate inside the list of transformations",
-      fix="add @optax.scale_by_learning_rate() to optimizers.chain.transformations",
-    )
   return OptaxWrapper(optax.chain(*transformations))

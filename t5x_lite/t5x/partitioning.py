@@ -15,12 +15,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from flax.linen import partitioning as flax_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
 from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
-from t5x.active_mesh import LogicalAxisRules
+from t5x.active_mesh import LogicalAxisRules, MeshAxis
 from t5x.errors import T5XError, check_whole, not_in_lite
 
 __all__ = [
@@ -57,6 +56,8 @@ class DataLayout:
 class MeshFunction:
   """A jitted function that is called and traced with a mesh and its rules active.
 
+  Networks ask for these while they are traced, at the first call with arguments of such shapes.
+
   Args:
     jitted: from `jax.jit`.
     partitioner: has the mesh and the rules.
@@ -87,7 +88,7 @@ def standard_logical_axis_rules(
   activation_partitioning_dims: int = 1,
   parameter_partitioning_dims: int = 1,
   additional_rules: LogicalAxisRules | None = None,
-) -> list[tuple[str, str | None]]:
+) -> list[tuple[str, MeshAxis]]:
   """Returns the rules from logical to mesh axes; the first that fits an array wins.
 
   Args:
@@ -108,8 +109,13 @@ def standard_logical_axis_rules(
         expected="1 or 2",
         fix=f"set partitioning.standard_logical_axis_rules.{name}",
       )
-  model = [("mlp", "model"), ("heads", "model"), ("kv", None), ("joined_kv", "model")]
-  rules: list[tuple[str, str | None]] = [("batch", "data"), ("vocab", "model")]
+  model: list[tuple[str, MeshAxis]] = [
+    ("mlp", "model"),
+    ("heads", "model"),
+    ("kv", None),
+    ("joined_kv", "model"),
+  ]
+  rules: list[tuple[str, MeshAxis]] = [("batch", "data"), ("vocab", "model")]
   if (activation_partitioning_dims, parameter_partitioning_dims) == (1, 1):
     rules += [("embed", None), *model]
   else:
@@ -119,7 +125,7 @@ def standard_logical_axis_rules(
     if parameter_partitioning_dims == 2:
       rules.append(("embed", "data"))
   replicated = ("relpos_buckets", "abspos_buckets", "length", "layers", "stack", "mlp_activations")
-  return rules + [(name, None) for name in replicated] + list(additional_rules or ())
+  return [*rules, *((name, None) for name in replicated), *(additional_rules or ())]
 
 
 class PjitPartitioner:
@@ -155,13 +161,14 @@ class PjitPartitioner:
       )
     if not params_on_devices:
       raise not_in_lite("PjitPartitioner.params_on_devices = False", "bind True")
-    self._mesh_args = dict(
+    self._mesh_args: dict[str, Any] = dict(
       num_partitions=num_partitions,
       model_parallel_submesh=model_parallel_submesh,
       backend=backend,
       ici_mesh_shape=ici_mesh_shape,
       dcn_mesh_shape=dcn_mesh_shape,
     )
+    # As tuples, so that those from gin, which are lists, compare equal to them.
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
     self.logical_axis_rules = tuple((logical, mesh) for logical, mesh in rules)
 
@@ -197,6 +204,8 @@ class PjitPartitioner:
     if batch_size % num_data:
       raise self._batch_error(batch_size)
     host_index = jax.process_index() if host_index is None else host_index
+    # A data partition of several devices may span processes, which then read the same rows. A
+    # process's partitions are neighbours (see `_partition/mesh.py`): it reads one range.
     owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
     rows = np.flatnonzero((owners == host_index).any(axis=1))
     first_row = owners[rows[0]]
@@ -221,6 +230,7 @@ class PjitPartitioner:
       )
 
   def _batch_error(self, batch_size: int) -> T5XError:
+    """The error for a batch that the data partitions do not divide, with sizes that they do."""
     num_data, num_devices = self.mesh.shape["data"], self.mesh.size
     below = batch_size - batch_size % num_data
     sizes = [size for size in (below, below + num_data) if size]
@@ -242,6 +252,7 @@ class PjitPartitioner:
   def _setting(self, num_model: int) -> str:
     """The setting that gives this many model partitions, as far as it is known."""
     prefix = "partitioning.PjitPartitioner."
+    # The setting that the user has chosen: the others would be overridden by it, or refused.
     if self._mesh_args["ici_mesh_shape"] is not None:
       return prefix + "ici_mesh_shape"
     if self._mesh_args["model_parallel_submesh"] is not None:
@@ -258,7 +269,8 @@ class PjitPartitioner:
     """Raises T5XError for parameters that their shardings do not divide; JAX would fail later."""
     if self.mesh.size == 1:
       return
-    divided = {}  # (logical axis, mesh axis, size): a parameter that has it
+    # (logical axis, mesh axis, size): a parameter that has it.
+    divided: dict[tuple[str, MeshAxis, int], str] = {}
     paths = jax.tree_util.tree_flatten_with_path(logical, is_leaf=is_spec)[0]
     for (path, axes), array in zip(paths, jax.tree_util.tree_leaves(params), strict=True):
       name = "/".join(str(getattr(key, "key", key)) for key in path)
@@ -317,7 +329,7 @@ class PjitPartitioner:
         available=", ".join(sorted(axes_with_rules)),
         fix="add it with standard_logical_axis_rules.additional_rules",
       )
-    return flax_partitioning.logical_to_mesh_axes(tuple(axes), self.logical_axis_rules)
+    return active_mesh.mesh_spec(tuple(axes), self.logical_axis_rules)
 
   def partition(
     self,

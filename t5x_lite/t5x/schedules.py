@@ -69,15 +69,7 @@ def create_learning_rate_scheduler(
     (min_learning_rate, "min_learning_rate", 0),
   ):
     check_number(number, f"{prefix}.{setting}", minimum)
-  names = [name.strip() for name in factors.split("*")]
-  unknown = [name for name in names if name not in FACTORS]
-  if unknown:
-    raise T5XError(
-      found=f"learning rate factor {unknown[0]!r} in {factors!r}",
-      expected="factors joined by *",
-      available=", ".join(FACTORS),
-      fix="set utils.create_learning_rate_scheduler.factors",
-    )
+  names = _factor_names(factors)
 
   def value(name: str, step: jax.Array) -> Any:
     if name == "constant":
@@ -106,3 +98,17 @@ def create_learning_rate_scheduler(
     return jnp.maximum(rate, min_learning_rate).astype(jnp.float32)
 
   return schedule
+
+
+def _factor_names(factors: str) -> list[str]:
+  """Splits 'constant * rsqrt_decay' into names; raises T5XError for an unknown one."""
+  names = [name.strip() for name in factors.split("*")]
+  for name in names:
+    if name not in FACTORS:
+      raise T5XError(
+        found=f"learning rate factor {name!r} in {factors!r}",
+        expected="factors joined by *",
+        available=", ".join(FACTORS),
+        fix="set utils.create_learning_rate_scheduler.factors",
+      )
+  return names

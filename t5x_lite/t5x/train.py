@@ -93,7 +93,8 @@ def train(
       T5XError: a setting, the data or a checkpoint does not fit; a metric failed.
       Interrupted: after Ctrl-C or SIGTERM, once the state is saved.
   """
-  arguments = dict(locals())
+  arguments = dict(locals())  # now, while these are the only names
+  # Imported here: `--help` and wrong flags are answered before the seconds that this takes.
   import jax
 
   from t5x import gin_utils, utils
@@ -107,8 +108,10 @@ def train(
   # ----------------------------------------------------------------- check the settings
   periods, actions = settings.check(arguments)
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
-  if use_hardware_rng:
+  if use_hardware_rng:  # before any key is made: a key belongs to one generator
     jax.config.update("jax_default_prng_impl", "rbg")
+  # What is opened below is closed in reverse order, however the run ends: the saver first, whose
+  # checkpoint must be complete, and the lock of the folder last.
   with contextlib.ExitStack() as at_end:
     at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
     gin_utils.summarize_gin_config(model_dir)  # a run that fails later has it too
@@ -118,6 +121,7 @@ def train(
 
     # ----------------------------------------------------------------- data
     settings.check_data(arguments)
+    # The data goes on where it stopped, with the seeds it began with, unless its settings changed.
     stream = streams.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
     init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
     train_ds, num_shards = streams.training_data(
@@ -132,6 +136,7 @@ def train(
     sharding = partitioner.sharding(partitioner.data_partition_spec)
     batches = utils.DevicePrefetcher(trimmed(train_ds, model), sharding)
     at_end.callback(batches.close)
+    # Before parameters are made: a mistake in these sets need not wait for them.
     eval_sets = setup.eval_data(
       train_eval_dataset_cfg,
       model,
@@ -154,6 +159,7 @@ def train(
       list(eval_sets),
       model_dir,
     )
+    # state_transformation_fns may have given the restored state another step.
     first_step, step = start.step, int(trainer.train_state.step)
     if summarize_config_fn is not None:
       summarize_config_fn(model_dir, trainer.train_metrics_manager.summary_writer, step)
@@ -161,6 +167,7 @@ def train(
     streams.store_moved(model_dir, stream, step - first_step)
     log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
+      # Another network has an attention of its own.
       log(softmax_attention.describe())
     stop = StopRequest()
     evaluator = setup.make_evaluator(
@@ -173,6 +180,7 @@ def train(
       verify_matching_vocabs_fn,
       stop.check,
     )
+    # This host's part of a batch: each one reads only its rows.
     rows = train_eval_dataset_cfg.batch_size // num_shards if eval_sets else 0
     evaluations = Evaluations(
       trainer, model, eval_sets, rows, evaluator, actions, concurrent_metrics

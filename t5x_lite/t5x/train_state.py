@@ -19,8 +19,7 @@ from t5x.errors import T5XError, not_in_lite
 PyTree = Any
 
 
-@struct.dataclass
-class FlaxOptimTrainState:
+class FlaxOptimTrainState(struct.PyTreeNode):
   """Parameters with optimizer state: the kind of train state that training uses here.
 
   Make one with `create`. All arrays are leaves, so the state passes through `jax.jit`,
@@ -130,8 +129,7 @@ class FlaxOptimTrainState:
     return self.replace(optimizer=self.optimizer.replace(state=slots, target=target))
 
 
-@struct.dataclass
-class InferenceState:
+class InferenceState(struct.PyTreeNode):
   """Parameters and step, without an optimizer: what evaluation reads from a checkpoint.
 
   Attributes:
@@ -176,7 +174,7 @@ class InferenceState:
     return self.replace(step=PartitionSpec(), params=_as_frozen_as(self.params, axes.params))
 
 
-def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree]:
+def _split(model_variables: PyTree) -> tuple[PyTree, PyTree]:
   """Returns (parameters as plain dicts, their axes or None).
 
   Raises:
@@ -199,11 +197,7 @@ def _axis_names(params_axes: PyTree) -> PyTree:
     T5XError: the model recorded no logical axes.
   """
   if params_axes is None:
-    raise T5XError(
-      found="a train state without logical axes",
-      expected="model variables with a 'params_axes' collection",
-      fix="create parameters with layers.param_with_axes",
-    )
+    raise T5XError("The model records no logical axes: declare parameters with param_with_axes.")
   return flax_partitioning.get_axis_names(params_axes)
 
 
@@ -220,8 +214,6 @@ def _check_axes_cover(params: PyTree, params_axes: PyTree) -> None:
   want = set(flax.traverse_util.flatten_dict(flax.core.unfreeze(params), sep="/"))
   if have != want:
     raise T5XError(
-      found="parameters without logical axes: "
-      f"{sorted(want - have)}; axes without a parameter: {sorted(have - want)}",
-      expected="one axis name per dimension of every parameter",
-      fix="declare parameters with layers.param_with_axes",
+      f"Parameters without logical axes: {sorted(want - have)}; axes without a parameter: "
+      f"{sorted(have - want)}. Declare parameters with layers.param_with_axes."
     )

@@ -28,7 +28,7 @@ from t5x._step.actions import (
 )
 from t5x._step.ahead import StepsAhead
 from t5x._step.divergence import LossWatch
-from t5x._step.gradients import accumulate_grads, accumulate_grads_microbatched, apply_grads
+from t5x._step.gradients import accumulate_grads_microbatched, apply_grads
 from t5x._step.metrics_manager import MetricsManager, shown_loss
 from t5x._step.weight_metrics import WeightMetricsComputer
 
@@ -40,7 +40,6 @@ __all__ = [
   "TerminateOnNanAction",
   "Trainer",
   "WeightMetricsComputer",
-  "accumulate_grads",
   "accumulate_grads_microbatched",
   "apply_grads",
   "compute_metrics",
@@ -48,12 +47,14 @@ __all__ = [
 
 Metrics = Mapping[str, Any]
 
-# Metrics of this many steps are fetched from the device at once.
+# Metrics of this many steps are fetched from the device at once: for each step, the host would wait
+# for the device and then the device for the host.
 _STEPS_PER_FETCH = 50
 
 
 def compute_metrics(metrics: Metrics, seconds: float) -> dict[str, float]:
   """Computes merged metrics of `seconds` of work as {name: float}; drops arrays."""
+  # Rates divide by it, and a clock may not have advanced.
   metrics = metrics_lib.set_time_metrics_duration(metrics, max(seconds, 1e-9))
   values = {k: getattr(v, "value", v) for k, v in metrics_lib.compute_values(metrics).items()}
   return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
@@ -128,12 +129,13 @@ class Trainer:
     self._eval_step = self._make_eval_step()
 
   def _make_train_step(self):
+    """Compiles (state, batch, key) -> (next state, metrics, learning rate) for the mesh."""
     model, num_microbatches = self._model, self._num_microbatches
     constraint = self._sharding if self._partitioner.mesh.size > 1 else None
     weight_metrics = self._weight_metrics_computer
 
     def train_step(state, batch, rng):
-      rng = jax.random.fold_in(rng, state.step)
+      rng = jax.random.fold_in(rng, state.step)  # a resumed run draws what it would have drawn
       grads, metrics, _ = accumulate_grads_microbatched(
         model, state, batch, rng, num_microbatches, data_partition_spec=constraint
       )
@@ -141,6 +143,8 @@ class Trainer:
       if self._learning_rate_fn is not None:
         learning_rate = self._learning_rate_fn(state.step)
       new_state, metrics = apply_grads(state, grads, metrics, learning_rate, weight_metrics)
+      # Apart from the metrics, which are fetched later: the progress line shows it, and waiting for
+      # it is waiting for the step.
       logged_rate = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
       return new_state, metrics, logged_rate
 
@@ -153,6 +157,7 @@ class Trainer:
     )
 
   def _make_eval_step(self):
+    """Compiles (parameters, batch) -> metrics for the mesh."""
     model = self._model
 
     def eval_step(params, batch):
@@ -230,7 +235,7 @@ class Trainer:
     finished = self._pending[: len(self._pending) - in_flight]
     self._pending = self._pending[len(finished) :]
     for metrics in jax.device_get(finished):
-      self._step += 1
+      self._step += 1  # by number: the state on the device may already be some steps further
       self.losses.look(self._step, metrics)
       self._tokens += _num_tokens(metrics)
       self._token_steps += 1
@@ -301,6 +306,7 @@ class Trainer:
       if not per_batch:
         log(f"training_eval {task}: no examples")
         continue
+      # Fetched in the end: the device computes a batch while the host reads the next.
       merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(per_batch))
       values = compute_metrics(merged, time.time() - started)
       values["timing/evaluation_seconds"] = time.time() - started

@@ -92,6 +92,7 @@ class SaveCheckpointConfig:
   checkpoint_manager_cls: Any = None
 
   def __post_init__(self):
+    # Now, while gin makes it: the first save may be hours away.
     check_flag(self.save_dataset, "SaveCheckpointConfig.save_dataset")
     if self.save_dataset:
       raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")

@@ -217,13 +217,6 @@ def test_unknown_topology_names_the_nearest():
     aot.check_topology(None)
 
 
-def test_unknown_device_kind():
-  from t5x._aot import compile
-
-  with pytest.raises(T5XError, match="TPU v3, TPU v4"):
-    compile.check_device_kind("TPU v2")
-
-
 def test_without_libtpu_says_what_to_install(monkeypatch):
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
   with pytest.raises(T5XError) as e:

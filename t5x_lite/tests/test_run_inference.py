@@ -16,6 +16,7 @@ from tiny_model import tiny_model
 from t5x import decoding, models, partitioning, utils
 from t5x import infer as infer_script
 from t5x._infer import inference, journal, packed_rows, rows, staged_decode
+from t5x._infer import setup as infer_setup
 from t5x._infer.overlap import OverlappedCalls
 from t5x._process.progress import InferenceProgress
 
@@ -292,7 +293,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches(at_a_time):
 
   with OverlappedCalls(at_a_time) as calls:
     stages = staged_decode.StagedDecode(
-      scripted.decode, calls, None, None, 100, 4, 8, 1, jax.device_get, deliver
+      scripted.decode, calls, None, None, 100, 4, 8, 1, jax.device_get, deliver, dict
     )
     for i in range(0, 64, 8):
       stages.start(range(i, i + 8), {"row": np.arange(i, i + 8)}, 4)
@@ -406,7 +407,7 @@ def test_reading_ahead_is_bounded_and_hands_errors_over():
 
 def test_a_dataset_is_read_ahead():
   ds = tf.data.Dataset.range(5).map(lambda x: {"row": x}).enumerate()
-  ahead = rows.ReadAhead(ds)
+  ahead = infer_setup._Rows(ds)
   assert ahead.element_spec == ds.element_spec
   read = rows.Rows()
   assert list(rows.read_rows(ahead, read)) == [(5, True)]

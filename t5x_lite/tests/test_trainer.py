@@ -62,8 +62,9 @@ def test_microbatches_add_up_in_float32(dtype):
   """256 + 1 + ... + 1 (8 times) is 264, exact in bfloat16; adding up in bfloat16 stays at 256."""
   x = jnp.asarray([256.0] + [1.0] * 8, dtype)[:, None]
   params = {"w": jnp.zeros((1,), dtype)}
-  grads, _ = jax.jit(trainer.accumulate_grads, static_argnums=(0, 4))(
-    Model().loss_fn, params, {"x": x}, jax.random.PRNGKey(0), 9
+  state = train_state.FlaxOptimTrainState.create(optimizers.sgd(), {"params": params})
+  grads, _, _ = jax.jit(trainer.accumulate_grads_microbatched, static_argnums=(0, 4))(
+    Model(), state, {"x": x}, jax.random.PRNGKey(0), 9
   )
   assert grads["w"].dtype == dtype
   assert float(grads["w"][0]) == 264.0

@@ -206,6 +206,7 @@ def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, _Co
 
 
 def _own_cost(line: str, shape: str, kind: str) -> _Cost:
+  """The cost of one operation without what it calls: `shape` is that of its result."""
   match = _CYCLES.search(line)
   cycles = int(match.group(1)) if match else 0
   cost = _Cost(unestimated=1) if cycles == _NO_ESTIMATE else _Cost(cycles=float(cycles))

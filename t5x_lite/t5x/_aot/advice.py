@@ -92,6 +92,7 @@ def _settings_near(
 
 
 def _would_fit(candidate: Setting, current: Setting, report: Mapping[str, Any]) -> bool:
+  """Whether every step should fit on a device, going by the figures of the current settings."""
   devices = report["devices"]
 
   def share(setting: Setting) -> float:

@@ -20,22 +20,6 @@ from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
 
-def check_device_kind(kind: str) -> account.Device:
-  """Returns what is known about a kind of device.
-
-  Raises:
-    T5XError: the kind is unknown.
-  """
-  if kind not in account.DEVICES:
-    raise T5XError(
-      f"The device {kind!r} is unknown.",
-      expected="a device whose memory, speed and clock are listed in t5x/_aot/account.py",
-      available=", ".join(account.DEVICES),
-      fix="choose another --aot_topology, or add the device to DEVICES there.",
-    )
-  return account.DEVICES[kind]
-
-
 def compile_run(
   settings: Mapping[str, Any], devices: Sequence[Any], steps: Sequence[str]
 ) -> dict[str, Any]:
@@ -52,7 +36,7 @@ def compile_run(
   Raises:
     T5XError: the batch does not divide over the mesh, or an array does not.
   """
-  device = check_device_kind(devices[0].device_kind)
+  device = account.DEVICES[devices[0].device_kind]  # of all slices that --aot_topology takes
   if settings.get("use_hardware_rng"):
     jax.config.update("jax_default_prng_impl", "rbg")
   partitioner = settings["partitioner"]
@@ -66,6 +50,7 @@ def compile_run(
 
 
 def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str, Any]:
+  """Returns the report on the steps; `partitioner.mesh` is already that of the slice."""
   partitioner, cfg = settings["partitioner"], settings["train_dataset_cfg"]
   data, model = partitioner.mesh.devices.shape
   batch = _batch(settings["model"], cfg, partitioner)
@@ -292,16 +277,22 @@ def _compile_step(
     "unestimated_operations": program.unestimated,
   }
   if step.loop:
-    figures |= _decode_figures(step, program, device, mesh)
+    figures |= _decode_figures(step.work, *step.loop, program, device, mesh)
   bound = figures["bound_ms"]
   if bound and figures["estimated_ms"]:
     figures["bound_over_estimated"] = bound / figures["estimated_ms"]
   return figures
 
 
-def _decode_figures(step: _Step, program, device, mesh) -> dict[str, Any]:
+def _decode_figures(
+  start_work: account.Work | None,
+  token_work: account.Work | None,
+  tokens: int,
+  program: account.Program,
+  device: account.Device,
+  mesh: tuple[int, int],
+) -> dict[str, Any]:
   """Returns the figures of a decode: before the first token, per token, and in all."""
-  token, tokens = step.loop
   ms = 1e3 / device.clock
   # The decode is the loop that takes longest.
   loop = max(program.loops, key=lambda x: (x.trips or tokens) * x.cycles, default=None)
@@ -310,8 +301,8 @@ def _decode_figures(step: _Step, program, device, mesh) -> dict[str, Any]:
     start_cycles = program.cycles - (loop.trips or 1) * loop.cycles
     figures["start_ms"], figures["token_ms"] = start_cycles * ms, loop.cycles * ms
     figures["estimated_ms"] = (start_cycles + tokens * loop.cycles) * ms
-  if token is not None and step.work is not None:
-    token_bound = 1e3 * token.seconds(device, *mesh)
+  if token_work is not None and start_work is not None:
+    token_bound = 1e3 * token_work.seconds(device, *mesh)
     figures["token_bound_ms"] = token_bound
-    figures["bound_ms"] = 1e3 * step.work.seconds(device, *mesh) + tokens * token_bound
+    figures["bound_ms"] = 1e3 * start_work.seconds(device, *mesh) + tokens * token_bound
   return figures

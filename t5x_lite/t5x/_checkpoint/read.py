@@ -170,6 +170,7 @@ def _no_checkpoint(path: str, problem: str, available: Sequence[str]) -> T5XErro
 
 
 def _open_orbax(path: str) -> StoredCheckpoint:
+  """Opens a checkpoint whose arrays Orbax reads, each straight into its shards."""
   import orbax.checkpoint as ocp
 
   state_path = epath.Path(path).absolute() / "state"
@@ -300,6 +301,7 @@ def _open_legacy(path: str) -> StoredCheckpoint:
 
 
 def _opened(future, name: str, path: str, folder: epath.Path):
+  """Waits for what TensorStore opens or reads; its own errors name neither checkpoint nor array."""
   try:
     return future.result()
   except Exception as e:

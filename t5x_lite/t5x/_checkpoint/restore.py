@@ -74,9 +74,9 @@ def _assign(
   return renamed, skipped
 
 
-def _some(lines: list[str], limit: int = 8) -> str:
-  remainder = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
-  return "\n".join(lines[:limit] + remainder)
+def _some(lines: list[str]) -> str:
+  remainder = [f"... and {len(lines) - 8} more"] if len(lines) > 8 else []
+  return "\n".join(lines[:8] + remainder)
 
 
 def _check_match(
@@ -166,17 +166,15 @@ def restore(
   if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
     skipped |= {n for n in model_arrays if n not in stored.arrays and n not in renamed}
   source = {n: renamed.get(n, n) for n in model_arrays if n not in skipped}
+  # A map is there to take a part of a checkpoint: what it leaves is no mistake.
   strict = getattr(cfg, "strict", True) and not assignment_map
   _check_match(choice, model_arrays, stored.arrays, source, strict)
 
-  dtype = getattr(cfg, "dtype", None)
-  dtype = jnp.dtype(dtype) if dtype else None
-
   def request(name: str) -> tuple[Any, Any]:
-    floating = jnp.issubdtype(model_arrays[name].dtype, jnp.floating)
-    cast = dtype if dtype and floating and name.startswith("target/") else model_arrays[name].dtype
     sharding = placed.get(name)
-    return (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
+    if not isinstance(sharding, jax.sharding.Sharding):
+      sharding = default
+    return sharding, _type_to_read(name, model_arrays[name], getattr(cfg, "dtype", None))
 
   flat: dict[str, Any] = {}
   while source:  # an array with several names is read for each: a step donates their buffers
@@ -190,11 +188,19 @@ def restore(
   return train_state.restore_state(unflatten({n: flat[n] for n in model_arrays}))
 
 
+def _type_to_read(name: str, model_array: Any, parameter_type: Any) -> Any:
+  """The model's type; for a parameter, that of RestoreCheckpointConfig.dtype if there is one."""
+  floating = jnp.issubdtype(model_array.dtype, jnp.floating)
+  if parameter_type and floating and name.startswith("target/"):
+    return jnp.dtype(parameter_type)
+  return model_array.dtype
+
+
 def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredCheckpoint:
   """Applies `rename`, then state_transformation_fns to the whole checkpoint, read on the host."""
   tree = unflatten(rename(stored.read({name: (None, None) for name in stored.arrays})))
   for fn in fns:
-    tree = fn(tree, train_state.state_dict(), is_resuming=False)
+    tree = fn(tree, train_state.state_dict(), is_resuming=False)  # never called for a run's own
   flat = flatten(tree)
 
   def read(requests):

@@ -88,6 +88,7 @@ class OrbaxCheckpointManagerInterface:
     return True
 
   def _stored_dtype(self, name: str, leaf: Any) -> np.dtype:
+    """The type an array is stored in: `save_dtype` for parameters, its own for all else."""
     if jnp.issubdtype(getattr(leaf, "dtype", np.float32), jax.dtypes.prng_key):
       raise T5XError(
         "The train state cannot be saved: it holds a random key of JAX's new kind.",

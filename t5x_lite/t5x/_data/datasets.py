@@ -151,6 +151,7 @@ def has_split(task: seqio.Task, split: str) -> bool:
 
 
 def _check_split(provider, split: str) -> None:
+  """Raises T5XError unless the task, or one of the mixture, has the split."""
   tasks = seqio.get_subtasks(provider)
   # SeqIO leaves out a mixture's tasks without a split of exactly that name.
   has = has_split if isinstance(provider, seqio.Task) else lambda task, name: name in task.splits
@@ -239,9 +240,7 @@ def get_dataset(
   if cfg.use_cached:
     _check_cached(provider, cfg.split)
   rows = _rows_of_host(cfg.batch_size, shard_id, num_shards)
-  seed = cfg.seed
-  if seed is None:
-    seed = resolve_seed(cfg, None, 0, "data")
+  seed = resolve_seed(cfg, None, 0, "data") if cfg.seed is None else cfg.seed
   converter = feature_converter_cls(
     pack=cfg.pack, use_custom_packing_ops=cfg.use_custom_packing_ops
   )
@@ -258,23 +257,27 @@ def get_dataset(
   if not cfg.pack and batches.makes_one_row_of_each(converter):
     ds = ds.skip(skip_batches * cfg.batch_size)
     skip_batches = 0
+  ds = batches.convert_and_batch(
+    ds,
+    converter,
+    cfg.task_feature_lengths or {},
+    cfg.batch_size,
+    drop_remainder=num_epochs is None,
+    trimmed=cfg.trim_output_features,
+  )
+  ds = ds.with_options(_reading_options()).skip(skip_batches)
+  if num_shards > 1:
+    ds = ds.map(lambda batch: {name: x[rows] for name, x in batch.items()})
+  return ds.prefetch(2)
+
+
+def _reading_options() -> tf.data.Options:
   options = tf.data.Options()
   options.deterministic = True
   # Ending an autotuned iterator can take a minute, waiting for its tuning thread: that thread
   # checks for cancellation when it is woken, but it is woken before it is cancelled.
   options.autotune.enabled = False
-  ds = batches.convert_and_batch(
-    ds,
-    converter,
-    cfg.task_feature_lengths,
-    cfg.batch_size,
-    drop_remainder=num_epochs is None,
-    trimmed=cfg.trim_output_features,
-  )
-  ds = ds.with_options(options).skip(skip_batches)
-  if num_shards > 1:
-    ds = ds.map(lambda batch: {name: x[rows] for name, x in batch.items()})
-  return ds.prefetch(2)
+  return options
 
 
 def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:

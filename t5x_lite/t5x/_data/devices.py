@@ -42,8 +42,6 @@ class DevicePrefetcher:
       depth: batches kept ready.
   """
 
-  _END = object()
-
   def __init__(self, ds, sharding=None, depth: int = 2):
     self._queue: queue.Queue = queue.Queue(maxsize=depth)
     self._stop = threading.Event()
@@ -64,7 +62,7 @@ class DevicePrefetcher:
         if self._stop.is_set():
           return
         self._put(to_device(batch, self._sharding))
-      self._put(self._END)
+      self._put(StopIteration())
     except BaseException as e:  # handed to the consumer
       self._put(e)
 
@@ -73,9 +71,9 @@ class DevicePrefetcher:
 
   def __next__(self) -> Mapping[str, jax.Array]:
     item = self._queue.get()
-    if item is self._END or isinstance(item, BaseException):
+    if isinstance(item, BaseException):
       self._queue.put(item)  # for the next call; the thread has ended, so there is room
-      raise StopIteration if item is self._END else item
+      raise item
     return item
 
   def close(self) -> None:

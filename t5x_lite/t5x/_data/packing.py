@@ -27,6 +27,7 @@ def order_for_packing(sizes: np.ndarray, capacity: Sequence[int]) -> np.ndarray:
   """
   room = [np.full(len(sizes), length) for length in capacity]
   row_of = np.zeros(len(sizes), np.int64)
+  # A row is full when one of its features is, so an example is as large as its tightest feature.
   by_size = np.argsort(-(sizes / np.asarray(capacity)).max(axis=1), kind="stable")
   for example, size in zip(by_size.tolist(), sizes[by_size].tolist(), strict=True):
     fits = room[0] >= size[0]
@@ -35,6 +36,7 @@ def order_for_packing(sizes: np.ndarray, capacity: Sequence[int]) -> np.ndarray:
     row_of[example] = row = fits.argmax()
     for free, n in zip(room, size, strict=True):
       free[row] -= n
+  # Otherwise the longest examples of a window would always come first.
   shuffled = np.random.default_rng(sizes.sum()).permutation(len(sizes))
   return by_size[np.argsort(shuffled[row_of[by_size]], kind="stable")]
 

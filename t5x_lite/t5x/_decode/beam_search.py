@@ -33,8 +33,7 @@ def brevity_penalty(alpha: float, length: Any) -> Array:
   return jnp.power((5.0 + length) / 6.0, alpha)
 
 
-@flax.struct.dataclass
-class _BeamState:
+class _BeamState(flax.struct.PyTreeNode):
   """Loop state; scores are log probabilities, and finished ones are length-normalised.
 
   Beams are in ascending order of score. Among equal candidates, the one from the earlier beam wins,
@@ -199,6 +198,7 @@ def _beam_select(
   sequences = lax.dynamic_update_index_in_dim(sequences, tokens[:, :, None], state.index, axis=2)
   ends = tokens == eos_id
 
+  # An ended beam does not live on, but is kept below all others, should nothing else be left.
   live_scores, live_positions = _top_k_ascending(
     jnp.where(ends, NEG_INF + scores, scores), num_beams
   )

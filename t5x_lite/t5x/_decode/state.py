@@ -20,8 +20,7 @@ PyTree = Any
 NEG_INF = -1.0e7
 
 
-@flax.struct.dataclass
-class DecodingState:
+class DecodingState(flax.struct.PyTreeNode):
   """What a decoding step may read.
 
   Attributes:
@@ -40,8 +39,7 @@ class DecodingState:
 TokensToLogits = Callable[[DecodingState], tuple[Array, PyTree]]
 
 
-@flax.struct.dataclass
-class Segment:
+class Segment(flax.struct.PyTreeNode):
   """A part of a decode. Between two segments, finished rows can make room for others.
 
   Attributes:
@@ -55,12 +53,11 @@ class Segment:
   start: int = flax.struct.field(pytree_node=False, default=0)
   stop: int = flax.struct.field(pytree_node=False, default=0)
   rows: PyTree = None
-  active: Array | None = None
+  active: Any = None
   encoded: Array | None = None
 
 
-@flax.struct.dataclass
-class Paused:
+class Paused(flax.struct.PyTreeNode):
   """A decode at the end of a segment.
 
   Attributes:

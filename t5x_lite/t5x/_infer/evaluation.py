@@ -41,7 +41,6 @@ class InferenceEvaluator:
       check_stop: called between batches; raises to stop.
       journal_dir: folder that stores results as they are produced, so that a killed evaluation
           continues where it stopped; None stores none.
-      default_seed: seed of the evaluation data if the configuration has none.
   """
 
   def __init__(
@@ -55,7 +54,6 @@ class InferenceEvaluator:
     verify_matching_vocabs_fn=verify_matching_vocabs,
     check_stop=None,
     journal_dir: str | None = None,
-    default_seed: int = 42,
   ):
     cfg = infer_eval_dataset_cfg
     import_module(cfg.module)
@@ -70,7 +68,7 @@ class InferenceEvaluator:
       feature_converter=quick_converter(model.FEATURE_CONVERTER_CLS(pack=False)),
       eval_split=cfg.split,
       use_cached=cfg.use_cached,
-      seed=default_seed if cfg.seed is None else cfg.seed,
+      seed=42 if cfg.seed is None else cfg.seed,
       sequence_length=cfg.task_feature_lengths,
       **options,
     )
@@ -111,7 +109,7 @@ class InferenceEvaluator:
         return name
     return ""
 
-  def evaluate(self, train_state, train_state_axes=None):
+  def evaluate(self, train_state: Any, train_state_axes: Any = None) -> Any:
     """Runs the model over all tasks and starts the metrics.
 
     Returns:
@@ -165,7 +163,8 @@ class InferenceEvaluator:
     Raises:
         T5XError: a metric failed; the run must not end as if it had succeeded.
     """
-    results, failure = {}, None
+    results: dict[str, dict[str, Any]] = {}
+    failure: Exception | None = None
     try:
       results = metrics_future.result() or {}
     except Exception as e:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import gin
 import jax
@@ -21,7 +22,7 @@ def get_infer_fn(
   keep_aux_as_numpy: bool = False,
   efficient: bool = True,
   check_stop: Callable[[], None] | None = None,
-) -> Callable:
+) -> InferFn:
   """Returns `infer_fn(ds, train_state, rng=None)` in seqio's format.
 
   Args:
@@ -40,20 +41,38 @@ def get_infer_fn(
       the step returns a pair; rows in the dataset's order.
   """
   run = BatchInference(infer_step, batch_size, train_state_axes, partitioner, efficient, check_stop)
+  return InferFn(run, keep_aux_as_numpy)
 
-  def column(*values):
-    arrays = map(np.asarray, values)
-    return list(arrays) if keep_aux_as_numpy else [x.tolist() for x in arrays]
 
-  def infer_fn(ds, train_state, rng=None, label: str = "", journal: Journal | None = None):
-    results = run(ds, train_state, rng, label, journal)
+class InferFn:
+  """What `get_infer_fn` returns.
+
+  Args:
+      inference: runs the model's function.
+      keep_aux_as_numpy: see `get_infer_fn`.
+  """
+
+  def __init__(self, inference: BatchInference, keep_aux_as_numpy: bool):
+    self.inference, self._keep_aux_as_numpy = inference, keep_aux_as_numpy
+
+  def __call__(
+    self, ds, train_state, rng=None, label: str = "", journal: Journal | None = None
+  ) -> Any:
+    """Runs a dataset; see `BatchInference.__call__` for the arguments."""
+    results = self.inference(ds, train_state, rng, label, journal)
     first_output = results[0][1]
     # A pair is a tuple if it comes from the device, a list if it comes from a journal.
     if not (isinstance(first_output, (tuple, list)) and isinstance(first_output[-1], Mapping)):
       return [(i, np.asarray(out).tolist()) for i, out in results]
     indexed = [(i, np.asarray(out[0]).tolist()) for i, out in results]
     auxiliary = [out[1] for _, out in results]
-    return indexed, jax.tree.map(column, *auxiliary, is_leaf=lambda x: not isinstance(x, Mapping))
+    return indexed, jax.tree.map(self._column, *auxiliary, is_leaf=_is_value)
 
-  infer_fn.inference = run
-  return infer_fn
+  def _column(self, *values: Any) -> list[Any]:
+    """All rows' values of one auxiliary output."""
+    arrays = [np.asarray(value) for value in values]
+    return arrays if self._keep_aux_as_numpy else [x.tolist() for x in arrays]
+
+
+def _is_value(x: Any) -> bool:
+  return not isinstance(x, Mapping)

@@ -159,6 +159,7 @@ class BatchInference:
     return self._step_fn(params, batch, **kwargs)
 
   def _fn(self, params, batch, rng, segment=None):
+    """Calls the model's function, or decodes one segment; compiles it for each new shape."""
     rows = self._partitioner.data_partition_spec
     if segment is None:  # None: replicated, so that every host gets all rows
       step = self._partitioned("step", self._step, (rows, None, None), None)
@@ -211,9 +212,6 @@ class BatchInference:
     length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
     return hasattr(self._model, "gains_by_packing") and self._model.gains_by_packing(length)
 
-  def _max_calls(self) -> int:
-    return max_calls(self._partitioner.mesh.size) if self._efficient else 1
-
   # ------------------------------------------------------------------ planning
 
   def _shapes_of(self, rows: Rows, numbers: Sequence[int], encoder_length: int):
@@ -246,6 +244,7 @@ class BatchInference:
     for until, is_all in in_background(windows):
       waiting += [i for i in range(num_read, until) if rows.keys[i] not in stored_keys]
       num_read = until
+      # Known with the first row, which is why this is not above.
       encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
       small = is_all and not started and self._efficient
@@ -263,7 +262,7 @@ class BatchInference:
         batches.append(([waiting[p] for p in positions], length))
       waiting = []
       if batches and len(batches[-1][0]) < size and not is_all:
-        waiting = batches.pop()[0]
+        waiting = batches.pop()[0]  # with rows of the next window, they may fill one
       for numbers, length in batches:
         started = True
         compiled.add(length)
@@ -326,7 +325,8 @@ class BatchInference:
         journal.write(keys, [outputs[key] for key in keys])
       progress.advance(len(numbers), len(rows.keys) - len(stored))
 
-    with OverlappedCalls(self._max_calls()) as calls:
+    at_a_time = max_calls(self._partitioner.mesh.size) if self._efficient else 1
+    with OverlappedCalls(at_a_time) as calls:
       # Each batch of an earlier run added at least one result.
       run = _Run(params, rng, len(stored), rows, calls, deliver)
       if staged and self._is_to_be_packed(ds):
@@ -351,6 +351,7 @@ class BatchInference:
     return [(i, outputs[rows.keys[r]]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
 
   def _stages(self, run: _Run, size: int) -> StagedDecode:
+    """The stages of a staged decode of `size` rows a batch."""
     rows = run.rows
 
     def make_batch(numbers, length, size):
@@ -376,6 +377,7 @@ class BatchInference:
     stages = None
     for numbers, shapes, length, size in plan:
       self._check_stop()
+      # Made with the first batch, when the rows' shapes are known.
       stages = stages or self._stages(run, size)
       stages.start(numbers, self._device_batch(run.rows, numbers, shapes, size), length)
     if stages is not None:

@@ -14,11 +14,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from etils import epath
 
 from t5x._process import matmul
@@ -69,13 +68,17 @@ def config_hash(params: Any, further_settings: Mapping[str, Any]) -> str:
   return digest.hexdigest()
 
 
-def _plain(value: Any) -> Any:
-  """Arrays as lists, for JSON."""
+def json_value(value: Any) -> Any:
+  """Bytes to text, arrays to lists."""
+  if isinstance(value, bytes):
+    return value.decode("utf-8", errors="replace")
+  if hasattr(value, "tolist"):
+    return json_value(value.tolist())
+  if isinstance(value, (list, tuple)):
+    return [json_value(v) for v in value]
   if isinstance(value, Mapping):
-    return {k: _plain(v) for k, v in value.items()}
-  if isinstance(value, tuple):
-    return [_plain(v) for v in value]
-  return np.asarray(value).tolist()
+    return {k: json_value(v) for k, v in value.items()}
+  return value
 
 
 def decoder(vocabulary) -> Callable[[Any], Any]:
@@ -103,7 +106,7 @@ class Journal:
   def __init__(self, path: str, settings_hash: str, to_text: Callable[[Any], Any] | None = None):
     self._path = epath.Path(f"{path}-{settings_hash}.jsonl")
     self._to_text = to_text
-    self._file = None
+    self._file: IO[str] | None = None
 
   def read(self) -> dict[str, Any]:
     """Returns {key: output} of an earlier run; on every host, those of the first host."""
@@ -132,7 +135,7 @@ class Journal:
       self._file = self._path.open("a")
       self._file.write("\n")  # the last line may have been cut off
     for key, output in zip(keys, outputs, strict=True):
-      entry = {"key": key, "output": _plain(output)}
+      entry = {"key": key, "output": json_value(output)}
       if self._to_text is not None:
         entry["text"] = self._to_text(entry["output"])
       self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")

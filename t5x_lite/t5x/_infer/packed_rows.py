@@ -91,6 +91,7 @@ def pack(
   packed: list[PackedRows] = []
   leftover: list[int] = []
   limits = sorted({packed_length(full), full})
+  # Inputs longer than a packed row have rows of the full length, apart from the others.
   for shorter, length in zip([-1, *limits], limits, strict=False):
     fitting = [n for n in numbers if shorter < len(rows.features[n][feature]) <= length]
     bins = []  # of row numbers
@@ -110,6 +111,7 @@ def pack(
 def _side_by_side(
   rows: Rows, bins: Sequence[Sequence[int]], feature: str, size: int, length: int
 ) -> PackedRows:
+  """Lays the rows of each bin out in one packed row; rows beyond the bins are padding."""
   tokens = np.zeros((size, length), rows.dtypes[feature])
   segment_ids = np.zeros((size, length), np.int32)
   numbers, sizes, starts = [], [], []

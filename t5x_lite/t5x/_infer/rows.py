@@ -114,7 +114,7 @@ def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
       iterator: the iterator; what it raises is re-raised in the consumer.
       ahead: how many items it may run ahead; 0 is no limit.
   """
-  items: queue.Queue = queue.Queue(ahead)
+  items: queue.Queue = queue.Queue(ahead)  # of (item, None) or (None, what ended it)
   stopped = threading.Event()
 
   def fill():
@@ -122,7 +122,7 @@ def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
       for item in iterator:
         items.put((item, None))
         if stopped.is_set():
-          return
+          return  # nobody reads on; a full queue would hold this thread for ever
       items.put((None, StopIteration()))
     except BaseException as e:  # handed to the consumer
       items.put((None, e))
@@ -141,23 +141,6 @@ def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
 
   threading.Thread(target=fill, daemon=True, name="t5x-rows").start()
   return read()
-
-
-class ReadAhead:
-  """A dataset to be read once, whose first examples are read before they are requested.
-
-  Args:
-      ds: the dataset.
-  """
-
-  _EXAMPLES = 4096
-
-  def __init__(self, ds):
-    self.element_spec = ds.element_spec
-    self._examples = in_background(ds.as_numpy_iterator(), self._EXAMPLES)
-
-  def __iter__(self):
-    return self._examples
 
 
 def round_length(length: int, full: int) -> int:

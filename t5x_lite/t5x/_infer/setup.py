@@ -10,8 +10,10 @@ import seqio
 
 from t5x._data.batches import quick_converter
 from t5x._data.datasets import get_mixture_or_task, has_split
-from t5x._infer.rows import ReadAhead
+from t5x._infer.rows import in_background
 from t5x.errors import T5XError, check_whole
+
+_EXAMPLES_AHEAD = 4096  # that are read before they are requested
 
 STEPS = {  # mode -> method of the model
   "predict": "predict_batch",
@@ -29,13 +31,6 @@ def check_settings(mode: str, dataset_cfg, restore_cfg, shard_id: int, num_shard
       expected="what to write for each example",
       available=", ".join(STEPS),
       fix="--gin.infer.mode=\"'predict'\"",
-    )
-  if dataset_cfg.task_feature_lengths is None:
-    raise T5XError(
-      "infer needs feature lengths.",
-      found="TASK_FEATURE_LENGTHS=None",
-      expected="a number of tokens for each feature",
-      fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
     )
   if dataset_cfg.pack or dataset_cfg.shuffle:
     raise T5XError(
@@ -105,10 +100,12 @@ class _Rows:
   """
 
   def __init__(self, ds):
-    self.element_spec, self._ds, self._ahead = ds.element_spec, ds, ReadAhead(ds)
+    self.element_spec, self._ds = ds.element_spec, ds
+    self._ahead = in_background(ds.as_numpy_iterator(), _EXAMPLES_AHEAD)
     self.digest = ""
 
   def __iter__(self):
+    # One pass writes the predictions; a second only looks whether the inputs have changed.
     rows, self._ahead = self._ahead or self._ds.as_numpy_iterator(), None
     digest = hashlib.blake2b(digest_size=8)
     for number, features in rows:

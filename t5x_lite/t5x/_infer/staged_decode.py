@@ -124,7 +124,7 @@ class StagedDecode:
     multiple: int,
     fetch: Callable,
     deliver: Callable[[Sequence[int], Sequence[int], Any], None],
-    make_batch: Callable[[Sequence[int], int, int], Mapping[str, Any]] | None = None,
+    make_batch: Callable[[Sequence[int], int, int], Mapping[str, Any]],
     few_programs: bool = False,
   ):
     self._decode, self._calls, self._params, self._rng = decode, calls, params, rng
@@ -168,14 +168,16 @@ class StagedDecode:
       pool = self._pools.pop(min(self._pools))
       longer = [key for key in self._pools if key[0] == pool.stage]
       rows, source = pool.rows, list(range(len(pool.numbers)))
-      if not pool.stage:
+      if not pool.stage:  # such rows are copied from flat positions, like packed ones
         source = [i * pool.length for i in source]
+      # Few rows are padded further to fill a batch with longer ones, rather than run alone.
       if longer and len(self._pools[longer[0]].numbers) + len(source) <= self._size:
         self._wait(pool.stage, longer[0][1], pool.numbers, source, rows)
       else:
         self._resume(pool)
 
   def _dispatch(self, numbers, batch, stage: int, length: int, rows, size: int) -> None:
+    """Starts the next stage of a batch of `size` rows, of which the first have `numbers`."""
     start = self._stops[stage - 1] if stage else 0
     active = np.arange(size) < len(numbers)
     segment = decoding.Segment(start, self._stops[stage], rows, active)

@@ -58,7 +58,7 @@ class BaseModel(abc.ABC):
 
   def predict_batch(
     self, params: PyTree, batch: Batch, rng: Array | None = None, **kwargs: Any
-  ) -> Array:
+  ) -> Array | decoding.Paused:
     """Returns the best decode of each example, int32 `[B, T]` (in a `Paused` for a segment)."""
     result = self.predict_batch_with_aux(params, batch, rng=rng, **kwargs)
     if isinstance(result, decoding.Paused):
@@ -68,8 +68,8 @@ class BaseModel(abc.ABC):
   @abc.abstractmethod
   def predict_batch_with_aux(
     self, params: PyTree, batch: Batch, rng: Array | None = None
-  ) -> tuple[Array, Mapping[str, Array]]:
-    """Returns decodes and auxiliary values."""
+  ) -> tuple[Array, Mapping[str, Array]] | decoding.Paused:
+    """Returns decodes and auxiliary values (in a `Paused` for a segment, if it takes segments)."""
 
   @abc.abstractmethod
   def score_batch(self, params: PyTree, batch: Batch) -> Array:
@@ -108,7 +108,7 @@ class BaseTransformerModel(BaseModel):
     self.module = module
     self._input_vocabulary = input_vocabulary
     self._output_vocabulary = output_vocabulary
-    self._decode_fn = decode_fn
+    self._decode_fn: Any = decode_fn  # gin gives any function of prompts and caches
     self._label_smoothing = label_smoothing
     self._z_loss = z_loss
     self._loss_normalizing_factor = losses.checked_normalizing_factor(loss_normalizing_factor)
@@ -124,7 +124,7 @@ class BaseTransformerModel(BaseModel):
     return self._output_vocabulary
 
   @property
-  def decode_fn(self) -> Callable[..., Any] | None:
+  def decode_fn(self) -> Any:
     """The decode function."""
     return self._decode_fn
 

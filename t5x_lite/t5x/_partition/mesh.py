@@ -68,6 +68,7 @@ def default_mesh(
 
 
 def _explicit_mesh(ici: Sequence[int], dcn: Sequence[int] | None, devices: list[Any]) -> Mesh:
+  """The mesh of (data, model) shapes within and across slices."""
   if math.prod(ici) * math.prod(dcn or (1,)) != len(devices):
     raise T5XError(
       found=f"ici_mesh_shape {tuple(ici)}, dcn_mesh_shape {dcn}, {len(devices)} devices",
@@ -80,7 +81,7 @@ def _explicit_mesh(ici: Sequence[int], dcn: Sequence[int] | None, devices: list[
   return Mesh(_host_by_host(grid), ("data", "model"))
 
 
-def _arrange(shape: tuple[int, int], devices: list[Any]) -> np.ndarray:
+def _arrange(shape: tuple[int, ...], devices: list[Any]) -> np.ndarray:
   if devices[0].platform != "tpu":
     # Devices are listed process by process: model partitions stay within a process.
     return np.array(devices).reshape(shape)

@@ -32,7 +32,8 @@ def find_devices(backend: str | None = None) -> list[Any]:
     return jax.devices(backend)
   # JAX asserts where JAX_PLATFORMS names cuda and there is no NVIDIA GPU.
   except (RuntimeError, AssertionError) as e:
-    platforms = backend or jax.config.jax_platforms or ""
+    # JAX's settings are attributes that its types do not tell.
+    platforms = backend or jax.config.jax_platforms or ""  # type: ignore[attr-defined]
     needs = [_NEEDS[name] for name in platforms.split(",") if name in _NEEDS]
     raise T5XError(
       "No device of the requested kind is available.",

@@ -56,6 +56,7 @@ def held(paths: Sequence[str], setting: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(path: pathlib.Path, setting: str) -> Iterator[None]:
+  """Holds one lock file, which names this process while it does."""
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.open("a").close()
@@ -107,6 +108,7 @@ def _cannot_write(folder: pathlib.Path, setting: str, error: OSError) -> T5XErro
 
 
 def _in_use(path: pathlib.Path, setting: str) -> T5XError:
+  """The error for a folder that another run holds, with what its lock file says."""
   owner = ""
   with contextlib.suppress(OSError):  # it may just have ended
     owner = path.read_text(errors="replace").strip()

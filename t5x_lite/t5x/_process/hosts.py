@@ -105,12 +105,8 @@ def join(
     raise T5XError(
       "The processes of this run cannot connect.",
       found=" ".join(str(e).split())[:300],
-      expected=f"an address of process 0 with a free port: {address}"
-      if address
-      else "a cluster that JAX recognises (Slurm, a TPU slice), or an address of process 0",
-      fix="choose another port in --coordinator_address, for all processes."
-      if address
-      else "set --coordinator_address=HOST:PORT, --process_count and --process_index.",
+      expected="a free port at the address of process 0, or a cluster that JAX recognises",
+      fix="set --coordinator_address=HOST:PORT (another port), --process_count, --process_index.",
     ) from e
 
 

@@ -18,12 +18,13 @@ class StopRequest:
   preemption service, which listens to SIGTERM then, finds the first step that none has begun.
   """
 
-  def __init__(self):
+  def __init__(self) -> None:
     self.signum: int | None = None
     self._several = hosts.process_count() > 1
     self._checks = 0
 
   def _handle(self, signum, frame) -> None:
+    """Notes the signal: the run stops where it next calls `check`."""
     del frame
     if self.signum is not None:
       raise KeyboardInterrupt

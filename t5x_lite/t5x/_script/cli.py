@@ -256,7 +256,9 @@ def find_unreadable(error: BaseException) -> T5XError | None:
   if tf is None:
     return None
   for e in causes(error):
-    path = re.search(r"gs://\S+", str(e)) if isinstance(e, tf.errors.OpError) else None
+    if not isinstance(e, tf.errors.OpError):
+      continue
+    path = re.search(r"gs://\S+", str(e))
     if path:
       reason = str(e.message).split("\n")[0].removeprefix("Error executing an HTTP request: ")
       return T5XError(

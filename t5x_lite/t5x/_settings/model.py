@@ -91,6 +91,7 @@ def _check_decoding(model: BaseTransformerModel) -> None:
 
 
 def _check_network(model: BaseTransformerModel) -> None:
+  """Raises T5XError if the embedding has no row for some token of a vocabulary."""
   config = model.module.config
   for part in ("input_vocabulary", "output_vocabulary"):
     vocabulary = getattr(model, part)

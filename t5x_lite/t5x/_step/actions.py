@@ -120,8 +120,7 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
       )
     )
     return None
-  value = values[metric]
-  value = getattr(value, "value", value)
+  value: Any = getattr(values[metric], "value", values[metric])
   try:
     return float(value)
   except (TypeError, ValueError):
@@ -179,6 +178,7 @@ class EarlyStoppingAction(BaseAction):
       return False
     self._history = [*self._history, value][-self._patience :]
     pairs = list(zip(self._history, self._history[1:], strict=False))
+    # Each change counts by itself: a slow but steady improvement below the tolerance is none.
     if len(self._history) < self._patience or not all(self._stalled(a, b) for a, b in pairs):
       return False
     history = ", ".join(f"{v:.6g}" for v in self._history)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import time
+from typing import Any
 
 import jax
 
@@ -20,8 +21,9 @@ class StepsAhead:
   the host cannot always prepare one within a few milliseconds.
   """
 
-  def __init__(self):
-    self._steps: collections.deque[jax.Array] = collections.deque(maxlen=_MOST_STEPS)
+  def __init__(self) -> None:
+    # Of jax.Array, whose type does not tell that there is `is_ready`.
+    self._steps: collections.deque[Any] = collections.deque(maxlen=_MOST_STEPS)
     self._step_seconds = 1.0  # until it is known: two steps at most
     self._done_at: float | None = None
 
@@ -38,6 +40,7 @@ class StepsAhead:
     return min(max(2, int(_SECONDS / self._step_seconds)), _MOST_STEPS)
 
   def _wait_for_oldest(self) -> None:
+    """Waits for a step, and learns from two in a row how long one takes."""
     oldest = self._steps.popleft()
     if oldest.is_ready():
       self._done_at = None  # finished at an unknown time: the interval would not be the step's

@@ -6,7 +6,7 @@ Re-exported by `t5x.trainer`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -26,30 +26,39 @@ def _split(batch, num_microbatches: int):
   )
 
 
-def accumulate_grads(
-  loss_fn: Callable, params, batch, dropout_rng, num_microbatches: int | None, sharding=None
+def accumulate_grads_microbatched(
+  model,
+  train_state,
+  batch,
+  dropout_rng,
+  num_microbatches: int | None,
+  data_partition_spec=None,
 ):
-  """Returns (gradients, metrics) of a batch, computed in microbatches if asked to.
+  """Computes the gradients of a batch, in microbatches if asked to.
 
   Gradients of microbatches are summed, not averaged, and metrics merged. The sum is kept in
   float32 and only then rounded to the gradients' own type: in bfloat16, a sum that has grown to
   256 times its terms would no longer grow.
 
   Args:
-      loss_fn: (params, batch, rng) -> (loss, metrics).
-      params: parameters.
+      model: has `loss_fn`, see `Trainer`.
+      train_state: its parameters are read.
       batch: {feature: [B, ...]}.
       dropout_rng: key; microbatch i uses its own split.
       num_microbatches: None or 1 computes the batch at once.
-      sharding: sharding of a microbatch's features, or None.
+      data_partition_spec: sharding of a microbatch's features, or None.
+
+  Returns:
+      (gradients, metrics, None); T5X returns a model's mutable collections as the third item.
 
   Raises:
       T5XError: if the batch size is not divisible by `num_microbatches`.
   """
-  grad_fn = jax.value_and_grad(loss_fn, has_aux=True)
+  params = train_state.params
+  grad_fn = jax.value_and_grad(model.loss_fn, has_aux=True)
   if num_microbatches is None or num_microbatches <= 1:
     (_, metrics), grads = grad_fn(params, batch, dropout_rng)
-    return grads, metrics
+    return grads, metrics, None
   size = next(iter(batch.values())).shape[0]
   if size % num_microbatches:
     raise T5XError(
@@ -59,8 +68,8 @@ def accumulate_grads(
 
   def body(total, xs):
     microbatch, rng = xs
-    if sharding is not None:
-      microbatch = jax.lax.with_sharding_constraint(microbatch, sharding)
+    if data_partition_spec is not None:
+      microbatch = jax.lax.with_sharding_constraint(microbatch, data_partition_spec)
     (_, metrics), grads = grad_fn(params, microbatch, rng)
     return jax.tree.map(lambda t, g: t + g.astype(t.dtype), total, grads), metrics
 
@@ -70,33 +79,8 @@ def accumulate_grads(
   grads = jax.tree.map(lambda t, p: t.astype(p.dtype), total, params)
   per_microbatch = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
   metrics = functools.reduce(metrics_lib.merge_metrics, per_microbatch)
-  return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
-
-
-def accumulate_grads_microbatched(
-  model,
-  train_state,
-  batch,
-  dropout_rng,
-  num_microbatches: int | None,
-  data_partition_spec=None,
-):
-  """`accumulate_grads` of a model's loss.
-
-  Args:
-      model: has `loss_fn`, see `Trainer`.
-      train_state: its parameters are read.
-      batch: {feature: [B, ...]}.
-      dropout_rng: key.
-      num_microbatches: None or 1 computes the batch at once.
-      data_partition_spec: sharding of a microbatch's features, or None.
-
-  Returns:
-      (gradients, metrics, None); T5X returns a model's mutable collections as the third item.
-  """
-  grads, metrics = accumulate_grads(
-    model.loss_fn, train_state.params, batch, dropout_rng, num_microbatches, data_partition_spec
-  )
+  # Each microbatch has counted a step.
+  metrics = metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
   return grads, metrics, None
 
 

@@ -58,6 +58,7 @@ class Saver:
     self._end(step)
 
   def _end(self, step: int) -> None:
+    """Ends a run whose state is not finite, or leaves that to the action that is there for it."""
     watch = self._trainer.check_losses()
     if self._handle_nan:
       if not self.diverged:
@@ -68,7 +69,7 @@ class Saver:
       self.diverged = True
       return
     if self._checkpointer is not None:
-      self._checkpointer.wait()
+      self._checkpointer.wait()  # the error names the latest one, which may still be being written
     steps = checkpoints.checkpoint_steps(self._model_dir)
     latest = os.path.join(self._model_dir, f"checkpoint_{steps[-1]}") if steps else None
     raise divergence.diverged(watch, self._first_step, step, self._optimizer_def, latest)
@@ -79,8 +80,9 @@ class Saver:
     Raises:
         T5XError: the state is not finite, or cannot be written.
     """
-    self._trainer.check_losses()
+    self._trainer.check_losses()  # waits for the latest step: its state is what is saved
     self.check_losses(step)
+    # A finite loss is not enough: it was computed before the update.
     if not self.diverged and not divergence.all_finite(self._trainer.train_state.params):
       self._end(step)
     if self.diverged or self._checkpointer is None:
@@ -148,7 +150,7 @@ class Evaluations:
         log(f"training_eval {task}: " + ", ".join(figures))
       ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
     if self._evaluator is not None:
-      self.wait()
+      self.wait()  # what a metric of the last evaluation raised ends the run now
       self._pending = self._evaluator.evaluate(self._trainer.train_state)
       if not self._concurrent:
         results = self.wait()
@@ -223,12 +225,13 @@ class Loop:
       raise
 
   def _run(self, eval_first: bool) -> None:
+    """Saves the starting state, trains to the end, and saves a state that an action ended with."""
     with self._progress.excluded():
       self._saver.save(self.step)  # the starting state, as T5X does: a baseline for comparisons
       # A run stopped during its last evaluation still has to do that.
       if eval_first or self.step == self._total_steps:
         self._evaluations.run()
-    ended = self._saver.diverged
+    ended = self._saver.diverged  # at the start: the checkpoint was not finite
     with _collections_off() if self._periods.gc else contextlib.nullcontext():
       while self.step < self._total_steps and not ended:
         self._train_until(self._periods.next_stop(self.step, self._total_steps))
@@ -284,6 +287,7 @@ class Loop:
       ended |= self._actions.run("TRAIN", self._trainer.train_state, {"train": values})
       self._saver.check_losses(step)
     with self._progress.excluded():
+      # Saved before it is evaluated, as in T5X: a metric that fails costs no step.
       if last or self._periods.save_at(step):
         self._wait_to_compare()
         self._saver.save(step)
@@ -294,7 +298,7 @@ class Loop:
         ended |= self._evaluations.run()
       if self._periods.gc and step % self._periods.gc == 0:
         gc.collect()
-    return ended and not last
+    return ended and not last  # the last step is saved already
 
 
 @contextlib.contextmanager

@@ -99,6 +99,7 @@ def _seed(random_seed: int | None) -> int:
 
 
 def _describe(cfg, random_seed: int | None) -> str:
+  """All settings that decide what the batches hold, as text to compare."""
   name = cfg.mixture_or_task_name
   lengths = cfg.task_feature_lengths
   values = {
@@ -141,6 +142,7 @@ def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Str
   cfg = dataclasses.replace(cfg, seed=stream.data_seed)
   args = cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS
   skipped = step - stream.first_step
+  # The one of gin files that replace it need not know how to skip: then whole batches are skipped.
   if "skip_batches" in inspect.signature(get_dataset_fn).parameters:
     return get_dataset_fn(*args, skip_batches=skipped), layout.num_shards
   return get_dataset_fn(*args).skip(skipped), layout.num_shards

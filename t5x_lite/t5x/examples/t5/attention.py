@@ -7,7 +7,8 @@ D head size.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -135,7 +136,7 @@ class MultiHeadDotProductAttention(nn.Module):
 
     Args:
       inputs_q: `[B, Q, E]`; `[B*N, 1, E]` when decoding.
-      inputs_kv: `[B, K, E]`; not read in cross-attention once its cache exists.
+      inputs_kv: `[B, K, E]`; None is allowed where a cache has its keys and values.
       mask: which keys to attend to (True, or more than 0), `[B or 1, H or 1, Q or 1, K]`, or None.
       bias: added to the logits, `[B or 1, H or 1, Q, K]`, or None; when decoding, it may also be
         only the row of this step, `[1, H, 1, K]`.
@@ -152,13 +153,17 @@ class MultiHeadDotProductAttention(nn.Module):
     if not deterministic and self.dropout_rate > 0.0:
       dropout_rng = self.make_rng("dropout")
     if decode and self.has_variable("cache", "cached_key"):
-      x = self._attend_self_cached(query, inputs_kv, mask, bias)
+      x = self._attend_self_cached(query, inputs_q, mask, bias)
     elif cross_decode is not None:
       mask_bias = masks.attention_mask_bias(mask, self.dtype)
-      attend = {"cached": self._attend_cross_cached, "direct": self._attend_cross_directly}
+      attend: dict[str, Callable[..., Array]] = {
+        "cached": self._attend_cross_cached,
+        "direct": self._attend_cross_directly,
+      }
       x = attend[cross_decode](query, inputs_kv, mask_bias)
     else:
-      key, value = self._sharded(self.key(inputs_kv)), self._sharded(self.value(inputs_kv))
+      inputs = cast(Array, inputs_kv)  # there is no cache
+      key, value = self._sharded(self.key(inputs)), self._sharded(self.value(inputs))
       if decode:
         self._create_self_cache(key)
       x = dot_product_attention(
@@ -196,14 +201,10 @@ class MultiHeadDotProductAttention(nn.Module):
   ) -> Array:
     """One decoding step: appends the key and value of `x` `[B*N, 1, E]` and attends."""
     if query.shape[1] != 1:
-      raise T5XError(
-        found=f"{query.shape[1]} decoder tokens in a cached decoding step",
-        expected="1 token per step",
-        fix="call decode(..., decode=True) with tokens of shape [batch, 1]",
-      )
-    cached_key = self.variable("cache", "cached_key")
-    cached_value = self.variable("cache", "cached_value")
-    cache_index = self.variable("cache", "cache_index")
+      raise T5XError(f"A cached decoding step takes 1 token per row, not {query.shape[1]}.")
+    cached_key: nn.Variable = self.variable("cache", "cached_key")
+    cached_value: nn.Variable = self.variable("cache", "cached_value")
+    cache_index: nn.Variable = self.variable("cache", "cache_index")
     index = cache_index.value
     key, value = (cached_attention.to_cache(self._sharded(f(x))) for f in (self.key, self.value))
     axis = cached_attention.length_axis()
@@ -216,11 +217,12 @@ class MultiHeadDotProductAttention(nn.Module):
       bias = jax.lax.dynamic_slice_in_dim(bias, index, 1, axis=-2)
     return cached_attention.attend(query, key, value, bias, mask_bias, self.float32_logits)
 
-  def _attend_cross_cached(self, query: Array, encoded: Array, mask: Array | None) -> Array:
+  def _attend_cross_cached(self, query: Array, encoded: Array | None, mask: Array | None) -> Array:
     """Attends to the encoder's output, whose keys and values are projected on the first call."""
 
     def project(layer: dense.DenseGeneral) -> Array:
-      return cached_attention.to_cache(self._sharded(layer(encoded)))
+      # Called by the first step alone, which has the encoder's output.
+      return cached_attention.to_cache(self._sharded(layer(cast(Array, encoded))))
 
     key = self.variable("cross_cache", "cached_key", project, self.key).value
     value = self.variable("cross_cache", "cached_value", project, self.value).value

@@ -84,6 +84,7 @@ def _attend(query, key, value, bias, mask, settings):
 
 
 def _forward(query, key, value, bias, mask, settings):
+  """Shapes as `_split` makes them; `settings` are (G, whether scores are float32)."""
   heads, float32_scores = settings
 
   def of_head(bias, mask, query, key, value):
@@ -109,6 +110,7 @@ def _forward(query, key, value, bias, mask, settings):
 
 
 def _backward(settings, residuals, d_out):
+  """Computes the scores of each head again; their gradients add up to that of the bias."""
   heads, float32_scores = settings
   query, key, value, bias, mask, *saved = residuals
 

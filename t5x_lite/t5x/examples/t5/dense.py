@@ -9,7 +9,9 @@ Shape letters: B batch, L length, E embedding, F MLP hidden.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,12 +112,12 @@ class MlpBlock(nn.Module):
   def __call__(self, inputs: Array, decode: bool = False, deterministic: bool = False) -> Array:
     """`[B, L, E]` -> `[B, L, E]`; `decode` is ignored."""
     del decode
-    hidden = None
+    branches = []
     for i, name in enumerate(self.activations):
       layer_name = "wi" if len(self.activations) == 1 else f"wi_{i}"
       branch = self._dense(self.intermediate_dim, ("embed", "mlp"), layer_name)(inputs)
-      branch = _activation(name)(branch)
-      hidden = branch if hidden is None else hidden * branch
+      branches.append(_activation(name)(branch))
+    hidden = functools.reduce(operator.mul, branches)
     # One mask for all positions of a row, as in T5: fewer random bits.
     hidden = Dropout(self.intermediate_dropout_rate, broadcast_dims=(-2,))(hidden, deterministic)
     hidden = active_mesh.with_logical_constraint(hidden, ("batch", "length", "mlp"))
@@ -187,10 +189,8 @@ def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
   def draw(key: Array, num_partitions: int) -> Array:
     return jax.random.bernoulli(key, 1.0 - rate, (shape[0] // num_partitions, *shape[1:]))
 
-  if jax.config.jax_default_prng_impl == "threefry2x32":
-    keep = draw(rng, 1)
-  else:
-    keep = active_mesh.map_over_data(draw, rng)
+  generator = jax.config.jax_default_prng_impl  # type: ignore[attr-defined]
+  keep = draw(rng, 1) if generator == "threefry2x32" else active_mesh.map_over_data(draw, rng)
   # Without the barrier, XLA on TPU draws again in every product that reads dropout's result.
   return jax.lax.optimization_barrier(keep)
 

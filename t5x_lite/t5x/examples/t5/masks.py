@@ -28,11 +28,7 @@ def combine_masks(*masks: Array | None, dtype: Any = jnp.float32) -> Array | Non
   """
   present = [mask for mask in masks if mask is not None]
   if len({mask.ndim for mask in present}) > 1:
-    raise T5XError(
-      "Attention masks differ in rank.",
-      found=", ".join(str(mask.shape) for mask in present),
-      expected="the same number of dimensions, for example [batch, 1, queries, keys]",
-    )
+    raise T5XError(f"Attention masks differ in rank: {[mask.shape for mask in present]}.")
   return functools.reduce(jnp.logical_and, present).astype(dtype) if present else None
 
 

@@ -185,6 +185,7 @@ class Decoder(nn.Module):
     cfg = self.config
     self_bias = self._relative_bias(tokens.shape[1], decode, max_decode_length)
     cross_decode = "cached" if decode else None
+    # In a step, the encoder's output is only passed by whom it shall be attended to directly.
     if decode and max_decode_length and encoded is not None:
       cross_decode = "direct"
     x = _dropout(cfg, self.embedder(tokens), deterministic)
@@ -206,13 +207,14 @@ class Decoder(nn.Module):
     )(x)
 
   def _relative_bias(self, length: int, decode: bool, max_decode_length: int | None) -> Array:
+    """`[1, H, T, T]`, or this step's row `[1, H, 1, T]`; counts the steps in the cache."""
     cfg = self.config
     relpos = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name="relpos_bias")
     if not (decode and max_decode_length):
       if decode:
         self.variable("cache", "decode_index", lambda: jnp.zeros((), jnp.int32))
       return relpos(length, length, bidirectional=False)
-    index = self.variable("cache", "decode_index")
+    index: nn.Variable = self.variable("cache", "decode_index")
     bias = relpos(1, max_decode_length, bidirectional=False, query_index=index.value)
     index.value = index.value + 1
     return bias

@@ -68,6 +68,7 @@ def _casts() -> bool:
 
 
 def _is_to_be_cast(subscripts: str, a: Any, b: Any) -> bool:
+  """Whether a product of these operands is wide enough to gain from bfloat16."""
   if not _casts():
     return False
   if not a.dtype == b.dtype == jnp.float32:
