@@ -224,12 +224,12 @@ def _is_configured(train: Callable) -> bool:
 
 def refuse_if_too_large(report: Mapping[str, Any]) -> None:
   """Raises T5XError if a step of the report does not fit, with what would make it fit."""
-  lines = [
-    f"{name}: {_gib(s['needed_bytes'])} GiB of {_gib(s['usable_bytes'])}, "
-    f"{_gib(s['needed_bytes'] - s['usable_bytes'])} GiB too much"
-    for name, s in report["steps"].items()
-    if not s["fits"]
-  ]
+  lines = []
+  for name, step in report["steps"].items():
+    if not step["fits"]:
+      needed, usable = step["needed_bytes"], step["usable_bytes"]
+      excess = _gib(needed - usable)
+      lines.append(f"{name}: {_gib(needed)} GiB of {_gib(usable)}, {excess} GiB too much")
   if lines:
     advice = report["advice"]
     raise T5XError(

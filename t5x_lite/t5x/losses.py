@@ -140,7 +140,7 @@ def compute_weighted_cross_entropy(
     )
   loss, total_z_loss = smoothed_cross_entropy(logits, targets, label_smoothing, z_loss)
   if weights is None:
-    weight_sum = jnp.asarray(targets.size)
+    weight_sum = jnp.asarray(targets.size)  # an array, as in the other case
   else:
     loss, total_z_loss = loss * weights, total_z_loss * weights
     weight_sum = jnp.sum(weights)

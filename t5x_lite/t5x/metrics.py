@@ -138,10 +138,11 @@ def set_time_metrics_duration(
   metrics: Mapping[str, clu_metrics.Metric], duration: Any
 ) -> dict[str, clu_metrics.Metric]:
   """Returns the metrics with the duration (seconds) set in time metrics."""
-  return {
-    name: metric.replace_duration(duration) if isinstance(metric, Time) else metric
-    for name, metric in metrics.items()
-  }
+  timed = dict(metrics)
+  for name, metric in metrics.items():
+    if isinstance(metric, Time):
+      timed[name] = metric.replace_duration(duration)
+  return timed
 
 
 def set_microbatch_adjusted_metrics_microbatches(

@@ -239,9 +239,9 @@ class EncoderDecoderModel(BaseTransformerModel):
       return self._encode(params, *tokens_and_segments)
     max_tokens = _NARROW_CHUNK if self._is_narrow() else _CHUNK
     # The most rows that divide the batch, as one program needs equal chunks.
-    rows = max(
-      n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= max_tokens)
-    )
+    rows = max(max_tokens // length, 1)
+    while batch % rows:
+      rows -= 1
     chunks = [x.reshape(batch // rows, rows, length) for x in tokens_and_segments]
     encoded = jax.lax.map(lambda chunk: self._encode(params, *chunk), chunks)
     return encoded.reshape(batch, length, -1)
@@ -293,9 +293,8 @@ class EncoderDecoderModel(BaseTransformerModel):
     else:
       # A network without such a cache, as T5X's own, projects keys and values at every step.
       decodes = len(state.cur_token) // len(cross_cache)
-      encoded, encoder_input_tokens = (
-        jnp.repeat(x, decodes, axis=0) for x in (cross_cache, encoder_input_tokens)
-      )
+      encoded = jnp.repeat(cross_cache, decodes, axis=0)
+      encoder_input_tokens = jnp.repeat(encoder_input_tokens, decodes, axis=0)
     logits, variables = self.module.apply(
       variables,
       encoded,

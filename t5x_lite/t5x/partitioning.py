@@ -115,6 +115,7 @@ def standard_logical_axis_rules(
     ("kv", None),
     ("joined_kv", "model"),
   ]
+  # In T5X's order: an axis may have several rules, of which the first that is free counts.
   rules: list[tuple[str, MeshAxis]] = [("batch", "data"), ("vocab", "model")]
   if (activation_partitioning_dims, parameter_partitioning_dims) == (1, 1):
     rules += [("embed", None), *model]
@@ -278,23 +279,21 @@ class PjitPartitioner:
       for axis, mesh_axis, size in zip(axes or (), specs, array.shape, strict=False):
         if mesh_axis is not None:
           divided.setdefault((axis, mesh_axis, size), name)
-    indivisible = [
-      key for key in divided if key[2] % active_mesh.partitions(key[1], self.mesh.shape)
-    ]
+    indivisible = []
+    for (axis, mesh_axis, size), name in divided.items():
+      if size % active_mesh.partitions(mesh_axis, self.mesh.shape):
+        indivisible.append(f"{axis} {size} over {mesh_axis!r} ({name})")
     if not indivisible:
       return
-    lines = [
-      f"{axis} {size} over {mesh!r} ({divided[axis, mesh, size]})"
-      for axis, mesh, size in indivisible
-    ]
-    counts = self._model_partitions(
-      lambda data, model: all(
-        n % active_mesh.partitions(m, {"data": data, "model": model}) == 0 for _, m, n in divided
-      )
-    )
+
+    def fits(data: int, model: int) -> bool:
+      mesh = {"data": data, "model": model}
+      return all(size % active_mesh.partitions(axis, mesh) == 0 for _, axis, size in divided)
+
+    counts = self._model_partitions(fits)
     raise T5XError(
       f"Parameters do not divide evenly over the mesh of {describe_mesh(self.mesh)}.",
-      found="\n".join(lines),
+      found="\n".join(indivisible),
       expected="sizes that are multiples of the partitions they are divided over",
       available=f"model partitions that divide all: {listed(counts)}",
       fix=(f"set {self._setting(max(counts))}, or change" if counts else "change")

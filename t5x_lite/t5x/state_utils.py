@@ -46,9 +46,8 @@ def apply_assignment_map(
   """
   if is_resuming:
     return ckpt_optimizer_state
-  stored, model_arrays = (
-    traverse_util.flatten_dict(tree, sep="/") for tree in (ckpt_optimizer_state, optimizer_state)
-  )
+  stored = traverse_util.flatten_dict(ckpt_optimizer_state, sep="/")
+  model_arrays = traverse_util.flatten_dict(optimizer_state, sep="/")
   renamed, skipped, unused = match_names(model_arrays, assignment_map)
   if unused and require_all_rules_match:
     raise T5XError(

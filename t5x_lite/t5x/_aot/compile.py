@@ -193,15 +193,11 @@ def _batch(model, cfg, partitioner) -> dict[str, Any]:
   partitioner.get_data_layout(cfg.batch_size)  # raises if it does not divide
   converter = model.FEATURE_CONVERTER_CLS(pack=cfg.pack)
   specs = converter.MODEL_FEATURES
-  return {
-    name: jax.ShapeDtypeStruct(
-      (cfg.batch_size, length),
-      (
-        specs[name].dtype if name in specs else converter.PACKING_FEATURE_DTYPES[name]
-      ).as_numpy_dtype,
-    )
-    for name, length in converter.get_model_feature_lengths(lengths).items()
-  }
+  batch = {}
+  for name, length in converter.get_model_feature_lengths(lengths).items():
+    dtype = specs[name].dtype if name in specs else converter.PACKING_FEATURE_DTYPES[name]
+    batch[name] = jax.ShapeDtypeStruct((cfg.batch_size, length), dtype.as_numpy_dtype)
+  return batch
 
 
 def _sizes(batch: Mapping[str, Any]) -> dict[str, int]:

@@ -74,6 +74,7 @@ class TrainStateInitializer:
   def from_scratch(self, init_rng):
     """Returns a freshly initialised state; parameters and slots come from one compilation."""
     started = time.time()
+    # Compiled for the mesh: each device makes its shards, and the whole state is nowhere.
     init = self._partitioner.partition(
       self._initialize, in_axis_resources=(None,), out_axis_resources=self.train_state_axes
     )

@@ -179,11 +179,10 @@ def _open_orbax(path: str) -> StoredCheckpoint:
     metadata = checkpointer.metadata(state_path)
     metadata = getattr(metadata, "item_metadata", metadata)
     metadata = flatten(getattr(metadata, "tree", metadata))
-  arrays = {
-    name: jax.ShapeDtypeStruct(tuple(m.shape), np.dtype(m.dtype))
-    for name, m in metadata.items()
-    if getattr(m, "shape", None) is not None
-  }
+  arrays = {}
+  for name, array in metadata.items():
+    if getattr(array, "shape", None) is not None:  # else an empty node
+      arrays[name] = jax.ShapeDtypeStruct(tuple(array.shape), np.dtype(array.dtype))
 
   def read(requests):
     if not requests:

@@ -89,12 +89,12 @@ def _check_match(
   """Raises one T5XError listing missing, unknown and differently shaped arrays."""
   # Parameters first: the optimizer's slots only repeat what is wrong with them.
   source = dict(sorted(source.items(), key=lambda item: not item[0].startswith("target/")))
-  missing = [n for n, s in source.items() if s not in stored]
-  shapes = [
-    f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(model_arrays[n].shape)}"
-    for n, s in source.items()
-    if s in stored and tuple(stored[s].shape) != tuple(model_arrays[n].shape)
-  ]
+  missing, shapes = [], []
+  for name, key in source.items():
+    if key not in stored:
+      missing.append(name)
+    elif tuple(stored[key].shape) != (shape := tuple(model_arrays[name].shape)):
+      shapes.append(f"{name}: checkpoint {tuple(stored[key].shape)}, model {shape}")
   kinds = {n.split("/")[0] for n in model_arrays} | {"target"}
   if not any(n.startswith("state/param_states") for n in model_arrays):
     kinds.discard("state")  # evaluation does not read the optimizer's slots

@@ -20,9 +20,11 @@ def pad_rows(batch: Batch, rows: int) -> Batch:
   have = len(next(iter(batch.values())))
   if have == rows:
     return batch
-  return {
-    k: np.concatenate([v, np.zeros((rows - have, *v.shape[1:]), v.dtype)]) for k, v in batch.items()
-  }
+  padded = {}
+  for name, array in batch.items():
+    padding = np.zeros((rows - have, *array.shape[1:]), array.dtype)
+    padded[name] = np.concatenate([array, padding])
+  return padded
 
 
 def to_device(batch: Batch, sharding) -> Mapping[str, jax.Array]:
@@ -51,6 +53,7 @@ class DevicePrefetcher:
     self._thread.start()
 
   def _put(self, item) -> None:
+    # Looks for `close` now and then: a full queue would hold the thread for ever.
     while not self._stop.is_set():
       with contextlib.suppress(queue.Full):
         self._queue.put(item, timeout=0.2)

@@ -191,6 +191,7 @@ def _beam_select(
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)
   # Twice as many candidates as beams: at most half of them can end.
   scores, flat = lax.top_k(scores, min(2 * num_beams, num_beams * vocab))
+  # Candidates are numbered beam by beam.
   parents, tokens = flat // vocab, jnp.where(forced != 0, forced, flat % vocab)
   best_alone = jnp.where(jnp.arange(scores.shape[1]) == 0, 0.0, NEG_INF)
   scores = jnp.where(forced != 0, best_alone, scores)

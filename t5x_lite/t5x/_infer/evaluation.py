@@ -60,6 +60,7 @@ class InferenceEvaluator:
     get_mixture_or_task(cfg.mixture_or_task_name)
     if verify_matching_vocabs_fn is not None:
       verify_matching_vocabs_fn(cfg, model)
+    # The default is not passed: gin may have bound the evaluator's own setting.
     options = {} if cfg.use_memory_cache else {"use_memory_cache": False}
     name = cfg.mixture_or_task_name
     self.evaluator = inference_evaluator_cls(

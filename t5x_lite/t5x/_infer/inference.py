@@ -51,10 +51,10 @@ _BATCHES_PER_WINDOW = 64
 
 def uses_prompts() -> bool:
   """Whether gin makes the decoder start from the targets (then they are part of the input)."""
-  return any(
-    selector.endswith("predict_batch_with_aux") and params.get("prompt_with_targets")
-    for (_, selector), params in parsed().items()
-  )
+  for (_, selector), params in parsed().items():
+    if selector.endswith("predict_batch_with_aux") and params.get("prompt_with_targets"):
+      return True
+  return False
 
 
 def _reads_inputs_alone(step: Callable) -> bool:
@@ -136,6 +136,7 @@ class BatchInference:
     check_stop: Callable[[], None] | None = None,
   ):
     self._partitioner = partitioner
+    # Every data partition takes as many rows as the others.
     self._multiple = partitioner.mesh.shape["data"]
     self._batch_size = -(-batch_size // self._multiple) * self._multiple
     self._takes_rng = "rng" in inspect.signature(step_fn).parameters
@@ -153,7 +154,7 @@ class BatchInference:
   # ------------------------------------------------------------------ the device function
 
   def _step(self, params, batch, rng, segment):
-    kwargs = {"rng": rng} if self._takes_rng else {}
+    kwargs = {"rng": rng} if self._takes_rng else {}  # scoring takes none
     if segment is not None:
       kwargs["segment"] = segment
     return self._step_fn(params, batch, **kwargs)

@@ -63,6 +63,7 @@ def config_hash(params: Any, further_settings: Mapping[str, Any]) -> str:
   # Results of the two are not mixed.
   if matmul.operands() != matmul.FLOAT32 and jax.default_backend() == "cpu":
     digest.update(matmul.operands().encode())
+  # Summed where the weights are: they need not come to the host.
   for path, leaf in jax.tree_util.tree_leaves_with_path(params):
     digest.update(f"{jax.tree_util.keystr(path)}{leaf.shape}{int(_checksum(leaf))}".encode())
   return digest.hexdigest()

@@ -61,6 +61,7 @@ def _unpad(array: np.ndarray) -> np.ndarray:
   if array.ndim != 1:
     return array
   nonzero = np.flatnonzero(array)
+  # A copy, since a view would keep the padded array in memory.
   return array[: nonzero[-1] + 1].copy() if nonzero.size else array[:0]
 
 

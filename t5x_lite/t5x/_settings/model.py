@@ -68,11 +68,9 @@ def _check_decoding(model: BaseTransformerModel) -> None:
   bound = {f"{function}.{key}": value for key, value in bound_to(model.decode_fn).items()}
   default = getattr(model, "_default_decoder_params", None)
   passed = {f"DecoderParams.{k}": v for k, v in (default.as_kwargs() if default else {}).items()}
-  passed |= {
-    f"predict_batch_with_aux.{key}": value
-    for key, value in bound_to(getattr(type(model), "predict_batch_with_aux", None)).items()
-    if key == "num_decodes" and value is not None
-  }
+  method = bound_to(getattr(type(model), "predict_batch_with_aux", None))
+  if method.get("num_decodes") is not None:
+    passed["predict_batch_with_aux.num_decodes"] = method["num_decodes"]
   parameters = inspect.signature(model.decode_fn).parameters
   takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
   for name, value in {**bound, **passed}.items():

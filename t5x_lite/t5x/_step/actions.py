@@ -97,10 +97,10 @@ class Actions:
       return False
     scalars_by_task: dict[str, dict[str, Any]] = {}
     for task, values in metrics_by_task.items():
-      scalars_by_task[task] = {
-        name: clu_values.Scalar(value) if isinstance(value, float) else value
-        for name, value in values.items()
-      }
+      scalars_by_task[task] = dict(values)
+      for name, value in values.items():
+        if isinstance(value, float):
+          scalars_by_task[task][name] = clu_values.Scalar(value)
     ended = False
     for action in acts:  # all of them: each keeps a history of its own
       ended |= bool(action.run(train_state, scalars_by_task))

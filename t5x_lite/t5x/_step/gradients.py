@@ -73,6 +73,7 @@ def accumulate_grads_microbatched(
     (_, metrics), grads = grad_fn(params, microbatch, rng)
     return jax.tree.map(lambda t, g: t + g.astype(t.dtype), total, grads), metrics
 
+  # One microbatch after the other: side by side they would need the memory of the whole batch.
   zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, jnp.promote_types(p.dtype, "float32")), params)
   rngs = jax.random.split(dropout_rng, num_microbatches)
   total, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))

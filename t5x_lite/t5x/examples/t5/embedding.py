@@ -147,8 +147,8 @@ def _buckets_by_distance(num_buckets: int, max_distance: int) -> np.ndarray:
   num_exact = num_buckets // 2
   if not 0 < num_exact < max_distance:
     raise T5XError(
-      f"Relative attention of {num_buckets} buckets and a maximum distance of {max_distance} has no "
-      "bucket for distances to share."
+      f"Relative attention of {num_buckets} buckets and a maximum distance of {max_distance} has "
+      "no bucket for distances to share."
     )
   distance = np.arange(max_distance + 1)
   # T5X's epsilon and its types, float32 up to the logarithm, decide about distances on an edge.
