@@ -7,7 +7,6 @@ D head size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import jax
@@ -149,6 +148,7 @@ class MultiHeadDotProductAttention(nn.Module):
       `[B, Q, E]`.
     """
     query = self._sharded(self.query(inputs_q))
+    inputs = cast(Array, inputs_kv)  # where it is None, a cache is read instead
     dropout_rng = None
     if not deterministic and self.dropout_rate > 0.0:
       dropout_rng = self.make_rng("dropout")
@@ -156,13 +156,10 @@ class MultiHeadDotProductAttention(nn.Module):
       x = self._attend_self_cached(query, inputs_q, mask, bias)
     elif cross_decode is not None:
       mask_bias = masks.attention_mask_bias(mask, self.dtype)
-      attend: dict[str, Callable[..., Array]] = {
-        "cached": self._attend_cross_cached,
-        "direct": self._attend_cross_directly,
-      }
-      x = attend[cross_decode](query, inputs_kv, mask_bias)
+      cached = cross_decode == "cached"
+      attend = self._attend_cross_cached if cached else self._attend_cross_directly
+      x = attend(query, inputs, mask_bias)
     else:
-      inputs = cast(Array, inputs_kv)  # there is no cache
       key, value = self._sharded(self.key(inputs)), self._sharded(self.value(inputs))
       if decode:
         self._create_self_cache(key)
@@ -217,12 +214,11 @@ class MultiHeadDotProductAttention(nn.Module):
       bias = jax.lax.dynamic_slice_in_dim(bias, index, 1, axis=-2)
     return cached_attention.attend(query, key, value, bias, mask_bias, self.float32_logits)
 
-  def _attend_cross_cached(self, query: Array, encoded: Array | None, mask: Array | None) -> Array:
+  def _attend_cross_cached(self, query: Array, encoded: Array, mask: Array | None) -> Array:
     """Attends to the encoder's output, whose keys and values are projected on the first call."""
 
     def project(layer: dense.DenseGeneral) -> Array:
-      # Called by the first step alone, which has the encoder's output.
-      return cached_attention.to_cache(self._sharded(layer(cast(Array, encoded))))
+      return cached_attention.to_cache(self._sharded(layer(encoded)))
 
     key = self.variable("cross_cache", "cached_key", project, self.key).value
     value = self.variable("cross_cache", "cached_value", project, self.value).value
