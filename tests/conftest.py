@@ -1,13 +1,10 @@
 """Shared fixtures. Tests that need what is not here are skipped with a reason, but never in CI."""
 
-import atexit
 import gc
 import importlib
 import os
 import pathlib
-import shutil
 import signal
-import tempfile
 
 import hypothesis
 import pytest
@@ -18,13 +15,6 @@ from shared import shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# pytest's workers and the processes that tests start share compiled programs, apart from the user's
-# cache. The first process of a session creates the folder; the others inherit its name.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-  os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
-  atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
-# By default, JAX keeps only programs that take a second to compile.
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 # A shell's background jobs, as in some CIs, ignore SIGINT, and child processes would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -52,8 +42,13 @@ def pytest_itemcollected(item) -> None:
 
 @pytest.hookimpl(trylast=True)  # when -m and -k have chosen
 def pytest_collection_modifyitems(config, items) -> None:
-  """Skips the tests that need what is not here."""
+  """Skips the tests that need what is not here; files with long tests come first.
+
+  Otherwise one of pytest's workers would still run them when the others have ended.
+  """
   skip_what_is_lacking(config, items)
+  long_files = {item.path for item in items if item.get_closest_marker("long")}
+  items.sort(key=lambda item: item.path not in long_files)
 
 
 def pytest_collection_finish() -> None:
@@ -118,10 +113,9 @@ def sample_records(prepared_sample) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def fork_server():
   """Starts `t5x` scripts without seconds spent on imports; see fork_server.py."""
-  from fork_server import ForkServer
+  from fork_server import fork_server
 
-  with ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"]) as server:
-    yield server
+  return fork_server()
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +138,7 @@ def small_sample(tmp_path_factory) -> pathlib.Path:
     from sgdx_t5x.corpus.opening import open_corpus
     from sgdx_t5x.records.prepare import prepare
 
-    corpus = write_sample(folder / "sample", {"train": 60, "dev": 12, "test": 12})
+    corpus = write_sample(folder / "sample", {"train": 60, "dev": 6, "test": 6})
     prepare(open_corpus(corpus), folder / "data")
 
   return made_once(tmp_path_factory, "small_sample", make)

@@ -7,7 +7,7 @@ from compiling import compiled_as_for_users  # noqa: F401 - sets variables that 
 
 # isort: split
 import jax
-from fork_server import ForkServer
+from fork_server import ForkServer, fork_server
 from goldens import MODELS, GoldenModel, GoldenSet, find_golden
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -33,26 +33,9 @@ def golden(request, golden_set) -> GoldenModel:
 
 
 @pytest.fixture(scope="session")
-def jax_cache(tmp_path_factory):
-  """The compilation cache, shared by all processes of a test session."""
-  base = tmp_path_factory.getbasetemp()
-  # Each pytest-xdist worker has its own folder inside that of the session.
-  return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax_cache"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _programs_are_kept(jax_cache):
-  """Caches programs on disk: functions that tests recreate are not recompiled."""
-  jax.config.update("jax_compilation_cache_dir", str(jax_cache))
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-  jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-@pytest.fixture(scope="session")
-def server(jax_cache) -> ForkServer:
+def server() -> ForkServer:
   """Starts scripts."""
-  with ForkServer(jax_cache) as server:
-    yield server
+  return fork_server()
 
 
 def pytest_terminal_summary(terminalreporter):

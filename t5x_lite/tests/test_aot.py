@@ -251,7 +251,6 @@ def _aot(*args, code=0):
     | {"PYTHONPATH": os.pathsep.join([str(T5X_LITE), str(SUPPORT), *filter(None, sys.path)])},
     capture_output=True,
     text=True,
-    timeout=300,
   )
   assert process.returncode == code, process.stderr[-4000:]
   return process.stdout, process.stderr

@@ -176,50 +176,47 @@ def test_batch_has_to_divide_over_hosts():
 
 @pytest.fixture(scope="module")
 def one(server, tmp_path_factory):
-  """Twelve steps by one process, evaluated after every four."""
+  """MODEL_DIR of eight steps by one process, evaluated after every four."""
   folder = tmp_path_factory.mktemp("one")
-  args = (f"--gin.MODEL_DIR='{folder}'", "--gin.TRAIN_STEPS=12")
-  return folder, server.run("train", "run_hosts.gin", *args)
+  args = (f"--gin.MODEL_DIR='{folder}'", "--gin.TRAIN_STEPS=8")
+  server.run("train", "run_hosts.gin", *args)
+  return folder
 
 
-def _same_losses(one, folder, steps):
-  for part, tag in (("train", "loss"), ("train", "accuracy"), ("training_eval/run_last3", "loss")):
-    want, got = scalars(one / part, tag), scalars(folder / part, tag)
-    assert got.keys() == {step for step in want if step <= steps}
-    for step, values in got.items():
-      assert len(values) == 1
-      assert values == pytest.approx(want[step], rel=1e-5), (step, tag)
+def _same_scalars(one, folder, part, tag, steps):
+  """Each written once, with the value of one process."""
+  want, got = scalars(one / part, tag), scalars(folder / part, tag)
+  assert got.keys() == set(steps)
+  for step, values in got.items():
+    assert len(values) == 1
+    assert values == pytest.approx(want[step], rel=1e-5), (step, tag)
 
 
 def _same_metrics(one, folder):
-  """Computed once per evaluation, with the values of one process."""
+  """Computed once, after the last step, with the values of one process."""
   rows = []
   for root in (one, folder):
     text = (root / "inference_eval/run_last3-metrics.jsonl").read_text()
     rows.append([json.loads(line) for line in text.splitlines()])
-  want, got = rows
-  assert [row["step"] for row in got] == [row["step"] for row in want]
-  for a, b in zip(want, got, strict=True):
-    assert b["exact_match"] == a["exact_match"]
-    assert b["mean_score"] == pytest.approx(a["mean_score"], rel=1e-4)
+  (*_, want), (got,) = rows
+  assert (got["step"], got["exact_match"]) == (want["step"], want["exact_match"])
+  assert got["mean_score"] == pytest.approx(want["mean_score"], rel=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.long  # a minute
-def test_four_processes_and_then_two_and_then_one(server, one, tmp_path):
-  err = _train(server, 4, tmp_path, 4)
+def test_four_processes_and_then_two(server, one, tmp_path):
+  """`test_a_lost_process_ends_the_others` goes on with one process after two."""
+  err = _train(server, 4, tmp_path, 4, *NO_EVAL)
   assert err.startswith("t5x: devices: 4 x cpu of 4 processes\n")
   assert checkpoints.checkpoint_steps(tmp_path) == [0, 4]
-  _same_losses(one[0], tmp_path, 4)
   err = _train(server, 2, tmp_path, 8)
   assert err.startswith("t5x: devices: 2 x cpu of 2 processes\n")
   assert f"restored {tmp_path}/checkpoint_4" in err
-  _same_losses(one[0], tmp_path, 8)
-  args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=12")
-  err = server.run("train", "run_hosts.gin", *args)
-  assert f"restored {tmp_path}/checkpoint_8" in err
-  _same_losses(one[0], tmp_path, 12)
-  _same_metrics(one[0], tmp_path)
+  for tag in ("loss", "accuracy"):
+    _same_scalars(one, tmp_path, "train", tag, range(1, 9))
+  _same_scalars(one, tmp_path, "training_eval/run_last3", "loss", [8])
+  _same_metrics(one, tmp_path)
 
 
 # ---------------------------------------------------------------------------------- stopping
@@ -228,10 +225,8 @@ def test_four_processes_and_then_two_and_then_one(server, one, tmp_path):
 SMALL = (*NO_EVAL, "--gin.EVAL_PERIOD=4")
 
 
-def _wait_for_step(runs, folder, step, seconds=180):
-  end = time.time() + seconds
+def _wait_for_step(runs, folder, step):
   while not any(s >= step for s in checkpoints.checkpoint_steps(folder)):
-    assert time.time() < end, "timed out"
     assert all(run.poll() is None for run in runs), "\n".join(run.err() for run in runs)
     time.sleep(0.05)
 

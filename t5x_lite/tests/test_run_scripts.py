@@ -20,7 +20,7 @@ from t5x import eval as eval_script
 
 
 @pytest.fixture(scope="module")
-def trained(jax_cache, tmp_path_factory):
+def trained(tmp_path_factory):
   """A run in a new process, as users start it; all others are forked."""
   model_dir = tmp_path_factory.mktemp("run")
   started = time.time()
@@ -30,10 +30,9 @@ def trained(jax_cache, tmp_path_factory):
       "--gin_file=run_train.gin",
       *(f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=20"),
     ],
-    env=environment(jax_cache),
+    env=environment(),
     capture_output=True,
     text=True,
-    timeout=300,
   )
   assert done.returncode == 0, done.stderr[-4000:]
   print(f"20 steps as a process, nothing cached: {time.time() - started:.1f} s")
@@ -161,14 +160,10 @@ def test_infer_keeps_order_and_main_runs_it(server, trained, tmp_path):
   assert rows[9] == rows[10]  # equal inputs
 
 
-def _wait_for(condition, process, seconds=120):
-  end = time.time() + seconds
-  while time.time() < end:
-    if condition():
-      return
+def _wait_for(condition, process):
+  while not condition():
     assert process.poll() is None, process.err()[-3000:]
     time.sleep(0.02)
-  raise AssertionError("timed out")
 
 
 @pytest.mark.long
@@ -191,7 +186,7 @@ def test_kill_resume_and_sigterm(server, tmp_path):
   process = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
   _wait_for(lambda: _steps(tmp_path)[-1] > last + 7, process)
   process.kill(signal.SIGTERM)
-  code, err = process.wait(timeout=60)
+  code, err = process.wait()
   assert code == 128 + signal.SIGTERM
   stopped = int(re.search(r"stopped at step (\d+); saved", err).group(1))
   assert _steps(tmp_path)[-1] == stopped
@@ -366,7 +361,7 @@ def test_failing_metric_fails_the_run(server, tmp_path):
 
 
 @pytest.mark.parametrize("script", ["train", "eval", "infer", "main"])
-def test_help_imports_nothing_heavy(jax_cache, script):
+def test_help_imports_nothing_heavy(script):
   code = (
     f"import runpy, sys; sys.argv = ['{script}', '--help']\n"
     f"try: runpy.run_module('t5x.{script}', run_name='__main__', alter_sys=True)\n"
@@ -376,10 +371,9 @@ def test_help_imports_nothing_heavy(jax_cache, script):
   )
   out = subprocess.run(
     [sys.executable, "-c", code],
-    env=environment(jax_cache),
+    env=environment(),
     capture_output=True,
     text=True,
-    timeout=60,
   )
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout

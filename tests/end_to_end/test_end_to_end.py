@@ -66,14 +66,12 @@ def model(tmp_path_factory, start, small_sample):
   command = ("train", GIN.format("t5dst_backtrans"))
   arguments = train_arguments(folder, small_sample / "data", 30)
   run = start(*command, *arguments)
-  deadline = time.time() + 300
-  while not (folder / "checkpoint_10").exists() and time.time() < deadline:
+  while not (folder / "checkpoint_10").exists():
     assert run.poll() is None, run.err()
     time.sleep(0.05)
   run.kill()
   run.wait()
-  assert (folder / "checkpoint_10").exists()
-  code, again = start(*command, *arguments).wait(timeout=300)
+  code, again = start(*command, *arguments).wait()
   assert code == 0, again[-3000:]
   assert "step 10" in again or "checkpoint_10" in again
   return folder
@@ -97,7 +95,7 @@ def test_tensorboard_has_the_documented_names(model):
 def run_to_the_end(start, script, *arguments):
   split = "--gin.utils.DatasetConfig.split='dev'"
   command = (script, GIN.format(script), split, *SMALL, *arguments)
-  code, err = start(*command).wait(timeout=300)
+  code, err = start(*command).wait()
   assert code == 0, err[-3000:]
 
 
@@ -167,7 +165,7 @@ def test_infer_writes_rows_that_can_be_scored(
     *("--variant", "v3", "--lengths", "inputs=224", "--out", tmp_path / "tracked"),
     cwd=ROOT,
   )
-  code, err = run.wait(timeout=300)
+  code, err = run.wait()
   assert code == 0, err[-3000:]
   assert "tracker: T5DST" in err
   corpus = open_corpus(small_sample / "sample")
@@ -194,7 +192,7 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
   short = "--gin.TASK_FEATURE_LENGTHS={'inputs': 448, 'targets': 24}"  # fewer steps to decode
   model = tmp_path / "model"
   run = start("train", GIN.format(name), *train_arguments(model, records, 10))
-  code, err = run.wait(timeout=300)
+  code, err = run.wait()
   assert code == 0, err[-3000:]
   metrics = model / "inference_eval" / f"{family}_sgd_sgdx-metrics.jsonl"
   logged = json.loads(metrics.read_text().splitlines()[-1])
@@ -219,7 +217,7 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
     *("--lengths", "inputs=448", "targets=24", "--variant", "v3", "--out", tmp_path / "track"),
     cwd=ROOT,
   )
-  code, err = run.wait(timeout=300)
+  code, err = run.wait()
   assert code == 0, err[-3000:]
   assert not sgdx(
     *("score", "--corpus", small_sample / "sample", "--split", "dev"),

@@ -6,6 +6,7 @@ import pytest
 from commands import assert_four_parts
 from minilm import minilm
 from places import ROOT
+from run_scripts import NO_EVAL
 
 from sgdx_t5x.cli import main
 
@@ -28,19 +29,15 @@ def trained(tmp_path_factory, fork_server, small_sample, encoder):
   settings = {
     "TRAIN_STEPS": 1,
     "BATCH_SIZE": 1,
-    "EVAL_STEPS": 1,
-    "EVALUATOR_NUM_EXAMPLES": 1,
     "PACKED_LENGTHS": SHORT,
     "INITIAL_CHECKPOINT_PATH": f"'{folder}/start/checkpoint_0'",
     "MODEL_DIR": f"'{folder}/model'",
     "MIXTURE_OR_TASK_MODULE": "'tests.support.minilm_tasks'",
     "MIXTURE_OR_TASK_NAME": "'minilm_sample'",
-    "train_eval/utils.DatasetConfig.mixture_or_task_name": "'minilm_sample'",
-    "infer_eval/utils.DatasetConfig.mixture_or_task_name": "'minilm_sample'",
   }
   options = [f"--gin.{name}={value}" for name, value in settings.items()]
-  options.append(f"--tfds_data_dir={small_sample}/data")
-  fork_server.run("train", "gin/spandst.gin", *options, env=encoder, cwd=ROOT, timeout=600)
+  options += [*NO_EVAL, f"--tfds_data_dir={small_sample}/data"]
+  fork_server.run("train", "gin/spandst.gin", *options, env=encoder, cwd=ROOT)
   # The checkpoint of a user, who trains on all of SGD, names a task that the package registers.
   config = folder / "model/config.gin"
   text = config.read_text().replace("'minilm_sample'", "'plain_spandst_sgd'")
@@ -66,7 +63,7 @@ def test_a_packed_tracker_answers_as_its_checkpoint(
       for frame in turn["frames"]
       if turn["speaker"] == "USER"
     ]
-  assert len(states["packed"]) == len(states["checkpoint"]) > 50
+  assert len(states["packed"]) == len(states["checkpoint"]) > 20
   # Weights are rounded, so that close answers of an untrained network may change places.
   same = [a == b for a, b in zip(states["packed"], states["checkpoint"], strict=True)]
   assert sum(same) >= 0.9 * len(same)

@@ -29,7 +29,7 @@ def test_it_is_trained_and_tracks(name, fork_server, small_sample, tmp_path):
   options = [f"--gin_file={file}" for file in files]
   options += [f"--gin.{key}={value}" for key, value in settings.items()]
   data = f"--tfds_data_dir={small_sample}/data"
-  fork_server.run("train", f"gin/sample/{name}.gin", *options, data, cwd=ROOT, timeout=600)
+  fork_server.run("train", f"gin/sample/{name}.gin", *options, data, cwd=ROOT)
   metrics = (tmp_path / "model/inference_eval").iterdir()
   assert any("metrics" in path.name for path in metrics)
   out = tmp_path / "tracked"
@@ -38,7 +38,7 @@ def test_it_is_trained_and_tracks(name, fork_server, small_sample, tmp_path):
   tracked = fork_server.start_module(
     "sgdx_t5x.cli", "track", tmp_path / "model", *arguments, cwd=ROOT
   )
-  code, err = tracked.wait(timeout=600)
+  code, err = tracked.wait()
   assert code == 0, err[-3000:]
   (file,) = (out / "original").iterdir()
   assert len(json.loads(file.read_bytes())) == 3

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from commands import assert_four_parts, sgdx
 from places import ROOT
+from run_scripts import NO_EVAL
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.records.turns import user_turns
@@ -24,7 +25,7 @@ SMALL = "--gin.encoder.BertConfig.num_layers=1"
 
 
 def ended(run, code=0):
-  got, err = run.wait(timeout=300)
+  got, err = run.wait()
   assert got == code, err[-3000:]
   return err
 
@@ -40,7 +41,7 @@ def start(fork_server):
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory, start, small_sample):
   folder = tmp_path_factory.mktemp("spandst")
-  steps = ("--gin.TRAIN_STEPS=1", "--gin.BATCH_SIZE=2", "--gin.EVAL_PERIOD=1000", SMALL)
+  steps = ("--gin.TRAIN_STEPS=1", "--gin.BATCH_SIZE=2", *NO_EVAL, SMALL)
   places = (f"--gin.MODEL_DIR='{folder}'", f"--tfds_data_dir={small_sample}/data")
   ended(start("train", "gin/sample/spandst.gin", *steps, *places))
   return folder / "checkpoint_1"

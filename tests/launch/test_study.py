@@ -3,7 +3,6 @@
 import hashlib
 import json
 import lzma
-import os
 import pathlib
 import re
 import shlex
@@ -28,14 +27,9 @@ KEPT = {  # runs in the page's tables: what follows their names, the groups in t
 }
 
 
-# Compilation dominates the run time of a model this small.
-ENVIRONMENT = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-
-
 def study(*words, root=ROOT):
-  env = os.environ | ENVIRONMENT
   command = [root / "launch/study.sh", *words]
-  return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
+  return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
 def function_of_script(name):

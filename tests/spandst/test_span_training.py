@@ -22,8 +22,7 @@ def run(fork_server):
   def to_its_end(script, gin, code=0, **bindings):
     flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
     flags.append(f"--gin_search_paths={SUPPORT}")
-    how = {"cwd": SUPPORT, "timeout": 300}
-    return fork_server.run(script, gin, *flags, code=code, **how)
+    return fork_server.run(script, gin, *flags, code=code, cwd=SUPPORT)
 
   return to_its_end
 

@@ -87,7 +87,7 @@ class Cloud:
       capture_output=True,
       text=True,
       input=stdin,
-      timeout=30,
+      timeout=600,
     )
 
   def tpu(self, *words, **kw):

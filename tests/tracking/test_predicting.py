@@ -203,8 +203,7 @@ def test_a_killed_process_leaves_whole_files(corpus, tmp_path):
   run = subprocess.Popen(
     [sys.executable, "-c", code, corpus.origin, out], env={**os.environ, "PYTHONPATH": path}
   )
-  deadline = time.time() + 60
-  while not (out / "v1/dialogues_002.json").exists() and time.time() < deadline:
+  while not (out / "v1/dialogues_002.json").exists():
     assert run.poll() is None
     time.sleep(0.01)
   run.send_signal(signal.SIGKILL)

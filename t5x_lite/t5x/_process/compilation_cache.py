@@ -49,6 +49,6 @@ def compilation_cache(folder: str | None = DEFAULT) -> str | None:
       log(f"no compilation cache: {e}; set utils.compilation_cache.folder")
       folder = None
   jax.config.update("jax_compilation_cache_dir", folder or None)
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
   return folder or None

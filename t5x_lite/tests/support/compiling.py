@@ -1,16 +1,27 @@
 """How tests compile: quickly, as compiling takes most of their time, or as for users.
 
+pytest's workers and the processes that tests start share compiled programs, apart from the user's
+cache: the first process of a session creates the folder, the others inherit its name.
+
 JAX and XLA read the variables when JAX is imported, after this; so do the processes that tests
 start.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 
 from run_scripts import QUICKLY_COMPILED
 
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 if QUICKLY_COMPILED not in os.environ.get("XLA_FLAGS", ""):  # as pytest's workers inherit it
   os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKLY_COMPILED}".strip()
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+  os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="t5x_jax_cache_")
+  atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+# By default, JAX keeps only programs that take a second to compile.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import pytest
 

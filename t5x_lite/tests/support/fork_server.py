@@ -4,12 +4,13 @@ A start from nothing imports for five seconds; a fork costs none, so that tests 
 processes of their own: with other devices, in groups, and killed. Nothing that starts threads or
 a JAX backend runs before the fork.
 
-  with ForkServer(cache) as server:
-    run = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=5", env={...})
-    code, err = run.wait()
+  run = fork_server().start("train", "run_train.gin", "--gin.TRAIN_STEPS=5", env={...})
+  code, err = run.wait()
 """
 
+import atexit
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -24,15 +25,11 @@ import time
 from run_scripts import SUPPORT, T5X_LITE
 
 
-def environment(cache):
-  """Variables of a process that runs a script, with a compilation cache in the folder `cache`.
-
-  Programs are compiled quickly, as in pytest's own process; see compiling.py.
-  """
+def environment():
+  """Variables of a process that runs a script; it compiles as pytest's own; see compiling.py."""
   return {
     **os.environ,
     "JAX_PLATFORMS": "cpu",
-    "JAX_COMPILATION_CACHE_DIR": str(cache),
     "PYTHONPATH": os.pathsep.join([str(T5X_LITE), str(SUPPORT)]),
     "TF_CPP_MIN_LOG_LEVEL": "3",
   }
@@ -57,9 +54,9 @@ class Run:
     """Its exit code (minus the signal that ended it), or None while it runs."""
     return self._server.ask({"poll": self.pid})
 
-  def wait(self, timeout=120):
-    """Returns (exit code, what it wrote to stderr); kills it after `timeout` seconds."""
-    end = time.time() + timeout
+  def wait(self):
+    """Returns (exit code, what it wrote to stderr); kills it after half an hour."""
+    end = time.time() + 1_800  # the machine may be busy
     while (code := self.poll()) is None:
       if time.time() > end:
         self.kill()
@@ -69,12 +66,12 @@ class Run:
 
 
 class ForkServer:
-  """Starts runs with one compilation cache; threads may share it."""
+  """Starts runs; threads may share it."""
 
-  def __init__(self, cache):
+  def __init__(self):
     self._logs = tempfile.TemporaryDirectory()
     # OpenBLAS's threads would start with NumPy's import.
-    env = {**environment(cache), "OPENBLAS_NUM_THREADS": "1"}
+    env = {**environment(), "OPENBLAS_NUM_THREADS": "1"}
     self._process = subprocess.Popen(
       [sys.executable, __file__],
       env=env,
@@ -113,9 +110,9 @@ class ForkServer:
     request = {"cwd": cwd and str(cwd), "stdin": stdin and str(stdin)}
     return self._start([module, *args], module=module, **request)
 
-  def run(self, script, gin_file, *args, code=0, timeout=120, **kwargs):
+  def run(self, script, gin_file, *args, code=0, **kwargs):
     """Runs it to its end and returns what it wrote."""
-    got, err = self.start(script, gin_file, *args, **kwargs).wait(timeout)
+    got, err = self.start(script, gin_file, *args, **kwargs).wait()
     assert got == code, err[-4000:]
     return err
 
@@ -127,13 +124,18 @@ class ForkServer:
     assert code == 0, err[-4000:]
     return run.out()
 
-  def __enter__(self):
-    return self
-
-  def __exit__(self, *_):
+  def close(self):
     self._process.stdin.close()
     self._process.wait(timeout=30)
     self._logs.cleanup()
+
+
+@functools.cache
+def fork_server():
+  """The server of this process, which ends with it."""
+  server = ForkServer()
+  atexit.register(server.close)
+  return server
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ def run(fork_server):
   """Runs t5x.SCRIPT with a gin file and further arguments to its end."""
 
   def run(script, gin, *arguments):
-    fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT, timeout=300)
+    fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT)
 
   return run
 

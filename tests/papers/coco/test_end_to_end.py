@@ -23,7 +23,7 @@ ANSWERS = "sample_sgd_user_turn_goals-predict{}.jsonl-00000-of-00001"
 def run(fork_server):
   def run(script, gin, *arguments, **settings):
     gin = f"gin/papers/coco/sample/{gin}.gin"
-    fork_server.run(script, gin, *arguments, cwd=ROOT, timeout=300, **settings)
+    fork_server.run(script, gin, *arguments, cwd=ROOT, **settings)
 
   return run
 

@@ -278,7 +278,7 @@ def test_both_stages_train(fork_server, data, tmp_path):
       *(*common, *ends, *more),
       cwd=ROOT,
     )
-    code, err = run.wait(timeout=300)
+    code, err = run.wait()
     assert code == 0, err[-3000:]
     assert (tmp_path / name / f"checkpoint_{steps}").is_dir()
   assert "checkpoint_3 (step 3)" in err

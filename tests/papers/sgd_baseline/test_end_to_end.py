@@ -26,7 +26,7 @@ def start(fork_server):
   """Runs t5x.SCRIPT with a gin file and further arguments to its end; returns what it printed."""
 
   def run(script, gin, *arguments):
-    return fork_server.run(script, GIN.format(gin), *arguments, cwd=ROOT, timeout=300)
+    return fork_server.run(script, GIN.format(gin), *arguments, cwd=ROOT)
 
   return functools.cache(run)
 

@@ -24,7 +24,7 @@ def start(fork_server):
 
   def run(script, gin, *arguments):
     gin = f"gin/papers/sgpdst/sample/{gin}.gin"
-    return fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT, timeout=300)
+    return fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT)
 
   return functools.cache(run)
 
