@@ -15,35 +15,20 @@ from sgdx_t5x.tables import Table, percent
 from sgdx_t5x.tools.calls import CalledFrame, CallFacts
 from sgdx_t5x.tools.definitions import Tool, all_tools
 
-RATES = {  # name -> label in a table
-  "right_call": "right: the tool and all arguments",
-  "right_tool": "right tool",
-  "right_arguments": "right arguments",
-  "intent_accuracy": "last call is the active intent",
-  "wrong_tool": "calls a tool of another service",
-  "unknown_tool": "calls a tool that does not exist",
-  "invented_arguments": "arguments that the tool does not have",
-  "mistyped_arguments": "arguments that are not strings",
-  "invalid_json": "answers that are not valid JSON",
-  "abstained": "no call where no tool fits",
-  "missed": "no call where a tool fits",
-  "in_text": "no call but in the text",
-  "cut_off": "answers cut off by a limit of tokens",
-}
-RATE_HEADINGS = {  # name -> heading of a narrow column
-  "right_call": "right",
-  "right_tool": "tool",
-  "right_arguments": "arguments",
-  "intent_accuracy": "intent",
-  "wrong_tool": "wrong",
-  "unknown_tool": "unknown",
-  "invented_arguments": "invented",
-  "mistyped_arguments": "mistyped",
-  "invalid_json": "invalid JSON",
-  "abstained": "abstained",
-  "missed": "missed",
-  "in_text": "in text",
-  "cut_off": "cut off",
+RATES = {  # name -> label in a table, heading of a narrow column
+  "right_call": ("right: the tool and all arguments", "right"),
+  "right_tool": ("right tool", "tool"),
+  "right_arguments": ("right arguments", "arguments"),
+  "intent_accuracy": ("last call is the active intent", "intent"),
+  "wrong_tool": ("calls a tool of another service", "wrong"),
+  "unknown_tool": ("calls a tool that does not exist", "unknown"),
+  "invented_arguments": ("arguments that the tool does not have", "invented"),
+  "mistyped_arguments": ("arguments that are not strings", "mistyped"),
+  "invalid_json": ("answers that are not valid JSON", "invalid JSON"),
+  "abstained": ("no call where no tool fits", "abstained"),
+  "missed": ("no call where a tool fits", "missed"),
+  "in_text": ("no call but in the text", "in text"),
+  "cut_off": ("answers cut off by a limit of tokens", "cut off"),
 }
 NO_CALL = "no_call"  # answers without any call, right or wrong: counted beside the rates
 IN_TEXT = "in_text"
@@ -207,8 +192,8 @@ def _check_names(
 def tables(rates: Mapping[str, Any]) -> list[Table]:
   """Returns the table of a report's "calls". Args: rates, variant -> group -> rate."""
   rows = tuple(
-    (shown, *(percent(rate_value(groups["all"], name)) for groups in rates.values()))
-    for name, shown in RATES.items()
+    (label, *(percent(rate_value(groups["all"], name)) for groups in rates.values()))
+    for name, (label, _) in RATES.items()
   )
   return [Table("calls, all services (%)", ("", *rates), rows)]
 

@@ -11,7 +11,7 @@ from sgdx_t5x.report.plot_numbers import mean_of
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.tables import Cell, Table, percent
-from sgdx_t5x.tools.call_shares import RATE_HEADINGS, rate_value, tables
+from sgdx_t5x.tools.call_shares import RATES, rate_value, tables
 
 
 def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -41,13 +41,13 @@ def call_tables(runs: Sequence[Run]) -> tuple[Table, ...]:
     versions = {ORIGINAL: [v for v in found if v == ORIGINAL], mean_of(reworded): reworded}
     for group in GROUPS:
       for shown, of in versions.items():
-        shares = [[rate_value(found[v][group], name) for v in of] for name in RATE_HEADINGS]
+        shares = [[rate_value(found[v][group], name) for v in of] for name in RATES]
         rates = list(map(_mean, shares))
         if any(rate is not None for rate in rates):
           rows.append((f"{run.name}, {group}, {shown}", delivery, *map(percent, rates)))
     titled = (dataclasses.replace(t, title=f"{run.name}: {t.title}") for t in tables(found))
     each += titled
-  header = ("", "delivery", *RATE_HEADINGS.values())
+  header = ("", "delivery", *(heading for _, heading in RATES.values()))
   return (Table("Tool calls (%)", header, tuple(rows), left=2), *each) if rows else ()
 
 

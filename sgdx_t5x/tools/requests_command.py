@@ -18,7 +18,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import prompts
 from sgdx_t5x.cli.options import add_command, check_price, schemas_of
@@ -124,6 +124,7 @@ def _write(
   Raises:
     SgdxError: nothing to write, or a file that cannot be written.
   """
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.tools.examples import examples_text
   from sgdx_t5x.tools.requests import Requests
 
@@ -132,7 +133,9 @@ def _write(
   schema = corpus.schema("train" if shots else args.split)
   made = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
   num_dialogues = 0
-  with _output(args) as out:
+  to_file = not args.dry_run and args.out != STDOUT
+  no_file = contextlib.nullcontext(None if args.dry_run else exact_stdout())
+  with atomic_write(args.out, "--out") if to_file else no_file as out:
     for dialogue in prompts.read(corpus, args, "counting" if args.dry_run else "writing"):
       num_dialogues += 1
       if chosen is None or dialogue.dialogue_id in chosen:
@@ -146,20 +149,6 @@ def _write(
   lines += _summary(args, list(services), made.size, partial)
   print("\n".join(lines), file=sys.stderr)
   return 0
-
-
-@contextlib.contextmanager
-def _output(args: argparse.Namespace) -> Iterator[TextIO | None]:
-  """Yields the file to write; None where nothing is written."""
-  from sgdx_t5x.files.writing import atomic_write
-
-  if args.dry_run:
-    yield None
-  elif args.out == STDOUT:
-    yield exact_stdout()
-  else:
-    with atomic_write(args.out, "--out") as file:
-      yield file
 
 
 def _summary(

@@ -185,16 +185,11 @@ def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
       json.dumps(parameters[name], allow_nan=False)
     except json.JSONDecodeError:
       parameters[name] = text
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
+      deep = isinstance(e, RecursionError)
       raise UsageError(
-        f"--param {item[:80]}: {e}",
-        expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's range",
-        fix="pass, for example, --param temperature=0",
-      ) from None
-    except RecursionError:
-      raise UsageError(
-        f"--param {name}: JSON nested too deeply",
-        expected="NAME=JSON that an endpoint can read",
+        f"--param {name}: JSON nested too deeply" if deep else f"--param {item[:80]}: {e}",
+        expected="JSON that an endpoint can read: no NaN, nothing beyond a float's range",
         fix="pass, for example, --param temperature=0",
       ) from None
   return parameters

@@ -77,18 +77,6 @@ class Case:
     return {**row, "reviewed": self.reviewed}
 
 
-@dataclasses.dataclass
-class _Row:
-  """A line of the file."""
-
-  id: str
-  messages: list[dict[str, Any]]
-  expect: list[Call] | str
-  accept: list[Call | list[Call] | str] = dataclasses.field(default_factory=list)
-  tags: list[str] = dataclasses.field(default_factory=list)
-  reviewed: str | None = None
-
-
 def case_of(row: Any, where: str) -> Case:
   """Returns the case of a decoded line. Raises SgdxError: it is not of the form.
 
@@ -97,7 +85,7 @@ def case_of(row: Any, where: str) -> Case:
       one call.
     where: file and line, for errors.
   """
-  fields = {field.name for field in dataclasses.fields(_Row)}
+  fields = {field.name for field in dataclasses.fields(Case)}
   if isinstance(row, dict):
     row = dict(row)
     if isinstance(row.get("user"), str):
@@ -112,20 +100,9 @@ def case_of(row: Any, where: str) -> Case:
         available=nearest(unknown[0], fields),
         fix="correct the key, or leave it out",
       )
-  parsed = converted(row, _Row, where, _EXPECTED, "correct the line")
-  accept = (item if isinstance(item, list | str) else [item] for item in parsed.accept)
-  return Case(
-    parsed.id,
-    tuple(parsed.messages),
-    _expected(parsed.expect),
-    tuple(map(_expected, accept)),
-    tuple(parsed.tags),
-    parsed.reviewed,
-  )
-
-
-def _expected(expected: list[Call] | str) -> Expected:
-  return expected if isinstance(expected, str) else tuple(expected)
+    if isinstance(row.get("accept"), list):  # of which each may be a single call
+      row["accept"] = [[item] if isinstance(item, dict) else item for item in row["accept"]]
+  return converted(row, Case, where, _EXPECTED, "correct the line")
 
 
 def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
