@@ -1,31 +1,35 @@
-"""Cases to add to a suite: written by hand, or taken from logs of chat completions.
+"""Cases to add to a suite: written by hand, taken from logs of chat completions, or from BFCL.
 
 A log has, on a line, a conversation that ends with the model's message, or a request with its
 response. What the model called is a candidate, not gold: somebody has to review it.
 """
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.messages import NoAnswer, read_answer
+from sgdx_t5x.tools.suite import bfcl
 from sgdx_t5x.tools.suite.cases import Call, Case, case_of, check_cases
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _OF_LOGS = {"request", "body", "input", "response", "choices"}
-_EXPECTED = "cases (see docs/tools/README.md), or logs of chat completions, as JSON Lines"
+_EXPECTED = (
+  "cases (see docs/tools/README.md), logs of chat completions, or BFCL's questions and possible "
+  "answers, as JSON Lines"
+)
 
 
 def read_candidates(
-  path: pathlib.Path, toolset: ToolSet
+  paths: Sequence[pathlib.Path], toolset: ToolSet
 ) -> tuple[list[tuple[str, Case]], list[str]]:
-  """Returns the cases of a file with their places, and why others of a log are none.
+  """Returns the cases of files with their places, and why others of a log or of BFCL are none.
 
   Args:
-    path: lines of cases, where "id" may be left out, or of a log.
+    paths: lines of cases, where "id" may be left out, of a log, or of BFCL.
     toolset: the tools of the suite.
 
   Raises:
@@ -33,19 +37,34 @@ def read_candidates(
   """
   cases: list[tuple[str, Case]] = []
   refused: list[str] = []
-  lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
-  for number, (where, row) in enumerate(lines, start=1):
-    default_id = f"{path.name.partition('.')[0]}-{number}"
-    if not _is_log(row):
+  rows: list[tuple[str, str, Any]] = []
+  for path in paths:
+    lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
+    start = path.name.partition(".")[0]
+    rows += ((where, f"{start}-{n}", row) for n, (where, row) in enumerate(lines, start=1))
+  truths = {}
+  for _, _, row in rows:
+    if isinstance(row, dict) and bfcl.TRUTH in row:
+      truths[str(row.get("id"))] = row[bfcl.TRUTH]
+  for where, default_id, row in rows:
+    keys = row.keys() if isinstance(row, dict) else ()
+    if bfcl.TRUTH in keys and bfcl.QUESTION not in keys:
+      continue
+    if bfcl.QUESTION not in keys and not _is_log(row):
       row = {"id": default_id, **row} if isinstance(row, dict) else row
       cases.append((where, case_of(row, where)))
       continue
     try:
-      candidate = (where, _of_log(row, default_id, where))
+      if bfcl.QUESTION in keys:
+        candidate = (where, bfcl.case_of_question(row, where, truths, toolset))
+      else:
+        candidate = (where, _of_log(row, default_id, where))
       check_cases([candidate], toolset)
       cases.append(candidate)
     except NoAnswer as e:
       refused.append(f"{where}: no answer ({e})")
+    except (AttributeError, LookupError, TypeError, ValueError) as e:
+      refused.append(f"{where}: not of the form: {malformed(e)}")
     except SgdxError as e:
       refused.append(e.found.partition("\n")[0])
   return cases, refused
@@ -63,19 +82,14 @@ def _is_log(row: Any) -> bool:
 
 
 def _of_log(row: Mapping[str, Any], default_id: str, where: str) -> Case:
-  """Returns a candidate. Raises NoAnswer; SgdxError: no messages, or no answer in a known form."""
-  try:
-    request = next((row[key] for key in ("request", "body", "input") if key in row), row)
-    messages = list(request["messages"])
-    if "response" in row or "choices" in row:
-      answer = read_answer(row, where)
-    else:
-      answer = read_answer(messages.pop(), where)
-    parts = [call_parts(call) for call in answer.calls or ()]
-  except (AttributeError, LookupError, TypeError, ValueError) as e:
-    raise SgdxError(
-      f"{where}: {malformed(e)}", expected=_EXPECTED, fix="correct the line, or leave it out"
-    ) from None
+  """Returns a candidate. Raises NoAnswer; LookupError and others: no messages; SgdxError."""
+  request = next((row[key] for key in ("request", "body", "input") if key in row), row)
+  messages = list(request["messages"])
+  if "response" in row or "choices" in row:
+    answer = read_answer(row, where)
+  else:
+    answer = read_answer(messages.pop(), where)
+  parts = [call_parts(call) for call in answer.calls or ()]
   if answer.calls is None or any(arguments is None for _, arguments in parts):
     raise NoAnswer("calls that are not JSON")
   calls = tuple(Call(name, arguments or {}) for name, arguments in parts)
