@@ -1,78 +1,227 @@
-"""`sgdx tools cases`: adds cases to a suite, and says whether they can compare wordings.
+"""`sgdx tools cases`: adds or writes cases for a suite, and says what they can compare.
 
 examples:
   sgdx tools cases suite --add mine.jsonl
-  sgdx tools cases suite
+  sgdx tools cases suite --write 4
+  sgdx tools cases suite --review ana
 
 A case is a line of SUITE/cases.jsonl:
   {"id": "log-5", "messages": [{"role": "user", "content": "The last 5"}],
    "expect": [{"name": "git_log", "arguments": {"max_count": 5}}],
    "reviewed": "ana"}
 "expect" is [] where no tool is due, and "ask" where a required value is
-missing. --add also takes logs of chat completions, as cases to review.
+missing. --add also takes logs of chat completions, and BFCL's questions with
+their possible answers.
 
+--write first writes SUITE/purposes.jsonl, a line per tool, in which you say
+what users ask it for. A second run draws values and puts them into these
+sentences; with --endpoint and --model, a model says them in other words. It
+never sees names or descriptions of tools, and what it says is kept if a second
+reading gives the same call.
+
+All but cases of your own are candidates until somebody has reviewed them.
 docs/tools/README.md
 """
 
 import argparse
+import contextlib
 import pathlib
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.interrupts import ended
+from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input
+from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.tables import Table, count
+from sgdx_t5x.tools.check.command import costs, sender
+from sgdx_t5x.tools.run_command import add_service, request_parameters
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.cases import Case
   from sgdx_t5x.tools.suite.toolset import ToolSet
+  from sgdx_t5x.tools.writing.purposes import Purpose
 
-_MOST = 10  # leaks that are listed
+_MOST = 10  # leaks, or names, that are listed
+_HOW = """\
+say what users want of them in {path}, then run this again:
+  {{"tool": "git_log",
+   "purpose": "Commits of {{repo_path|a repository}}[, the last {{max_count}}]"}}
+  {{...}} is a value; |... is said if it is missing, so that one has to ask back;
+  [...] is said if its value is given; "values" are yours: lists, or said: meant"""
 
 
 def add_parser(verbs: Any) -> None:
   """Adds the subcommand to those of `sgdx tools`."""
   parser = add_command(verbs, "cases", __doc__)
   add_input(parser, "suite", metavar="SUITE", help="folder of `sgdx tools import`")
-  add_input(parser, "--add", metavar="FILE", help="cases, or a log, to add to cases.jsonl")
-  parser.set_defaults(run=run)
+  text = "cases, logs, or BFCL's questions and answers, to add to cases.jsonl"
+  add_input(parser, "--add", nargs="+", metavar="FILE", help=text)
+  text = "write N cases for each tool that has no written ones"
+  parser.add_argument("--write", type=int, metavar="N", help=text)
+  parser.add_argument("--seed", type=int, default=0, help="of the values (default: 0)")
+  text = "show the candidates one by one; NAME is noted in those that you accept"
+  parser.add_argument("--review", metavar="NAME", help=text)
+  group = parser.add_argument_group("a model that says the written cases in other words")
+  text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
+  group.add_argument("--endpoint", metavar="URL", help=text)
+  group.add_argument("--model", metavar="NAME", help="model to ask")
+  add_service(parser)
+  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
 
 
 def run(args: argparse.Namespace) -> int:
-  """Checks, adds, prints what the cases cover. Returns 0. Raises SgdxError for bad input."""
+  """Adds, writes, shows for review, prints what the cases cover. Returns 0, 130 or 143.
+
+  Raises:
+    SgdxError: bad input, or an endpoint that fails.
+  """
+  check_least(args, "write", 1, "pass the number of cases per tool")
+  if bool(args.endpoint) != bool(args.model) or (args.model and not args.write):
+    raise UsageError(
+      "only one or two of --write, --endpoint and --model",
+      expected="--write N alone, or all three",
+      fix="--write 4 --endpoint URL --model NAME",
+    )
   from sgdx_t5x.tools.suite.cases import CASES, read_cases
+  from sgdx_t5x.tools.suite.review import review
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   toolset, path = read_suite(args.suite), pathlib.Path(args.suite) / CASES
-  cases = read_cases(path, toolset) if path.exists() or not args.add else []
+  begins = args.add or args.write
+  cases = read_cases(path, toolset) if path.exists() or not begins else []
   notes: list[str] = []
-  if args.add:
-    added, notes = _add(pathlib.Path(args.add), path, cases, toolset)
-    cases += added
+  try:
+    if args.add:
+      notes += _add(args.add, path, cases, toolset)
+    if args.write:
+      notes += _write(args, path, cases, toolset)
+    if args.review:
+      review(path, toolset, args.review)
+      cases = read_cases(path, toolset)
+  except KeyboardInterrupt as stop:
+    return ended(stop, "what was done is kept; run the same command again to go on")
   table, of_cases = _coverage(cases, toolset)
-  output.show("text", [table], {}, notes=[*notes, *of_cases, *_leaks(args.suite, cases, toolset)])
-  if args.add:
-    output.say_written(str(path))
+  lines = [*of_cases, *_leaks(args.suite, cases, toolset)] if cases else []
+  output.show("text", [table] if cases else [], {}, notes=[*notes, *lines])
   return 0
 
 
 def _add(
-  source: pathlib.Path, path: pathlib.Path, cases: "list[Case]", toolset: "ToolSet"
-) -> "tuple[list[Case], list[str]]":
-  """Appends the cases of a file to those of a suite. Returns them, and what was not added."""
-  from sgdx_t5x.files.reading import read_input
-  from sgdx_t5x.files.writing import atomic_write, json_line
+  sources: Sequence[str], path: pathlib.Path, cases: "list[Case]", toolset: "ToolSet"
+) -> list[str]:
+  """Appends the cases of files to those of a suite. Returns what was added, and what was not."""
   from sgdx_t5x.tools.suite.candidates import read_candidates
+
+  located, refused = read_candidates(list(map(pathlib.Path, sources)), toolset)
+  _append(path, cases, located, toolset)
+  return [f"added: {len(located):,}", *(f"not added: {what}" for what in refused)]
+
+
+def _append(
+  path: pathlib.Path, cases: "list[Case]", located: "Sequence[tuple[str, Case]]", toolset: "ToolSet"
+) -> None:
+  """Adds cases to a suite's file and to `cases`."""
   from sgdx_t5x.tools.suite.cases import check_cases
 
-  located, refused = read_candidates(source, toolset)
   check_cases([*((str(path), case) for case in cases), *located], toolset)
-  added = [case for _, case in located]
-  before = read_input(path, "cases").decode() if path.exists() else ""
+  _append_rows(path, [case.row() for _, case in located])
+  cases += [case for _, case in located]
+
+
+def _append_rows(path: pathlib.Path, rows: "Sequence[Mapping[str, Any]]") -> None:
+  """Adds lines to a file, whose lines stay as they are, or begins it."""
+  from sgdx_t5x.files.reading import read_input
+  from sgdx_t5x.files.writing import atomic_write, json_line
+
+  before = read_input(path, "JSON Lines").decode() if path.exists() else ""
   before += "\n" if before and not before.endswith("\n") else ""
   with atomic_write(path, "SUITE") as file:
-    file.write(before + "".join(json_line(case.row()) for case in added))
-  return added, [f"added: {len(added):,}", *(f"not added: {what}" for what in refused)]
+    file.write(before + "".join(map(json_line, rows)))
+  output.say_written(str(path))
+
+
+# --- written cases -------------------------------------------------------------------------
+
+
+def _write(
+  args: argparse.Namespace, path: pathlib.Path, cases: "list[Case]", toolset: "ToolSet"
+) -> list[str]:
+  """Writes cases of the tools that have none yet. Returns what was written, and what was not."""
+  from sgdx_t5x.tools.suite.leaks import same_requests
+  from sgdx_t5x.tools.writing.drafts import NO_TOOL, WRITTEN, draft_cases
+
+  purposes, notes = _purposes(args, toolset)
+  drafts, reasons = draft_cases(purposes, toolset, args.write, args.seed)
+  notes += reasons
+  ids = {case.id for case in cases if WRITTEN in case.tags}
+  done = {id.rpartition("-")[0] for id in ids} - {NO_TOOL} | ids
+  drafts = [x for x in drafts if not done & {x.id, x.id.rpartition("-")[0]}]
+  if ids:
+    notes.append(f"written before, and left as they are: {len(ids):,}")
+  written = drafts
+  if args.model and drafts:
+    written, lost = _by_model(args, purposes, drafts, toolset)
+    notes += lost
+  if args.dry_run:
+    return [f"would be written: {len(drafts):,} cases", *notes]
+  again = {id for ids in same_requests([*cases, *written]) for id in ids[1:]}
+  if twice := [case.id for case in written if case.id in again]:
+    notes.append(f"left out, another case has the request: {', '.join(twice)}")
+  new = [("written", case) for case in written if case.id not in again]
+  if new:
+    _append(path, cases, new, toolset)
+  return [f"written: {len(new):,}, to be reviewed" if new else "written: 0", *notes]
+
+
+def _purposes(args: argparse.Namespace, toolset: "ToolSet") -> "tuple[list[Purpose], list[str]]":
+  """Returns the purposes of a suite, and what to do; adds lines to fill in for further tools."""
+  from sgdx_t5x.tools.writing.purposes import PURPOSES, form, read_purposes
+
+  path = pathlib.Path(args.suite) / PURPOSES
+  purposes = read_purposes(path, toolset) if path.exists() else []
+  known = {purpose.tool for purpose in purposes}
+  rows = [form(tool, toolset) for tool in toolset.tools if tool.name not in known]
+  if rows and not args.dry_run:
+    _append_rows(path, [*rows, *([] if known else [{"tool": None, "purpose": ""}])])
+  empty = [purpose.tool for purpose in purposes if purpose.tool and not purpose.is_written]
+  empty += [row["tool"] for row in rows]
+  if not empty:
+    return purposes, []
+  shown = ", ".join(empty[:_MOST]) + (f" and {len(empty) - _MOST:,} more" if empty[_MOST:] else "")
+  return purposes, [f"tools without a purpose: {shown}", *_HOW.format(path=path).splitlines()]
+
+
+def _by_model(
+  args: argparse.Namespace, purposes: "Sequence[Purpose]", drafts: "Sequence[Case]",
+  toolset: "ToolSet",
+) -> "tuple[list[Case], list[str]]":  # fmt: skip
+  """Returns the drafts in a model's words, and what was lost."""
+  require("aiohttp", extra="tools", why="sgdx tools cases --endpoint")
+  from sgdx_t5x.files.locks import lock
+  from sgdx_t5x.tools.check.asking import ANSWERS
+  from sgdx_t5x.tools.requests import Size
+  from sgdx_t5x.tools.writing.model import ModelWriter
+
+  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
+  with contextlib.nullcontext() if args.dry_run else lock(str(folder / ANSWERS), "SUITE"):
+    writer = ModelWriter(folder, purposes, toolset, args.model, parameters)
+    size = Size(*writer.missing(drafts))
+    print("\n".join(costs(args, size, f"{len(drafts):,} cases")), file=sys.stderr)
+    if args.dry_run:
+      return [], []
+    with contextlib.closing(writer.answers):
+      written = writer.write(drafts, sender(args))
+  lost = []
+  for why, ids in writer.lost.items():
+    if ids:
+      lost.append(f"left out, {why}: {len(ids):,} ({', '.join(ids[:_MOST])})")
+  return written, lost
+
+
+# --- what the cases cover ------------------------------------------------------------------
 
 
 def _coverage(cases: "list[Case]", toolset: "ToolSet") -> tuple[Table, list[str]]:

@@ -2,7 +2,7 @@
 
 examples:
   sgdx tools import tools.json --out suite
-  sgdx tools cases suite --add cases.jsonl
+  sgdx tools cases suite --write 4
   sgdx tools check suite --endpoint http://localhost:8000/v1 --model NAME \\
     --against origin/main:suite/tools.json
   sgdx tools export --corpus sgd.zip --variant original v3 --out tools

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
   title = f"{len(toolset.tools):,} tools, shown to models as they are"
   output.show("text", [Table(title, header, tuple(rows))], {}, notes=notes)
   output.say_written(args.out, args.trackers)
-  print(output.folded_command(["sgdx", "tools", "cases", args.out, "--add", "FILE"]))
+  print(output.folded_command(["sgdx", "tools", "cases", args.out, "--write", "4"]))
   return 0
 
 

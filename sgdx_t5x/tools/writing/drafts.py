@@ -1,0 +1,149 @@
+"""Cases by a program: the call first, then a sentence from the purpose that a person wrote."""
+
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import quoted
+from sgdx_t5x.tools.suite.cases import ASK, Call, Case, Expected
+from sgdx_t5x.tools.suite.schemas import PROPERTIES
+from sgdx_t5x.tools.suite.toolset import ToolSet
+from sgdx_t5x.tools.writing.purposes import Purpose, arguments, check_distinct, says
+from sgdx_t5x.tools.writing.values import Pool, allowed, lists, pool
+
+WRITTEN = "written"  # tag
+NO_TOOL = "no-tool"  # in ids
+
+
+def draft_cases(
+  purposes: Sequence[Purpose], toolset: ToolSet, number: int, seed: int
+) -> tuple[list[Case], list[str]]:
+  """Returns cases, the same ones for the same arguments, and why tools have none or fewer.
+
+  The cases of a tool do not depend on the other tools. Optional parts of its purpose that have
+  words are given in turn: none in the first case, then each in one of the others.
+
+  Args:
+    purposes: of which those without words are left out.
+    toolset: the tools of the suite.
+    number: cases per tool, besides those in which a value is missing.
+    seed: of the values.
+
+  Raises:
+    SgdxError: two tools have one request.
+  """
+  drafts: list[Case] = []
+  reasons: list[str] = []
+  skeletons: list[tuple[str, str]] = []
+  for purpose in purposes:
+    if not purpose.is_written:
+      continue
+    if purpose.tool is None:
+      id = f"{NO_TOOL}-{zlib.crc32(purpose.purpose.encode()):08x}"  # the same if lines are added
+      drafts.append(_case(id, purpose.purpose, ()))
+      skeletons.append((NO_TOOL, purpose.purpose))
+      continue
+    tool = _OfTool(purpose, toolset, seed)
+    drafts += tool.drafts(number)
+    reasons += tool.reasons
+    skeletons += ((purpose.tool, skeleton) for skeleton in tool.skeletons)
+  check_distinct(skeletons)
+  return drafts, reasons
+
+
+def _case(id: str, request: str, expect: Expected) -> Case:
+  return Case(id, ({"role": "user", "content": request},), expect, tags=(WRITTEN,))
+
+
+class _OfTool:
+  """Writes the cases of one tool.
+
+  Attributes:
+    reasons: why some arguments are not given, or there are no cases.
+    skeletons: the sentences without values.
+  """
+
+  def __init__(self, purpose: Purpose, toolset: ToolSet, seed: int):
+    """Finds the values. Args: as of `draft_cases`."""
+    self._purpose, self._toolset = purpose, toolset
+    self._tool = toolset.by_name[purpose.tool or ""]
+    self.reasons: list[str] = []
+    self.skeletons: list[str] = []
+    self._always = arguments("".join(text for text, optional in purpose.parts if not optional))
+    self._pools: dict[str, list[tuple[str, Any]]] = {}  # argument -> (what is said, value)
+    required = self._tool.parameters.get("required", ())
+    without: list[str] = []
+    for name in self._tool.parameters.get(PROPERTIES, {}):
+      if name in arguments(purpose.purpose):
+        values = list(self._values_of(name).items())
+        random.Random(f"{seed} {self._tool.name} {name}").shuffle(values)
+        self._pools[name] = values
+        without += [] if values else [name]
+    self._can_call = not set(required) & set(without)
+    for name in without:
+      effect = "is left out" if self._can_call else "no cases"
+      self.reasons.append(f"no values for {self._tool.name}.{name}: {effect}")
+
+  def _values_of(self, name: str) -> Pool:
+    own = self._purpose.pool_of(name)
+    fitting = allowed(self._tool, name, own, self._toolset)
+    if not fitting:  # maybe items of lists
+      own = lists(own)
+      fitting = allowed(self._tool, name, own, self._toolset)
+    for said, value in own.items():
+      if said not in fitting:
+        self.reasons.append(f"{self._tool.name}.{name} does not allow {quoted(value)}")
+    if fitting:
+      return fitting
+    # What is always given has to be said: a boolean needs words of the person's.
+    values = pool(self._tool, name, self._toolset)
+    return {said: value for said, value in values.items() if said or name not in self._always}
+
+  def drafts(self, number: int) -> list[Case]:
+    """Returns `number` cases with a call, and one per required value that can be missing."""
+    if not self._can_call:
+      return []
+    optional = []
+    for part, is_optional in self._purpose.parts:
+      if is_optional and says(part) and all(self._pools[name] for name in arguments(part)):
+        optional.append(part)
+    drafts: dict[str, Case] = {}  # by request: a tool with few values has fewer cases
+    for turn in range(number):
+      given = set(self._always)
+      for place, part in enumerate(optional):
+        if number > 1 and turn == 1 + place % (number - 1):
+          given |= arguments(part)
+      said, values = self._draw(turn, given)
+      if error := next(self._toolset.validator(self._tool.name).iter_errors(values), None):
+        self.reasons.append(f"{self._tool.name}: a call that its schema forbids: {error.message}")
+      else:
+        self._add(drafts, said, (Call(self._tool.name, values),))
+    said, _ = self._draw(0, self._always)
+    for name, words in self._purpose.missing_words.items():
+      if name in self._always:
+        self._add(drafts, {**said, name: words}, ASK)
+    return list(drafts.values())
+
+  def _add(self, drafts: dict[str, Case], said: Mapping[str, str], expect: Expected) -> None:
+    """Adds a case if its request is new."""
+    self.skeletons.append(self._purpose.sentence(dict.fromkeys(said, "{}")))
+    case = _case(f"{self._tool.name}-{len(drafts) + 1}", self._purpose.sentence(said), expect)
+    drafts.setdefault(case.request, case)
+
+  def _draw(self, turn: int, given: set[str]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Returns what is said and what is meant. Values take turns; two arguments have none in common.
+
+    Args:
+      turn: number of the case.
+      given: arguments to give, if there are values.
+    """
+    said: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for name, pairs in self._pools.items():
+      if name not in given or not pairs:
+        continue
+      turned = [pairs[(turn + step) % len(pairs)] for step in range(len(pairs))]
+      fresh = [pair for pair in turned if pair[0] not in said.values()]
+      said[name], values[name] = (fresh or turned)[0]
+    return said, values
