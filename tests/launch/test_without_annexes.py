@@ -18,7 +18,7 @@ ANNEXES = (
   *("sgdx_t5x/papers/", "gin/papers/", "docs/papers/", "tests/papers/"),
   *("sgdx_t5x/tools/", "docs/tools/", "tests/tools/"),
 )
-# Of their tests, the quick ones, of one prompt format: those of the others read no table of annexes.
+# Of their tests, quick ones; those of the other prompt formats would take a minute more.
 FOLDERS = ("tests/corpus", "tests/prompts/sdt", "tests/scoring", "tests/variants")
 QUICK = "not real and not slow and not long and not shared"
 # In place of launch/environment.sh: this Python, two steps, and one layer of the two.
