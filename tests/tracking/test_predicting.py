@@ -342,7 +342,9 @@ def test_a_span_tracker_reads_plain_text_if_it_was_trained_on_it():
 def test_schemas_that_cannot_be_tracked(corpus, tmp_path):
   with pytest.raises(SgdxError, match="slots too many"):
     track(corpus, tmp_path / "out", RuleTracker(most_slots=3))
-  empty = {"service_name": "Empty_1", "description": "", "slots": [], "intents": []}
+  empty = {"service_name": "Empty_1", "description": "", "slots": []}
+  intent = {"name": "Do", "description": "", "is_transactional": False}
+  empty["intents"] = [{**intent, "required_slots": [], "optional_slots": {}}]
   with pytest.raises(SgdxError) as e:
     predicting.check_services(parse_schema([empty], "mine.json"))
   assert_four_parts(e.value.text, "mine.json: service Empty_1 has no slots")
