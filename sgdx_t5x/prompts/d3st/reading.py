@@ -17,20 +17,20 @@ _INDEX = re.compile(r"[0-9]+")
 
 
 def read_answer(
-  text: str, pair: ServicePair, parts: ServiceParts, order: Order, style: D3stStyle
+  text: str, pair: ServicePair, service_texts: ServiceParts, order: Order, style: D3stStyle
 ) -> PredictedFrame:
   """Returns the frame that an answer describes, in original names.
 
   Args:
     text: what a model generated.
     pair: the frame's service.
-    parts, order: what the prompt showed of the service, and how.
+    service_texts, order: what the prompt showed of the service, and how.
     style: the prompt's style.
 
   Returns:
     The frame; `ignored` counts the indices that the prompt did not have.
   """
-  slots = [pair.original.slots[parts.positions[number]] for number in order.slots]
+  slots = [pair.original.slots[service_texts.positions[number]] for number in order.slots]
   sections = _sections(text)
   values: dict[str, tuple[str, ...]] = {}
   answered = set()
