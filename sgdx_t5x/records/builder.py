@@ -110,7 +110,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     return {split: self._generate_examples(corpus, split) for split in splits}
 
   def _generate_examples(self, corpus: Corpus, split: str):
-    schema, seen = corpus.schema(split), corpus.seen_services(split)
+    schema, seen_services = corpus.schema(split), corpus.seen_services(split)
     counts = {"dialogues": 0, "user_turns": 0, "frames": 0}
     for dialogue in corpus.dialogues(split):
       counts["dialogues"] += 1
@@ -119,7 +119,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
         if (turn := first_turn_without(dialogue)) is not None:
           place = f"dialogue {dialogue.dialogue_id}, turn {turn}"
           self.info.metadata[annotation].setdefault(split, place)
-      for record in frame_records(dialogue, schema, seen):
+      for record in frame_records(dialogue, schema, seen_services):
         turns.add(record["turn"])
         counts["frames"] += 1
         yield record["frame_id"], {**record, "split": split}
@@ -148,7 +148,7 @@ def config_name(corpus: Corpus | None) -> str:
   return "_".join(words)
 
 
-def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
+def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
   utterances = [as_text(turn.utterance) for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
@@ -167,7 +167,7 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "turn": turn,
       "service": frame.service,
       "service_index": position[frame.service],
-      "seen": frame.service in seen,
+      "seen": frame.service in seen_services,
       "pick": example_pick(name),
       "utterances": utterances[: turn + 1],
       "gold_slot": [s for s, _ in gold],

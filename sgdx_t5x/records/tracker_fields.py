@@ -66,7 +66,7 @@ def _fields(
   context: FrameContext, gold: Gold, states: States, frames: Sequence[tuple[int, int, int]]
 ) -> dict[str, list]:
   acts = [(act[:4], value) for act in context.acts for value in act.values or ("",)]
-  before = [
+  values_before = [
     ((service, slot), value)
     for service, state in states.items()
     for slot, values in state.values.items()
@@ -77,8 +77,8 @@ def _fields(
     "acts": _flat(row for row, _ in acts),
     "act_values": [value for _, value in acts],
     "frames": _flat(frames),
-    "before": _flat(row for row, _ in before),
-    "before_values": [value for _, value in before],
+    "before": _flat(row for row, _ in values_before),
+    "before_values": [value for _, value in values_before],
     "spans": _flat(map(int, span) for span in gold.spans),
   }
 

@@ -219,10 +219,10 @@ def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
     raise no_acts(f"{origin}, dialogue {dialogue.dialogue_id}, turn {turn}", tracker)
 
 
-def no_acts(where: str, tracker: str) -> SgdxError:
+def no_acts(place: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues without acts. Args: where the first missing one is."""
   return SgdxError(
-    f"{where}: the system's acts are not annotated",
+    f"{place}: the system's acts are not annotated",
     expected=f"`actions` in the frames of every system turn, an empty list if it has none: "
     f"{tracker} reads the values that the system offered, confirmed and informed",
     available="trackers that read only the utterances: T5DST, D3ST, SDT and the SGD baseline",
@@ -231,10 +231,10 @@ def no_acts(where: str, tracker: str) -> SgdxError:
   )
 
 
-def no_spans(where: str, tracker: str) -> SgdxError:
+def no_spans(place: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues to train on without spans. Args: where one is missing."""
   return SgdxError(
-    f"{where}: the spans of values in the utterance are not annotated",
+    f"{place}: the spans of values in the utterance are not annotated",
     expected=f"`slots` in the frames of every user turn, an empty list if it has none: {tracker} "
     "is trained to locate non-categorical values in the utterance",
     available="tasks of T5DST, D3ST, SDT and SpanDST, which do not need spans",

@@ -132,9 +132,9 @@ def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
   return config, unpack(packed)
 
 
-def _damaged(path: pathlib.Path, what: str) -> SgdxError:
+def _damaged(path: pathlib.Path, problem: str) -> SgdxError:
   return SgdxError(
-    f"{path}: {what}",
+    f"{path}: {problem}",
     expected=f"{CONFIG} and {WEIGHTS} as `sgdx weights pack` wrote them together",
     fix="install sgdx_t5x again, or pack the checkpoint again: sgdx weights pack --help",
   )

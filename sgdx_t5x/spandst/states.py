@@ -62,7 +62,7 @@ def encode(
   rows: Sequence[np.ndarray],
   types: Sequence[np.ndarray] | None = None,
   tokens: int | None = None,
-  on_batch: Callable[[int], None] = lambda done: None,
+  on_batch: Callable[[int], None] = lambda num_done: None,
 ) -> list[np.ndarray]:
   """Returns the last hidden states of rows of tokens.
 
@@ -79,7 +79,7 @@ def encode(
   """
   run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
   answers: list[np.ndarray] = [np.empty(0)] * len(rows)
-  done = 0
+  num_done = 0
   for numbers, length in _batches([len(row) for row in rows], config.max_positions):
     padded, kinds = (np.zeros((len(numbers), length), np.int32) for _ in range(2))
     for i, number in enumerate(numbers):
@@ -89,8 +89,8 @@ def encode(
     hidden = np.asarray(run(padded, kinds), np.float32)
     for states, number in zip(hidden, numbers, strict=True):
       answers[number] = states[: len(rows[number])][:tokens].copy()
-    done += len(numbers)
-    on_batch(done)
+    num_done += len(numbers)
+    on_batch(num_done)
   return answers
 
 

@@ -124,8 +124,8 @@ def show(
   shown = checked = Shown(_SPLIT, name, original, schema)
   if services is not None:
     tracked = [i for i, x in enumerate(original.names) if x in services]
-    parts = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
-    checked = Shown(_SPLIT, name, *parts)
+    schemas = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
+    checked = Shown(_SPLIT, name, *schemas)
   check_services(checked.schema)
   tracker.check(checked)
   return shown

@@ -177,7 +177,7 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
   return model
 
 
-def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, int]:
+def _lengths(checkpoint: Checkpoint, overrides: Mapping[str, int]) -> Mapping[str, int]:
   lengths = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
   lengths = lengths or query("TASK_FEATURE_LENGTHS")
   if not isinstance(lengths, Mapping):
@@ -186,10 +186,10 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
       expected="the feature lengths of the task, for which models are built",
       fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
     )
-  lengths = override_lengths(lengths, others, checkpoint.task)
-  for name, length in others.items():
+  lengths = override_lengths(lengths, overrides, checkpoint.task)
+  for name, length in overrides.items():
     for twin in _TWINS.get(name, ()):
-      if twin in lengths and twin not in others:
+      if twin in lengths and twin not in overrides:
         lengths[twin] = length
   return lengths
 
@@ -205,9 +205,9 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
   except ValueError as e:  # T5XError is one; Google's T5X does not have it
     if not hasattr(e, "fix"):
       raise
-    parts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
+    texts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
     raise SgdxError(
-      f"{checkpoint.path}: " + (": ".join(str(x) for x in parts if x) or first_line(e)),
+      f"{checkpoint.path}: " + (": ".join(str(x) for x in texts if x) or first_line(e)),
       expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",

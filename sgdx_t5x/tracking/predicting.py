@@ -104,7 +104,7 @@ def track_split(
   out: pathlib.Path,
   *,
   overwrite: bool = False,
-  on_progress: OnProgress = lambda done, total: None,
+  on_progress: OnProgress = lambda frames_done, total: None,
 ) -> Iterator[Tracked]:
   """Writes {out}/{variant}/dialogues_NNN.json for each variant.
 
@@ -130,7 +130,7 @@ def track_split(
   dialogues = read_split(corpus, split, tracker)
   blocks = [dialogues[i : i + _BLOCK] for i in range(0, len(dialogues), _BLOCK)]
   sizes = [sum(1 for dialogue in block for _ in dialogue.user_frames()) for block in blocks]
-  done, total = 0, sum(sizes) * len(shown)
+  frames_done, total = 0, sum(sizes) * len(shown)
   with lock(out):
     _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
     for variant, view in shown.items():
@@ -138,15 +138,15 @@ def track_split(
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
         if _is_whole(path, block):
-          resumed, done = resumed + size, done + size
-          on_progress(done, total)
+          resumed, frames_done = resumed + size, frames_done + size
+          on_progress(frames_done, total)
           continue
         predictions: dict[str, TrackedFrame] = {}
         for portion in tracker.track(block, view):
           predictions.update(portion)
           # Some trackers also track what is not scored.
-          on_progress(done + min(len(predictions), size), total)
-        done += size
+          on_progress(frames_done + min(len(predictions), size), total)
+        frames_done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
           file.write(_text(block, predictions, {"history": "gold"} if tracker.reads_gold else {}))
