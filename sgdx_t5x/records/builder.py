@@ -86,14 +86,12 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     if corpus is None:
       is_sample = self.builder_config.name == SAMPLE
       corpus = open_corpus(SAMPLE if is_sample else dl_manager.download(ARCHIVE_URL))
-    schemas = {
-      variant: {
-        split: corpus.schema(split, variant).to_json()
-        for split in corpus.splits
-        if corpus.has_schema(split, variant)
-      }
-      for variant in corpus.variants
-    }
+    schemas: dict[str, dict[str, list]] = {}  # tasks look up here what a variant calls a slot
+    for variant in corpus.variants:
+      schemas[variant] = {}
+      for split in corpus.splits:
+        if corpus.has_schema(split, variant):
+          schemas[variant][split] = corpus.schema(split, variant).to_json()
     self.info.metadata.update(
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
@@ -137,12 +135,10 @@ def config_name(corpus: Corpus | None) -> str:
   """
   if corpus is None:
     return FULL
-  perturbed_splits = [
-    (split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))
-  ]
+  perturbed_splits = [split for split in corpus.splits if corpus.perturbed(split)]
   if not perturbed_splits:
     return SAMPLE if corpus.name == SAMPLE else FULL
-  split, _ = perturbed_splits[0]
+  split = perturbed_splits[0]
   is_sample = corpus.name.split("+")[0] == SAMPLE
   words = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
   return "_".join(words)

@@ -264,16 +264,18 @@ def _intent(service: Service, name: str) -> int:
 
 def _gold(frame: Frame, previous_frames: Sequence[Frame], service: Service) -> Gold:
   state, index = frame.state or EMPTY_STATE, service.slot_index
-  system_frames = [f for f in previous_frames if f.service == frame.service]
+  # A value may be said by the user, or taken over from what the system said just before.
+  speakers = [(frame, True)]
+  speakers += [(f, False) for f in previous_frames if f.service == frame.service]
+  spans = []
+  for annotated, by_user in speakers:
+    for span in annotated.slots or ():
+      if span["slot"] in index:
+        slot = index[span["slot"]]
+        spans.append(Span(slot, by_user, span["start"], span["exclusive_end"]))
   return Gold(
     _intent(service, state.active_intent),
     tuple(index[name] for name in state.requested_slots),
     {index[name]: values for name, values in state.slot_values.items()},
-    tuple(
-      Span(index[span["slot"]], by_user, span["start"], span["exclusive_end"])
-      for by_user, frames in ((True, [frame]), (False, system_frames))
-      for of_frame in frames
-      for span in of_frame.slots or ()
-      if span["slot"] in index
-    ),
+    tuple(spans),
   )

@@ -132,14 +132,14 @@ def _spans(
 def _annotated(
   slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
+  """Returns the annotated spans of a slot in an utterance whose text is one of its values."""
   text = context.user if by_user else context.system
-  return [
-    Choice(SPAN, int(by_user), span.start, span.end)
-    for span in gold.spans
-    if span.slot == slot
-    and span.by_user == by_user
-    and _meet(values, [text[span.start : span.end]])
-  ]
+  choices = []
+  for span in gold.spans:
+    is_of_slot = (span.slot, span.by_user) == (slot, by_user)
+    if is_of_slot and _meet(values, [text[span.start : span.end]]):
+      choices.append(Choice(SPAN, int(by_user), span.start, span.end))
+  return choices
 
 
 def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:

@@ -59,16 +59,13 @@ def check_services(schema: Schema) -> None:
 
 def without_gold(dialogue: Dialogue) -> Dialogue:
   """Returns a dialogue with only what a tracker may know: utterances, services, system acts."""
-  turns = [
-    dataclasses.replace(
-      turn,
-      frames=tuple(
-        Frame(frame.service, actions=None if turn.speaker == USER else frame.actions)
-        for frame in turn.frames
-      ),
-    )
-    for turn in dialogue.turns
-  ]
+  turns = []
+  for turn in dialogue.turns:
+    frames = []
+    for frame in turn.frames:
+      # The user's acts are labels, too: they name the values that a tracker is to predict.
+      frames.append(Frame(frame.service, actions=None if turn.speaker == USER else frame.actions))
+    turns.append(dataclasses.replace(turn, frames=tuple(frames)))
   return dataclasses.replace(dialogue, turns=tuple(turns))
 
 

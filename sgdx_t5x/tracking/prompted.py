@@ -77,12 +77,11 @@ class PromptedTracker:
     """See `protocol.Tracker`."""
     questions = [question for dialogue in dialogues for question in self._asked(dialogue, shown)]
     answers = iter(self._answers([prompt for x in questions for prompt in x.prompts]))
-    yield {
-      question.frame.frame_id: self._read(
-        question, list(itertools.islice(answers, len(question.slots)))
-      )
-      for question in questions
-    }
+    frames = {}
+    for question in questions:  # each takes as many answers as it has prompts
+      texts = list(itertools.islice(answers, len(question.slots)))
+      frames[question.frame.frame_id] = self._read(question, texts)
+    yield frames
 
   def _asked(self, dialogue: Dialogue, shown: Shown) -> Iterator[_Asked]:
     turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
@@ -113,10 +112,9 @@ class PromptedTracker:
           values[slot] = (self._spelled(question, slot, value),)
       return TrackedFrame(values)
     predicted: PredictedFrame = read_text(texts[0], question.frame.with_slot(None), question.pair)
-    spelled = {
-      slot: tuple(self._spelled(question, slot, x) for x in of_slot)
-      for slot, of_slot in predicted.slot_values.items()
-    }
+    spelled = {}
+    for slot, values_of_slot in predicted.slot_values.items():
+      spelled[slot] = tuple(self._spelled(question, slot, x) for x in values_of_slot)
     return TrackedFrame(spelled, predicted.active_intent, predicted.requested_slots)
 
   def _spelled(self, question: _Asked, slot: str, value: str) -> str:

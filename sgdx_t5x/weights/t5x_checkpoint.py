@@ -187,11 +187,9 @@ def write_checkpoint(
   slots = {}
   # A BERT is imported without the heads of a tracker, so training creates the optimizer state anew.
   if not isinstance(weights.sizes, BertSizes):
-    slots = {
-      f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
-      for name, array in target.items()
-      for slot, shape in adafactor_slots(array.shape).items()
-    }
+    for name, array in target.items():
+      for slot, shape in adafactor_slots(array.shape).items():
+        slots[f"{name}/{slot}"] = jnp.zeros(shape, jnp.float32)
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
   size = sum(array.nbytes for array in (*target.values(), *slots.values()))
   on_progress("writing", 0, size // MEGABYTE, "MB")

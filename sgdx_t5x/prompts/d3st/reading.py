@@ -48,16 +48,19 @@ def read_answer(
         values[slots[i].name] = (value,)
   if style.level == "states":
     return PredictedFrame(values, ignored=ignored)
-  intent_indices = [_number(index) for index in _INTENT.findall(sections[INTENTS])]
-  intents = [
-    pair.original.intents[order.intents[j]].name for j in intent_indices if j < len(order.intents)
-  ]
-  slot_indices = [_number(index) for index in _INDEX.findall(sections[REQUESTS])]
-  requested = dict.fromkeys(slots[i].name for i in slot_indices if i < len(slots))
-  ignored += sum(j >= len(order.intents) for j in intent_indices) + sum(
-    i >= len(slots) for i in slot_indices
-  )
-  return PredictedFrame(values, next(iter(intents), NO_INTENT), tuple(requested), ignored=ignored)
+  intents, requested = [], []
+  for index in map(_number, _INTENT.findall(sections[INTENTS])):
+    if index < len(order.intents):
+      intents.append(pair.original.intents[order.intents[index]].name)
+    else:
+      ignored += 1
+  for index in map(_number, _INDEX.findall(sections[REQUESTS])):
+    if index < len(slots):
+      requested.append(slots[index].name)
+    else:
+      ignored += 1
+  intent = intents[0] if intents else NO_INTENT  # the first counts, as of values
+  return PredictedFrame(values, intent, tuple(dict.fromkeys(requested)), ignored=ignored)
 
 
 def _sections(text: str) -> dict[str, str]:
