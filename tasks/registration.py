@@ -265,16 +265,8 @@ def register_variant(
     prompt_format: default T5DST; the name of another format replaces "t5dst" in the task's name.
   """
   prompt_format = prompt_format or load_format()
-  task = f"{prefix}{prompt_format.name}_sgd_{name}"
-  if task in REGISTERED or not re.fullmatch(r"[A-Za-z0-9_]+", name):
-    raise SgdxError(
-      f"variant name {name!r}",
-      expected="an unused name made of letters, digits and underscores",
-      available=f"{task} already exists" if task in REGISTERED else "",
-      fix="choose another name",
-    )
   return register(
-    task,
+    f"{prefix}{prompt_format.name}_sgd_{name}",
     data=data,
     variants=[name],
     vocabulary=vocabulary,

@@ -55,13 +55,8 @@ class EncoderModel(models.BaseModel):
     self.module = module
     self.input_vocabulary, self.output_vocabulary = input_vocabulary, output_vocabulary
     self._weights = dict(weights or {})
-    rows = module.config.vocab_size
-    if isinstance(input_vocabulary, WordPieceVocabulary) and input_vocabulary.vocab_size > rows:
-      raise SgdxError(
-        f"{input_vocabulary.path}: {input_vocabulary.vocab_size:,} pieces",
-        expected=f"at most {rows:,}, the rows of the embedding (encoder.BertConfig.vocab_size)",
-        fix="use the vocabulary that the encoder was trained with, or its gin/models file",
-      )
+    if isinstance(input_vocabulary, WordPieceVocabulary):
+      input_vocabulary.check_fits(module.config.vocab_size)
 
   @abc.abstractmethod
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:

@@ -44,7 +44,7 @@ def hidden_states(
     )
   vocabulary = WordPieceVocabulary(folder, lower_case)
   config, params = load(folder)
-  check_fits(vocabulary, config)
+  vocabulary.check_fits(config.vocab_size)
   rows = [vocabulary.encode_texts(text) for text in texts]
   for text, row in zip(texts, rows, strict=True):
     if len(row) > config.max_positions:
@@ -108,16 +108,6 @@ def load(folder: str | os.PathLike) -> tuple[BertConfig, dict]:
   config = BertConfig(**weights.sizes.gin(), dropout_rate=0.0)
   flat = {name.removeprefix(bert_layout.PREFIX): array for name, array in weights.arrays.items()}
   return config, traverse_util.unflatten_dict(flat, sep="/")
-
-
-def check_fits(vocabulary: WordPieceVocabulary, config: BertConfig) -> None:
-  """Raises SgdxError if a vocabulary has more pieces than an encoder has rows for."""
-  if vocabulary.vocab_size > config.vocab_size:
-    raise SgdxError(
-      f"{vocabulary.path}: {vocabulary.vocab_size:,} pieces",
-      expected=f"at most {config.vocab_size:,}, the rows of the encoder's embedding",
-      fix="use the vocabulary that the encoder was trained with",
-    )
 
 
 def _batches(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:

@@ -87,13 +87,6 @@ def find_checkpoints(
     SgdxError: there is no checkpoint, or no config.gin beside it that names its task.
   """
   path = epath.Path(folder)
-  if not path.exists():
-    raise SgdxError(
-      f"{folder}: no such folder",
-      expected=_EXPECTED,
-      available=_names(path.parent),
-      fix="check the path",
-    )
   if _STEP.fullmatch(path.name):
     return (_read(path, allowed),)
   inside = sorted(path.iterdir()) if path.is_dir() else []

@@ -26,7 +26,7 @@ from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
-_KEPT = 5_000  # cached answers: as a dialogue continues, all but those of the last turn are known
+_MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
 # Features that stand for the same tokens, slots, values or intents, and have one length.
 _TWINS = {
   "inputs": ("segments", "positions", "context"),
@@ -89,7 +89,7 @@ class LoadedModel:
     self._axes, self._partitioner = initializer.train_state_axes, partitioner
     self.retrace()
     self._rows: list[dict[str, np.ndarray]] = []
-    self._known: dict[tuple[bytes, ...], list[int]] = {}
+    self._cache: dict[tuple[bytes, ...], list[int]] = {}
     self._kinds = {name: f.dtype.as_numpy_dtype for name, f in converter.TASK_FEATURES.items()}
     signature = {k: tf.TensorSpec([None], f.dtype) for k, f in converter.TASK_FEATURES.items()}
     # Built once: every pass over it reads the current `_rows`.
@@ -152,17 +152,15 @@ class LoadedModel:
       for example in features
     ]
     keys = [tuple(row[name].tobytes() for name in self._kinds) for row in rows]
-    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
-    answers = {key: self._known[key] for key in keys if key in self._known}
+    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._cache}
     if unanswered:
       with configured(self.checkpoint):
         self._rows = list(unanswered.values())
         outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
-      answers |= zip(unanswered, outputs, strict=True)
-    if len(self._known) + len(unanswered) > _KEPT:
-      self._known.clear()
-    self._known |= {key: answers[key] for key in unanswered}
-    return [answers[key] for key in keys]
+      if len(self._cache) + len(unanswered) > _MOST_CACHED:
+        self._cache = {key: self._cache[key] for key in keys if key in self._cache}
+      self._cache |= zip(unanswered, outputs, strict=True)
+    return [self._cache[key] for key in keys]
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
