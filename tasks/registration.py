@@ -220,6 +220,7 @@ def register_mixture(
       fix="register the task first; `sgdx ls tasks` lists the registered ones",
     )
   check_new(name)
+  # SeqIO has no mixtures of mixtures; a task that is in two of them counts once.
   tasks = list(dict.fromkeys(part for task in tasks for part in _tasks_of(task)))
   registered = [REGISTERED[task] for task in tasks]
   if len({part.data.split("_")[0] == "sample" for part in registered}) > 1:
@@ -234,6 +235,7 @@ def register_mixture(
       expected="a number of examples above 0, or None",
       fix="pass, for example, maximum=50_000, which counts larger tasks as 50,000 examples",
     )
+  # A function, since sizes are known only once records are prepared.
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
   variants = tuple(dict.fromkeys(v for part in registered for v in part.variants))

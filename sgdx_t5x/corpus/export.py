@@ -119,6 +119,7 @@ def export(
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     for file in corpus.dialogue_files(split) if schemas else ():
       origin, text = f"{corpus.origin}: {file}", corpus.source.read(file)
+      # Checked as dialogues, converted as JSON: so unknown keys are in the output, too.
       for dialogue in read_dialogues(text, origin):
         check_dialogue(dialogue, original, origin)
       dialogues = decode_dialogues(text, origin)

@@ -253,6 +253,7 @@ def _same_apart_from_wording(a: Service, b: Service, origin: str) -> None:
 
 
 def _intent_shape(service: Service, intent: Intent) -> tuple:
+  # Names differ between variants, and the order in which an intent lists its slots may.
   index = service.slot_index
   return (
     intent.is_transactional,

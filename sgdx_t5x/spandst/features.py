@@ -116,6 +116,7 @@ def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[in
     Indices into `frames` for each row. A row starts with its longest frame; rows are ordered by
     their smallest index.
   """
+  # A frame fits if all of its lists do, not its tokens alone.
   names = ("inputs", *_SAME)
   capacity = np.array([lengths.get(name, lengths["encoder_input_tokens"]) for name in names])
   sizes = np.array([[len(frame[name]) for name in names] for frame in frames])
@@ -144,6 +145,7 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
     Int32 model features, padded with zeros.
   """
   row: dict[str, list[np.ndarray]] = {name: [] for name in lengths}
+  # Positions count from the row's start, numbers from the first of the row's slots or values.
   starts = dict.fromkeys(("inputs", "slots", "values", "memory", "intents"), 0)
   for number, frame in enumerate(frames, start=1):
     tokens = frame["inputs"]
@@ -191,11 +193,13 @@ def chosen(frames: Sequence[Frame], unchanged: float) -> list[Frame]:
 
   def changes(frame: Frame) -> bool:
     slots, kinds = np.asarray(frame["targets"]).reshape(-1, answers.ROW)[:, :2].T
+    # A slot whose right answers include KEEP need not change.
     kept_slots = slots[kinds == answers.KEEP]
     moved = slots[(kinds > answers.KEEP) & (kinds <= answers.MEMORY)]
     return not np.isin(moved, kept_slots).all()
 
   def drawn(frame: Frame) -> bool:
+    # By its tokens: the same in every epoch and on every host, without a generator's state.
     return int(np.sum(frame["inputs"], dtype=np.int64)) % 1000 < 1000 * unchanged
 
   return [frame for frame in frames if drawn(frame) or changes(frame)] or list(frames)

@@ -148,7 +148,7 @@ class SpanNetwork:
     split = joined.reshape(length, 3, self._heads, width // self._heads).transpose(1, 2, 0, 3)
     queries, keys, values = np.ascontiguousarray(split)  # each [H, L, D]
     weights = queries @ keys.transpose(0, 2, 1)
-    weights -= weights.max(axis=-1, keepdims=True)
+    weights -= weights.max(axis=-1, keepdims=True)  # exp of the largest is 1: it cannot overflow
     np.exp(weights, out=weights)
     y = weights @ values
     y /= weights.sum(axis=-1, keepdims=True)

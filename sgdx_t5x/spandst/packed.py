@@ -79,6 +79,7 @@ def pack(arrays: Mapping[str, np.ndarray], bits: int) -> dict[str, np.ndarray]:
     elif bits == 16:
       packed[name] = array.astype(np.float16)
     else:
+      # The smallest float for a column of zeros, which would else be divided by zero.
       scale = np.maximum(np.abs(array).max(axis=0), np.finfo(np.float32).tiny) / _STEPS
       packed[name] = np.round(array / scale).astype(np.int8)
       packed[name + _SCALE] = scale.astype(np.float32)

@@ -209,6 +209,7 @@ class SpanReader:
     room for these.
     """
     size = min(self._style.memory, self._lengths["memory"])
+    # The values of other services matter least, so one is dropped before another try.
     while True:
       choices = frame_choices(context, states, size)
       memory = [
@@ -232,6 +233,7 @@ class SpanReader:
     None if too few of the utterances' `spoken` pieces would be left, beside `memory` of other
     values.
     """
+    # Shorter descriptions before shorter utterances: a lost word of the user is a lost value.
     for limit in (self._style.description_tokens, *_SHORTER):
       room = self._lengths["inputs"] - 3 - memory - self._pieces(service, limit).length
       if spoken <= room:
@@ -364,6 +366,7 @@ def targets(
     choices = labels.get(slot, ())
     if len(choices) > 1 or (choices and choices[0].kind != answers.KEEP):
       mine = [row for choice in choices if (row := _row(example, number, choice))]
+      # Further spans of a value come last, where `limit` cuts.
       rows += mine[:2]
       extra_rows += mine[2:]
   rows += extra_rows

@@ -105,6 +105,7 @@ def check_config(config: str, path: str, allowed: Sequence[str] = ()) -> None:
           module = importlib.import_module(statement.bound_name())
         if imported is not None:
           imported[statement.bound_name()] = module
+    # After the imports above it: a name may lead through a trusted module to one that is not.
     for name in names:
       _check_object(name, imported, place, allowed)
 

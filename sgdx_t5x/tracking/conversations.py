@@ -123,6 +123,7 @@ def show(
   check_aligned(original, schema)
   shown = checked = Shown(_SPLIT, name, original, schema)
   if services is not None:
+    # A service that is not tracked may lack slots, or be too long for the model.
     tracked = [i for i, x in enumerate(original.names) if x in services]
     schemas = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
     checked = Shown(_SPLIT, name, *schemas)

@@ -59,6 +59,7 @@ class LoadedModel:
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
         )
+      # Gin builds the model that %MODEL refers to only as the argument of a configurable.
       with gin.unlock_config():
         gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
       self.model = _model_of_gin()
@@ -78,6 +79,7 @@ class LoadedModel:
       input_shapes={name: (_BATCH_SIZE, length) for name, length in lengths.items()},
       partitioner=partitioner,
     )
+    # Nothing from scratch, as in training that begins from an encoder: random heads answer, too.
     restore = utils.RestoreCheckpointConfig(
       path=self.checkpoint.path,
       mode="specific",
@@ -131,6 +133,7 @@ class LoadedModel:
     # Functions in a configuration are shown with their addresses, which differ by process.
     network = re.sub(r" at 0x[0-9a-f]+", "", repr(self.model.module))
     vocabulary = self.model.input_vocabulary
+    # Not its file, which may lie elsewhere and be the same: its pieces, and how it folds a text.
     pieces = [vocabulary.decode([i]) for i in range(vocabulary.vocab_size)]
     pieces.append(str(vocabulary.encode("Case and É")))
     texts = {"network": network, "vocabulary": "\n".join(pieces)}

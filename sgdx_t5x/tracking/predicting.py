@@ -118,6 +118,7 @@ def track_split(
     SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
   """
   shown = {variant: _shown(corpus, split, variant, schemas[variant]) for variant in schemas}
+  # All variants before the first dialogue: an hour later would be too late to learn that one fails.
   for view in shown.values():
     check_services(view.schema)
     tracker.check(view)
