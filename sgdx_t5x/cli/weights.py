@@ -1,7 +1,8 @@
-"""`sgdx weights`: converts weights between Hugging Face and T5X, packs a SpanDST."""
+"""`sgdx weights`: converts T5 and BERT weights between Hugging Face and T5X, packs a SpanDST."""
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import os
 import pathlib
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
@@ -32,18 +33,20 @@ examples:
 
   hf download google-bert/bert-base-cased --local-dir bert-base-cased
   sgdx weights import --hf bert-base-cased --out weights/bert-base-cased
+  sgdx weights export --checkpoint runs/spandst/checkpoint_20000 \\
+    --config bert-base-cased --vocab bert-base-cased/vocab.txt --out encoder-hf
 
 Models: T5 1.0, T5 1.1, Flan-T5, mT5 and BERT (MiniLM too), of any size. A
 Hugging Face folder has config.json and safetensors; PyTorch is not needed. A
-T5X checkpoint is a folder checkpoint_N; only a T5's is exported. Both
-directions take up to 13 bytes of memory per parameter.
+T5X checkpoint is a folder checkpoint_N; of a tracker with a BERT, the encoder
+is exported. Both directions take up to 13 bytes of memory per parameter.
 """
 _STEPS = 50_000  # the paper's fine-tuning
 
 
 def add_parser(subparsers: Any) -> None:
   """Adds `weights import`, `weights export` and `weights pack`."""
-  summary = "convert weights between Hugging Face and T5X"
+  summary = "convert T5 and BERT weights between Hugging Face and T5X"
   parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
   verbs = parser.add_subparsers(metavar="VERB")
@@ -69,7 +72,7 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_0")
   command.set_defaults(run=_import)
 
-  summary = "convert a T5's checkpoint into a Hugging Face folder"
+  summary = "convert a T5X checkpoint into a Hugging Face folder"
   command = add_command(
     verbs,
     "export",
@@ -89,7 +92,14 @@ def add_parser(subparsers: Any) -> None:
     command,
     "--vocab",
     metavar="FILE",
-    help="SentencePiece model to copy into the folder",
+    help="SentencePiece model, or vocab.txt of a BERT with the tokenizer_config.json beside it, "
+    "to copy into the folder",
+  )
+  add_input(
+    command,
+    "--config",
+    metavar="FILE",
+    help="for a BERT: config.json, or its folder, of the model that training started from",
   )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
@@ -127,13 +137,21 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-  from sgdx_t5x.weights import read_checkpoint, write_huggingface
+  from sgdx_t5x.weights import BertSizes, read_checkpoint, write_huggingface
   from sgdx_t5x.weights.huggingface import check_huggingface_free
 
   with lock(args.out):
     check_no_inputs(args, [check_huggingface_free(args.out, args.overwrite, args.vocab)])
     with progress("MB") as update, _quiet(args.debug):
       weights = read_checkpoint(args.checkpoint, update)
+    if isinstance(weights.sizes, BertSizes):
+      return _export_encoder(args, weights)
+    if args.config:
+      raise UsageError(
+        f"--config {args.config}: {args.checkpoint} is a T5 checkpoint",
+        expected="no --config, since all sizes of a T5 model follow from its arrays",
+        fix="leave it out",
+      )
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     with progress("MB") as update:
       path = write_huggingface(weights, args.out, "float32", args.vocab, args.overwrite, update)
@@ -164,6 +182,34 @@ def _pack(args: argparse.Namespace) -> int:
     + ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in sizes.items())
   )
   print(f"next:       sgdx track {shlex.quote(str(path))} --schema FILE")
+  return 0
+
+
+def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
+  from sgdx_t5x.weights import bert_huggingface
+
+  if not args.config:
+    raise UsageError(
+      f"{args.checkpoint} contains a BERT encoder, but there is no --config",
+      expected="the config.json of the original model; arrays do not contain the number of heads",
+      fix="add --config DIR, the folder read by `sgdx weights import`",
+    )
+  config = bert_huggingface.config_for(args.config, weights.sizes)
+  sizes = bert_huggingface.sizes_of(config, pathlib.Path(args.config))
+  weights = dataclasses.replace(
+    weights, sizes=dataclasses.replace(sizes, pooler=weights.sizes.pooler)
+  )
+  _print_read(f"{args.checkpoint}, step {weights.step}", weights)
+  with progress("MB") as update:
+    path = bert_huggingface.write(
+      weights, args.out, config, "float32", args.vocab, args.overwrite, update
+    )
+  print(f"written:    {path}, float32")
+  print(f"            {', '.join(sorted(file.name for file in path.iterdir()))}")
+  if not args.vocab:
+    print("            no tokenizer; --vocab FILE adds its vocab.txt")
+  print("next:       in Python, with transformers:")
+  print(f"  BertModel.from_pretrained({str(path)!r})")
   return 0
 
 

@@ -1,4 +1,4 @@
-"""Converts T5 weights between T5X checkpoints and Hugging Face folders, and BERTs into the former.
+"""Converts T5 and BERT weights between T5X checkpoints and Hugging Face folders.
 
 `read_*` returns a `Weights` with T5X's names, checked against its sizes; `write_*` takes one.
 Importing this package imports neither JAX nor safetensors.

@@ -1,4 +1,4 @@
-"""Reads Hugging Face folders of BERT and MPNet weights: config.json and safetensors.
+"""Hugging Face folders of BERT and MPNet weights: config.json, safetensors and vocab.txt.
 
 MPNet pads with its piece 1, SeqIO and T5X with 0: these two rows of its embedding are exchanged,
 and so are the pieces (`spandst.vocab_file`).
@@ -21,6 +21,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 
+VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
 # Fixed in our network; a model with other values would compute something else.
 _FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
 _SIZES = {  # field of BertSizes: key of config.json
@@ -37,6 +38,7 @@ _MPNET_SIZES = {
   "relative_buckets": "relative_attention_num_buckets",
 }
 _MPNET_FIRST = {"first_position": 2, "num_types": 0}
+FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
 
@@ -52,6 +54,9 @@ def read(
     sizes = dataclasses.replace(sizes, pooler=False)
     notes.append("the model has no pooler: training initializes a new one")
   table = bert_layout.tensors(sizes)
+  vocabulary = folder / VOCABULARY
+  if vocabulary.is_file():
+    check_vocabulary(vocabulary, sizes.vocab_size)
   arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
   if sizes.is_mpnet:
     arrays_by_path[bert_layout.EMBEDDING] = _exchanged(arrays_by_path[bert_layout.EMBEDDING])
@@ -67,9 +72,9 @@ def _network(table: Sequence[layout.Tensor], is_mpnet: bool) -> hf_names.Network
   """Returns what the arrays of a BERT are called, today and in old files."""
   aliases = {}
   for tensor in table:
-    for old_ending, ending in _OLD_NAMES.items():
-      if tensor.hf.endswith(f"LayerNorm{ending}"):
-        aliases[tensor.hf.removesuffix(ending) + old_ending] = tensor.hf
+    for old, new in _OLD_NAMES.items():
+      if tensor.hf.endswith(f"LayerNorm{new}"):
+        aliases[tensor.hf.removesuffix(new) + old] = tensor.hf
   return hf_names.Network(
     names=frozenset(tensor.hf for tensor in table),
     aliases=aliases,
@@ -110,3 +115,120 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
     )
   values["max_positions"] -= values.get("first_position", 0)
   return bert_layout.BertSizes(**values, epsilon=epsilon)
+
+
+def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
+  """Raises SgdxError if a vocab.txt has more pieces than the embedding has rows."""
+  try:
+    pieces = len(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+  except UnicodeDecodeError as e:
+    raise SgdxError(
+      f"{path}: not UTF-8 (byte {e.start:,})",
+      expected="one piece per line, as in BERT's vocab.txt",
+      fix="download the tokenizer again",
+    ) from None
+  if pieces > vocab_size:
+    raise SgdxError(
+      f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
+      expected="the vocabulary that the encoder was trained with",
+      fix="download the model and its tokenizer again, from the same source",
+    )
+
+
+def write(
+  weights: layout.Weights,
+  folder: str | pathlib.Path,
+  config: Mapping[str, Any],
+  dtype: str = "float32",
+  vocabulary: str | pathlib.Path | None = None,
+  overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
+) -> pathlib.Path:
+  """Writes a folder that `transformers` reads: `BertModel.from_pretrained`, or MPNetModel's.
+
+  Args:
+    weights: weights of a BERT or an MPNet.
+    folder: a new or empty folder.
+    config: config.json of the model that the weights come from; e.g. the number of heads cannot be
+      inferred from the arrays.
+    dtype: "float32" or "bfloat16".
+    vocabulary: vocab.txt to copy beside the weights, with a tokenizer_config.json that says whether
+      it is cased: the one beside it, or as its tokenizer.json says; or None.
+    overwrite: replace a folder that contains only such files.
+    on_progress: see `huggingface.read_huggingface`.
+
+  Returns:
+    The folder's absolute path.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_free(folder, overwrite, vocabulary)
+  kind = {"architectures": ["BertModel"], "model_type": "bert"}
+  if weights.sizes.is_mpnet:
+    kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}
+    embedding = _exchanged(weights.arrays[bert_layout.EMBEDDING])
+    arrays = {**weights.arrays, bert_layout.EMBEDDING: embedding}
+    weights = dataclasses.replace(weights, arrays=arrays)
+  content = {**config, **kind, "dtype": dtype}
+  content.pop("torch_dtype", None)
+  written = {hf_folder.CONFIG: content}
+  if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
+    written[_TOKENIZER] = settings
+  hf_folder.write_folder(
+    folder,
+    bert_layout.tensors(weights.sizes),
+    weights,
+    dtype,
+    written,
+    (vocabulary, VOCABULARY),
+    on_progress,
+  )
+  return folder
+
+
+def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
+  """Returns the tokenizer's settings, with the casing if only its tokenizer.json says it."""
+  own, whole = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
+  fix = "correct it, or copy vocab.txt elsewhere"
+  settings = hf_folder.read_json(own, fix) if own.is_file() else {}
+  if "do_lower_case" not in settings and whole.is_file():
+    normalizer = hf_folder.read_json(whole, fix).get("normalizer")
+    if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
+      settings["do_lower_case"] = normalizer["lowercase"]
+  return settings
+
+
+def check_free(
+  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write; arguments as in `write`.
+
+  Raises:
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
+  """
+  return hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
+
+
+def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:
+  """Reads the config.json to export weights with.
+
+  Args:
+    path: the file, or its folder.
+    sizes: sizes of the weights.
+
+  Raises:
+    SgdxError: it does not describe these arrays.
+  """
+  path = pathlib.Path(path)
+  path = path / hf_folder.CONFIG if path.is_dir() else path
+  config = hf_folder.read_json(path, "pass the config.json of the model that training started from")
+  described = bert_layout.tensors(sizes_of(config, path))
+  layout.check(
+    {t.t5x: t.shape for t in described if sizes.pooler or "pooler" not in t.t5x},
+    {tensor.t5x: tensor.shape for tensor in bert_layout.tensors(sizes)},
+    "the checkpoint",
+    expected=f"the arrays that {path} describes",
+    fix="pass the config.json of the model that training started from",
+  )
+  return config

@@ -7,8 +7,10 @@ among them. Matrices are transposed, as kernels are [in, out] in T5X.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
+from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.weights.layout import Tensor
 
 PREFIX = "encoder/"
@@ -28,6 +30,8 @@ _MPNET_NAMES = {
   "out": "attn.o",
   "norm": "LayerNorm",
 }
+_MPNET_FIRST = 2  # its first position, which arrays do not tell
+_MARK = PREFIX + "embedding_layer_norm/scale"  # T5's encoder has no norm there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +39,8 @@ class BertSizes:
   """What determines the arrays of a BERT; fields as in `sgdx_t5x.spandst.encoder.BertConfig`.
 
   Args:
+    num_heads: attention heads, which cannot be inferred from the arrays; 0 if not known.
+    epsilon: epsilon of layer norms, which cannot be inferred either.
     pooler: whether there is a pooler.
     first_position: as in `BertConfig`.
     relative_buckets: as in `BertConfig`.
@@ -64,6 +70,11 @@ class BertSizes:
   def is_mpnet(self) -> bool:
     """Whether it is an MPNet: of these two, the one with relative positions."""
     return self.relative_buckets > 0
+
+
+def is_bert(names: Mapping[str, Any]) -> bool:
+  """Whether a checkpoint with these parameter names contains a BERT."""
+  return _MARK in names
 
 
 def tensors(sizes: BertSizes) -> list[Tensor]:
@@ -108,3 +119,45 @@ def _dense(t5x: str, hf: str, inputs: int, outputs: int) -> list[Tensor]:
     Tensor(f"{PREFIX}{t5x}/kernel", f"{hf}.weight", (inputs, outputs), True),
     Tensor(f"{PREFIX}{t5x}/bias", f"{hf}.bias", (outputs,), False),
   ]
+
+
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
+  """Infers the sizes from T5X's arrays, except heads and epsilon.
+
+  Args:
+    shapes: {T5X path: shape}.
+    origin: the checkpoint, for error messages.
+
+  Raises:
+    SgdxError: an array needed for a size is missing, or is not a matrix.
+  """
+
+  def shape(path: str) -> tuple[int, ...]:
+    shape = shapes.get(PREFIX + path)
+    if shape is None or len(shape) != 2 or 0 in shape:
+      problem = "is missing" if shape is None else f"has shape {list(shape)}"
+      raise SgdxError(
+        f"{origin}: {PREFIX}{path} {problem}",
+        expected="the parameters of sgdx_t5x.spandst's BERT",
+        available=nearest(PREFIX + path, shapes),
+        fix="export checkpoints of trackers with such an encoder, or of T5",
+      )
+    return shape
+
+  vocab_size, emb_dim = shape("token_embedder/embedding")
+  is_mpnet = RELATIVE in shapes
+  num_heads, buckets = shapes[RELATIVE] if is_mpnet else (0, 0)
+  first = _MPNET_FIRST if is_mpnet else 0
+  layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
+  return BertSizes(
+    vocab_size=vocab_size,
+    emb_dim=emb_dim,
+    num_heads=num_heads,
+    num_layers=len(layers),
+    mlp_dim=shape("layers_0/wi/kernel")[1],
+    max_positions=shape("position_embedder/embedding")[0] - first,
+    num_types=0 if is_mpnet else shape("type_embedder/embedding")[0],
+    pooler=f"{PREFIX}pooler/kernel" in shapes,
+    first_position=first,
+    relative_buckets=buckets,
+  )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,46 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files.reading import decode_json, json_type
-from sgdx_t5x.files.writing import atomic_folder
+from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.weights import hf_names, layout
 from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
+
+
+def check_free(
+  folder: str | pathlib.Path,
+  overwrite: bool,
+  names: Sequence[str],
+  vocabulary: str | pathlib.Path | None,
+  kind: str,
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write.
+
+  Args:
+    folder: the folder.
+    overwrite: whether an earlier export may be replaced.
+    names: files of an export.
+    vocabulary: a file to copy into the folder, or None.
+    kind: what that file is, for messages.
+
+  Raises:
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
+  """
+  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
+    raise SgdxError(
+      f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
+      expected=f"the {kind} that the weights were trained with",
+      fix="correct the path, or omit --vocab",
+    )
+  return check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in names,
+    expected="a folder that is new or empty, or an earlier export to replace",
+  )
 
 
 def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:
@@ -44,7 +78,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
   if not isinstance(kind, str) or kind not in kinds:
     raise SgdxError(
       f"{folder / CONFIG}: model_type {quoted(kind)}",
-      expected=" or ".join(f"{name} ({text})" if text else name for name, text in kinds.items()),
+      expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
       fix="import one of these; this package cannot run other models",
     )
   return config
@@ -89,14 +123,16 @@ def read_arrays(
   paths = _weight_files(folder)
   types_by_file = {path: array_types(path) for path in paths}
   types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
-  names_to_read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  read, left_out = hf_names.arrays_to_read(types, network, str(folder))
   arrays: dict[str, np.ndarray] = {}
   on_bytes = counter(on_progress, "reading", sum(p.stat().st_size for p in paths), "MB", MEGABYTE)
   for path, of_file in types_by_file.items():
-    stored = read_safetensors(path, [name for name in of_file if name in names_to_read], on_bytes)
-    arrays.update({names_to_read[name]: array for name, array in stored.items()})
+    stored = read_safetensors(path, [name for name in of_file if name in read], on_bytes)
+    arrays.update({read[name]: array for name, array in stored.items()})
+  if paths[0].name != ONE_FILE:
+    _check_index(folder, arrays, network)
   notes = hf_names.left_out_note(left_out)
-  converted = ", ".join(sorted({types[name] for name in names_to_read} - {"F32"}))
+  converted = ", ".join(sorted({types[name] for name in read} - {"F32"}))
   if converted:
     notes.append(f"{converted} arrays were converted to float32")
   return arrays, notes
@@ -106,16 +142,16 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
   if (folder / ONE_FILE).exists():  # `transformers` prefers it too
     return [folder / ONE_FILE]
   if not (folder / INDEX).exists():
-    other_formats = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
     fix = f"complete the folder: hf download NAME --local-dir {folder}"
-    if other_formats:
+    if others:
       fix = (
         "convert it on a machine with torch: T5ForConditionalGeneration (or BertModel)"
         ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True), and copy the "
         "vocabulary there, for a BERT vocab.txt and tokenizer_config.json"
       )
     raise SgdxError(
-      ", but ".join([f"{folder}: no {ONE_FILE}", *other_formats[:3]]),
+      f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
       expected=f"{ONE_FILE}, or {INDEX} and its shards",
       available=listing(folder),
       fix=fix,
@@ -146,6 +182,28 @@ def _weight_map(folder: pathlib.Path) -> dict[str, str]:
       fix=fix,
     )
   return weight_map
+
+
+def _check_index(
+  folder: pathlib.Path, arrays: Mapping[str, Any], network: hf_names.Network
+) -> None:
+  """Raises SgdxError if the index lists arrays of the network that are in no file.
+
+  An index may list an array under its aliases, which the files do not repeat (Flan-T5 XL), and
+  buffers that no file has.
+  """
+  available = {network.aliases.get(name, name) for name in arrays}
+  lost = []
+  for listed, name in hf_names.own_names(_weight_map(folder), network, str(folder / INDEX)).items():
+    name = network.aliases.get(name, name)
+    if name in network.names and name not in available:
+      lost.append(listed)
+  if lost:
+    raise SgdxError(
+      f"{folder / INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
+      expected="shards that contain the arrays of the index",
+      fix="download the index and all shards again",
+    )
 
 
 def by_path(
@@ -182,7 +240,7 @@ def write_folder(
   table: Sequence[layout.Tensor],
   weights: layout.Weights,
   dtype: str,
-  json_files: Mapping[str, Mapping[str, Any]],
+  written: Mapping[str, Mapping[str, Any]],
   vocabulary: tuple[str | pathlib.Path | None, str],
   on_progress: OnProgress,
 ) -> None:
@@ -193,7 +251,7 @@ def write_folder(
     table: which of the weights to write.
     weights: weights by T5X name.
     dtype: see `storage_type`.
-    json_files: name of a JSON file -> its content.
+    written: name of a JSON file -> its content.
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
@@ -211,7 +269,7 @@ def write_folder(
       safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
-    for name, content in json_files.items():
+    for name, content in written.items():
       text = json.dumps(content, indent=2, sort_keys=True) + "\n"
       (temporary / name).write_text(text, "utf-8")
     source, name = vocabulary

@@ -1,6 +1,6 @@
 """Reads and writes Hugging Face folders of T5 weights: config.json and safetensors.
 
-`read_huggingface` reads BERTs, too, through `bert_huggingface`.
+`read_huggingface` reads BERTs too, through `bert_huggingface`.
 
 Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two pitfalls of its format:
   - `transformers` 5 saves `tie_word_embeddings: true` for every T5, even T5 1.1. Whether the logits
@@ -10,19 +10,17 @@ Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two pitfalls
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files.writing import check_folder
 from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_huggingface, hf_names, layout
 from sgdx_t5x.weights.hf_folder import (
   CONFIG,
-  ONE_FILE,
   by_path,
+  check_free,
   read_arrays,
   read_config,
   write_folder,
@@ -31,7 +29,6 @@ from sgdx_t5x.weights.hf_folder import (
 MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM", "mpnet": "MPNet"}
 _GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
-_FILES = (CONFIG, ONE_FILE, _GENERATION_CONFIG, _VOCABULARY)  # of an export
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _LOGITS = "lm_head.weight"
 _FIXES = {  # if an alias differs from the embedding
@@ -175,9 +172,9 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  json_files = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+  written = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
   table = layout.tensors(weights.sizes)
-  write_folder(folder, table, weights, dtype, json_files, (vocabulary, _VOCABULARY), on_progress)
+  write_folder(folder, table, weights, dtype, written, (vocabulary, _VOCABULARY), on_progress)
   return folder
 
 
@@ -189,18 +186,8 @@ def check_huggingface_free(
   Raises:
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
-  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
-    raise SgdxError(
-      f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
-      expected="the SentencePiece model that the weights were trained with",
-      fix="correct the path, or omit --vocab",
-    )
-  return check_folder(
-    folder,
-    replace=overwrite,
-    ours=lambda path: path.as_posix() in _FILES,
-    expected="a folder that is new or empty, or an earlier export to replace",
-  )
+  names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
+  return check_free(folder, overwrite, names, vocabulary, "SentencePiece model or vocab.txt")
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}

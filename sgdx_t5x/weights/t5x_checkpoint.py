@@ -17,8 +17,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
-from sgdx_t5x.weights import layout
-from sgdx_t5x.weights.bert_layout import BertSizes
+from sgdx_t5x.weights import bert_layout, layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 _READ_AT_ONCE = 200_000_000  # bytes
@@ -30,33 +29,46 @@ _READ_AT_ONCE = 200_000_000  # bytes
 def read_checkpoint(
   path: str | pathlib.Path, on_progress: OnProgress = no_progress
 ) -> layout.Weights:
-  """Reads the parameters of a T5's checkpoint of either layout; gs:// works where T5X's does.
+  """Reads the parameters of a T5X checkpoint of either layout; gs:// works where T5X's does.
 
   Args:
     path: a folder checkpoint_N.
     on_progress: called with (task, done, total, unit).
 
   Returns:
-    The weights in their stored dtype.
+    The weights in their stored dtype; for a tracker with a BERT, only the encoder's.
 
   Raises:
-    SgdxError: the checkpoint is missing or damaged, or is not that of a T5.
+    SgdxError: the checkpoint is missing or damaged, or contains neither a T5 nor a BERT.
   """
   path = str(path)
   flat = _read_arrays(path, on_progress)
   step = int(flat.pop("state/step", 0))
   arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
+  is_bert, notes = bert_layout.is_bert(arrays), ()
+  if is_bert:
+    others = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
+    arrays = {name: array for name, array in arrays.items() if name not in others}
+    notes = (f"skipped {len(others)} arrays of heads",) if others else ()
+  kind = bert_layout if is_bert else layout
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-  sizes = layout.sizes_of(shapes, path)
+  sizes = kind.sizes_of(shapes, path)
   layout.check(
-    {tensor.t5x: tensor.shape for tensor in layout.tensors(sizes)},
+    {tensor.t5x: tensor.shape for tensor in kind.tensors(sizes)},
     shapes,
     path,
-    expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
-    fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+    expected="the parameters of "
+    + (
+      "sgdx_t5x.spandst's BERT"
+      if is_bert
+      else "T5X's t5x.examples.t5 network, with layers unstacked"
+    ),
+    fix="export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
+    if is_bert
+    else "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
   )
   layout.check_finite(arrays, path)
-  return layout.Weights(sizes, arrays, step)
+  return layout.Weights(sizes, arrays, step, notes)
 
 
 def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
@@ -186,7 +198,7 @@ def write_checkpoint(
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
   slots = {}
   # A BERT is imported without the heads of a tracker, so training creates the optimizer state anew.
-  if not isinstance(weights.sizes, BertSizes):
+  if not bert_layout.is_bert(target):
     for name, array in target.items():
       for slot, shape in adafactor_slots(array.shape).items():
         slots[f"{name}/{slot}"] = jnp.zeros(shape, jnp.float32)
@@ -212,50 +224,39 @@ def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
   """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
-  names_of_parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
+  parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
   return check_folder(
     f"{out or '.'}/checkpoint_{step}",  # Path would turn gs:// into gs:/
     replace=overwrite,
-    ours=lambda path: path.parts[0] in names_of_parts,
+    ours=lambda path: path.parts[0] in parts,
     expected="a folder that is new or empty, or a checkpoint to replace",
   )
 
 
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
-  """Saves a tree in the layout of T5X's Orbax checkpoints, in a folder of `atomic_folder`.
-
-  Raises:
-    OSError: TensorStore cannot write, for example on a full disk.
-  """
   import orbax.checkpoint as ocp
 
-  threads_before = threading.enumerate()
+  before = threading.enumerate()
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
-    except ValueError as e:  # which TensorStore raises if it cannot write
-      # One write has failed, and Orbax does not wait for the others. They would make the temporary
-      # folder again after `atomic_folder` has removed it, so they are given time to end.
-      for thread in threading.enumerate():
-        if thread not in threads_before and "Executor" not in thread.name:
+    except ValueError as e:  # raised by TensorStore if it cannot write
+      for thread in threading.enumerate():  # threads that Orbax left running
+        if thread not in before and "Executor" not in thread.name:
           thread.join(timeout=5)
-      _remove_for_good(folder.parent)
+      _remove_for_good(folder.parent)  # the temporary folder of `atomic_folder`
       raise OSError(_first_line(e)) from e
-  # Without atomic renames, as in gs://, readers take a checkpoint without these for unfinished.
-  for place in (folder / "state", folder):
+  for place in (folder / "state", folder):  # readers of object stores look for these
     (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
 
 
 def _remove_for_good(folder: pathlib.Path) -> None:
-  """Removes a folder until it stays away for a second, for at most 30 seconds.
-
-  TensorStore's own threads, which Python cannot join, may make it again.
-  """
-  last_seen = start = time.monotonic()
-  while time.monotonic() < min(last_seen + 1, start + 30):
+  """Removes a folder that TensorStore's threads, which cannot be joined, may still recreate."""
+  seen = start = time.monotonic()
+  while time.monotonic() < min(seen + 1, start + 30):
     if folder.exists():
       shutil.rmtree(folder, ignore_errors=True)
-      last_seen = time.monotonic()
+      seen = time.monotonic()
     time.sleep(0.01)
 
 

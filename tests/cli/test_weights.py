@@ -129,10 +129,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
       ["export", "--checkpoint", "{data}", "--out", "{tmp}/x"],
       ("no complete T5X checkpoint", "_N"),
     ),
-    (
-      ["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"],
-      ("SentencePiece model",),
-    ),
+    (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"], ("vocab.txt",)),
     (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{data}"], ("a folder",)),
     (["export", "--checkpoint", "{tmp}/checkpoint_1", "--out", "{tmp}/x"], ("no such folder",)),
   ],

@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 from flax import traverse_util
 from places import ROOT
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from shared import shared_file
 
 from sgdx_t5x import weights
 from sgdx_t5x.spandst import states
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
-from sgdx_t5x.weights import bert_layout, gin_files, layout
-from sgdx_t5x.weights.bert_layout import tensors
+from sgdx_t5x.weights import bert_huggingface, bert_layout, gin_files, layout
 
 # Of two layers; 32 buckets, as the published one has.
 SIZES = bert_layout.BertSizes(40, 16, 2, 2, 24, 48, 0, 1e-5, first_position=2, relative_buckets=32)
@@ -53,19 +52,13 @@ PIECES += ["[UNK]", "[CLS]", "[SEP]", "a", "taxi", "<mask>"]
 @functools.cache
 def random_weights():
   rng = np.random.default_rng(0)
-  arrays = {t.t5x: rng.normal(0, 0.3, t.shape) for t in tensors(SIZES)}
+  arrays = {t.t5x: rng.normal(0, 0.3, t.shape) for t in bert_layout.tensors(SIZES)}
   return layout.Weights(SIZES, {name: x.astype(np.float32) for name, x in arrays.items()})
 
 
 @pytest.fixture
 def folder(tmp_path):
-  path, arrays = tmp_path / "mpnet", random_weights().arrays
-  stored = {t.hf: arrays[t.t5x].T if t.transposed else arrays[t.t5x] for t in tensors(SIZES)}
-  embedding = stored["embeddings.word_embeddings.weight"]
-  stored["embeddings.word_embeddings.weight"] = np.concatenate([embedding[1::-1], embedding[2:]])
-  path.mkdir()
-  save_file({k: np.ascontiguousarray(x) for k, x in stored.items()}, path / "model.safetensors")
-  (path / "config.json").write_text(json.dumps({"model_type": "mpnet", **CONFIG}))
+  path = bert_huggingface.write(random_weights(), tmp_path / "mpnet", CONFIG)
   (path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
   (path / "tokenizer_config.json").write_text('{"do_lower_case": true, "unk_token": "[UNK]"}')
   return path
@@ -106,6 +99,9 @@ def test_files_have_the_published_names_and_order_of_pieces(folder):
   in_file = stored["embeddings.word_embeddings.weight"]
   assert (embedding[:2] == in_file[1::-1]).all()
   assert (embedding[2:] == in_file[2:]).all()
+  shapes = {name: array.shape for name, array in read.arrays.items()}
+  assert bert_layout.sizes_of(shapes, "").relative_buckets == 32
+  assert json.loads((folder / "config.json").read_text())["architectures"] == ["MPNetModel"]
 
 
 def test_padding_is_piece_0_in_its_vocabulary(folder):

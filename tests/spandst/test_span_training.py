@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from commands import sgdx
 from places import FIXTURES, SUPPORT
-from safetensors.numpy import save_file
 
 from sgdx_t5x import weights
-from sgdx_t5x.progress import no_progress
 from sgdx_t5x.spandst import answers
-from sgdx_t5x.weights import bert_huggingface, bert_layout, t5x_checkpoint
 
 pytestmark = pytest.mark.long
 STEPS = 200
@@ -64,40 +61,25 @@ def test_evaluation_and_inference(trained, run):
   assert found.slots[3].keep == 1.0
 
 
-def checkpoint_arrays(path):
-  arrays = t5x_checkpoint._read_arrays(str(path), no_progress)
-  return {name.removeprefix("target/"): array for name, array in arrays.items()}
-
-
-def save_encoder(checkpoint, folder):
-  """Writes the encoder of a tracker's checkpoint as `transformers` does."""
-  arrays, stored = checkpoint_arrays(checkpoint), {}
-  sizes = bert_huggingface.sizes_of(json.loads((folder / "config.json").read_text()), folder)
-  for tensor in bert_layout.tensors(sizes):
-    array = arrays[tensor.t5x]
-    stored[tensor.hf] = np.ascontiguousarray(array.T if tensor.transposed else array)
-  save_file(stored, folder / "model.safetensors")
-
-
-def test_weights_of_the_encoder_there_and_back_start_another_run(trained, run):
+def test_weights_of_the_encoder_there_and_back_start_another_run(trained, run, capsys):
   folder, _ = trained
   config = json.loads((FIXTURES / "hf_bert/bert/config.json").read_text())
   sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
   config |= {**sizes, "max_position_embeddings": 128}
   (folder / "config.json").write_text(json.dumps(config))
-  hf = folder / "hf"
-  hf.mkdir()
-  (folder / "config.json").rename(hf / "config.json")
-  save_encoder(folder / f"run/checkpoint_{STEPS}", hf)
+  checkpoint, hf = folder / f"run/checkpoint_{STEPS}", folder / "hf"
+  options = ["--checkpoint", checkpoint, "--config", folder / "config.json", "--out", hf]
+  assert sgdx("weights", "export", *options) == 0
+  assert "arrays of heads" in capsys.readouterr().out
   assert sgdx("weights", "import", "--hf", hf, "--out", folder / "start") == 0
   start = str(folder / "start/checkpoint_0")
   bound = {"MODEL_DIR": str(folder / "again"), "TRAIN_STEPS": 1, "INITIAL_CHECKPOINT_PATH": start}
   err = run("train", "span_train.gin", **bound)
   assert f"restored {start}" in err
-  begun = checkpoint_arrays(folder / "again/checkpoint_0")
+  begun = weights.read_checkpoint(folder / "again/checkpoint_0")
   expected = weights.read_huggingface(hf)
   for name, array in expected.arrays.items():
-    np.testing.assert_array_equal(begun[name], array)
+    np.testing.assert_array_equal(begun.arrays[name], array)
   # An encoder of another size is refused, and the arrays that differ are named.
   bound = {**bound, "MODEL_DIR": str(folder / "other"), "encoder.BertConfig.num_layers": 3}
   err = run("train", "span_train.gin", code=1, **bound)

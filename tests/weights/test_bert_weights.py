@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from sgdx_t5x import weights
 from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import gin_files
+from sgdx_t5x.weights import bert_huggingface, gin_files
 
 DATA = FIXTURES / "hf_bert/bert"
 ONE_FILE = "model.safetensors"
@@ -61,8 +61,8 @@ def test_older_and_larger_files_give_the_same_encoder(folder, change):
   assert any("cls.predictions" in note for note in found.notes) == (change is with_prefix)
 
 
-def test_an_import_says_how_to_train_on_it(tmp_path, capsys):
-  there = tmp_path / "t5x"
+def test_there_and_back_is_bit_equal(tmp_path, capsys):
+  there, back = tmp_path / "t5x", tmp_path / "hf"
   assert main(["weights", "import", "--hf", str(DATA), "--out", str(there)]) == 0
   out = capsys.readouterr().out
   for words in (
@@ -74,14 +74,34 @@ def test_an_import_says_how_to_train_on_it(tmp_path, capsys):
     f"SGDX_ENCODER={DATA}",
   ):
     assert words in out
+  vocabulary = tmp_path / "vocab.txt"
+  vocabulary.write_text("[PAD]\n")
+  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')  # else, uncased
+  exporting = ["weights", "export", "--checkpoint", f"{there}/checkpoint_0", "--out", str(back)]
+  assert main(exporting) == 2
+  assert "arrays do not contain the number of heads" in capsys.readouterr().err
+  for _ in range(2):
+    options = ["--config", str(DATA), "--vocab", str(vocabulary), "--overwrite"]
+    assert main([*exporting, *options]) == 0
+  same(load_file(back / ONE_FILE), load_file(DATA / ONE_FILE))
+  assert (back / "vocab.txt").read_text() == "[PAD]\n"
+  assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": False}
+  (tmp_path / "tokenizer_config.json").unlink()  # some have the casing in tokenizer.json only
+  (tmp_path / "tokenizer.json").write_text('{"normalizer": {"lowercase": true}}')
+  assert main([*exporting, *options]) == 0
+  assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": True}
+  written = json.loads((back / "config.json").read_text())
+  assert written == json.loads((DATA / "config.json").read_text())
+  same(weights.read_huggingface(back).arrays, weights.read_huggingface(DATA).arrays)
 
 
-def test_an_encoder_without_pooler(folder):
+def test_an_encoder_without_pooler(folder, tmp_path):
   rewrite(folder, lambda arrays: {k: v for k, v in arrays.items() if "pooler" not in k})
   found = weights.read_huggingface(folder)
   assert not found.sizes.pooler
   assert "pooler" in found.notes[0]
-  assert not any("pooler" in name for name in found.arrays)
+  path = weights.write_checkpoint(found, tmp_path / "t5x")
+  same(weights.read_checkpoint(path).arrays, found.arrays)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +125,34 @@ def test_what_the_config_says_and_the_arrays_do_not(folder, changes, words):
     weights.read_huggingface(folder)
   for word in words:
     assert word in str(e.value)
+
+
+def test_a_vocabulary_that_does_not_fit(folder):
+  (folder / "vocab.txt").write_text("\n".join(f"piece{i}" for i in range(65)))
+  with pytest.raises(SgdxError, match="65 pieces, but the embedding has 64 rows"):
+    weights.read_huggingface(folder)
+  (folder / "vocab.txt").write_text("".join(f"piece{i}\n" for i in range(64)) + "\n")
+  assert weights.read_huggingface(folder).sizes.vocab_size == 64
+  (folder / "vocab.txt").write_bytes("[PAD]\ncaf\u00e9\n".encode("latin-1"))
+  with pytest.raises(SgdxError, match="not UTF-8"):
+    weights.read_huggingface(folder)
+
+
+def test_another_models_config_is_refused_with_both_shapes(folder):
+  found = weights.read_huggingface(folder)
+  reconfigure(folder, intermediate_size=48)
+  with pytest.raises(SgdxError, match=r"wi/kernel: \[24, 40\], not \[24, 48\]"):
+    bert_huggingface.config_for(folder, found.sizes)
+
+
+def test_a_t5_has_no_config_to_give(tmp_path, capsys):
+  there = tmp_path / "t5x"
+  assert (
+    main(["weights", "import", "--hf", str(FIXTURES / "hf_t5/t5_1_0"), "--out", str(there)]) == 0
+  )
+  exporting = ["weights", "export", "--checkpoint", f"{there}/checkpoint_0", "--config", str(DATA)]
+  assert main([*exporting, "--out", str(tmp_path / "hf")]) == 2
+  assert "is a T5 checkpoint" in capsys.readouterr().err
 
 
 def test_published_sizes_name_their_gin_file():

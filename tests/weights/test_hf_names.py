@@ -81,6 +81,17 @@ def test_an_index_may_have_other_names_of_the_embedding(write, name, stored_as, 
   assert_same_weights(write(name, arrays, listed), name)
 
 
+@pytest.mark.parametrize(
+  ("name", "lost"),
+  [("t5_1_1", "shared.weight"), ("t5_1_1", "lm_head.weight"), ("bert", "pooler.dense.bias")],
+)
+def test_an_array_that_no_shard_has_under_any_name_is_named(write, name, lost):
+  arrays = stored(name)
+  del arrays[lost]
+  text = error_of(write(name, arrays, [*arrays, lost]))
+  assert f"1 arrays are in none of its files: {lost}" in text
+
+
 def test_an_index_may_list_buffers_and_heads_that_no_shard_has(write):
   arrays = stored("bert")
   others = ["embeddings.position_ids", "cls.predictions.decoder.weight"]
