@@ -220,6 +220,7 @@ def register_mixture(
       fix="register the task first; `sgdx ls tasks` lists the registered ones",
     )
   check_new(name)
+  # SeqIO has no mixtures of mixtures; a task that is in two of them counts once.
   tasks = list(dict.fromkeys(part for task in tasks for part in _tasks_of(task)))
   registered = [REGISTERED[task] for task in tasks]
   if len({part.data.split("_")[0] == "sample" for part in registered}) > 1:
@@ -234,6 +235,7 @@ def register_mixture(
       expected="a number of examples above 0, or None",
       fix="pass, for example, maximum=50_000, which counts larger tasks as 50,000 examples",
     )
+  # A function, since sizes are known only once records are prepared.
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
   variants = tuple(dict.fromkeys(v for part in registered for v in part.variants))
@@ -265,16 +267,8 @@ def register_variant(
     prompt_format: default T5DST; the name of another format replaces "t5dst" in the task's name.
   """
   prompt_format = prompt_format or load_format()
-  task = f"{prefix}{prompt_format.name}_sgd_{name}"
-  if task in REGISTERED or not re.fullmatch(r"[A-Za-z0-9_]+", name):
-    raise SgdxError(
-      f"variant name {name!r}",
-      expected="an unused name made of letters, digits and underscores",
-      available=f"{task} already exists" if task in REGISTERED else "",
-      fix="choose another name",
-    )
   return register(
-    task,
+    f"{prefix}{prompt_format.name}_sgd_{name}",
     data=data,
     variants=[name],
     vocabulary=vocabulary,

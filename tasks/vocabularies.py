@@ -63,7 +63,7 @@ def _path() -> str:
   path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
   if "://" in path:
     return path
-  path = os.path.abspath(path)
+  path = os.path.abspath(path)  # one spelling, which SeqIO compares
   if not os.path.isfile(path):
     raise SgdxError(
       f"SGDX_VOCAB={path}: no such file",

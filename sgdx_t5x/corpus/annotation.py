@@ -143,7 +143,7 @@ class _History:
   warnings: dict[str, AnnotationWarning]
   number: int = -1  # of the turn
   text: str = ""  # all utterances
-  said: set[str] = dataclasses.field(default_factory=set)  # values of acts
+  act_values: set[str] = dataclasses.field(default_factory=set)
   has_all_acts: bool = True  # no frame lacked its actions
   states: dict[str, State] = dataclasses.field(default_factory=dict)  # service -> the newest
   results: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of all calls
@@ -195,37 +195,43 @@ def _check_ending(history: _History) -> None:
 
 
 def _check_turn(history: _History, turn: Turn) -> None:
-  names = [frame.service for frame in turn.frames]
-  if not names or len(set(names)) != len(names):
-    history.report("frames", f"frames of {', '.join(names) or 'no service'}")
+  """Checks a turn against the dialogue so far, of which it then is a part."""
+  services = [frame.service for frame in turn.frames]
+  if not services or len(set(services)) != len(services):
+    history.report("frames", f"frames of {', '.join(services) or 'no service'}")
   if not turn.utterance.strip():
     history.report("empty-utterance", "")
   history.text += f"{turn.utterance}\n"
   if turn.speaker == USER:
     history.user_frames = {frame.service: frame for frame in turn.frames}
-  elif len(names) != 1 or names[0] not in history.user_frames:
-    history.report("system-frame", f"frames of {', '.join(names)}")
-  spans = []
+  elif len(services) != 1 or services[0] not in history.user_frames:
+    history.report("system-frame", f"frames of {', '.join(services)}")
+  spans: list[tuple[int, int]] = []
   for frame in turn.frames:
-    facts = history.services[frame.service]
-    if (
-      frame.slots is None
-      or (frame.state is None) != (turn.speaker == SYSTEM)
-      or (turn.speaker == USER and (frame.service_call, frame.service_results) != (None, None))
-    ):
-      history.report("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
-    spans += _check_spans(history, turn, frame, facts)
-    if frame.actions is None:
-      history.has_all_acts = False
-    else:
-      _check_actions(history, turn, frame, frame.actions, facts)
-    if turn.speaker == USER:
-      _check_state(history, frame, facts)
-    else:
-      _check_call(history, frame, facts)
+    spans += _check_frame(history, turn, frame)
+  # Spans of two services may overlap as well, so only all of the turn's tell.
   spans.sort()
   if any(b[0] < a[1] for a, b in itertools.pairwise(spans)):
     history.report("overlap", "")
+
+
+def _check_frame(history: _History, turn: Turn, frame: Frame) -> Sequence[tuple[int, int]]:
+  """Checks a frame and returns its spans."""
+  facts, by_user = history.services[frame.service], turn.speaker == USER
+  has_state = frame.state is not None
+  has_call = (frame.service_call, frame.service_results) != (None, None)
+  if frame.slots is None or has_state != by_user or (by_user and has_call):
+    history.report("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
+  spans = _check_spans(history, turn, frame, facts)
+  if frame.actions is None:
+    history.has_all_acts = False  # values of states may have been said in acts that are not here
+  else:
+    _check_actions(history, turn, frame, frame.actions, facts)
+  if by_user:
+    _check_state(history, frame, facts)
+  else:
+    _check_call(history, frame, facts)
+  return spans
 
 
 def _check_spans(
@@ -280,7 +286,7 @@ def _check_actions(
         "canonical",
         f"{act}, slot {slot!r}: {len(canonical)} canonical_values for {len(values)} values",
       )
-    history.said.update(canonical)
+    history.act_values.update(canonical)
     if kind == "intent":
       is_unknown = values[0] not in facts.required
       if is_unknown or (state is not None and values[0] != state.active_intent):
@@ -334,7 +340,7 @@ def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: 
       history.report("state-free", description)
   elif len(values) != 1 or values[0] not in facts.categorical[slot]:
     history.report("state-categorical", description, ", ".join(sorted(facts.categorical[slot])))
-  elif history.has_all_acts and values[0] not in history.said:
+  elif history.has_all_acts and values[0] not in history.act_values:
     history.report("state-said", description)
 
 

@@ -59,6 +59,7 @@ def convert_json(dialogue: Mapping[str, Any], names: Mapping[str, Renaming]) -> 
 
 
 def _frame(frame: Mapping[str, Any], to: Renaming) -> dict[str, Any]:
+  # Keys that are absent, empty or unknown stay as they are, as in the official converter.
   renamed: dict[str, Any] = {**frame, "service": to.service}
   if frame.get("slots"):
     renamed["slots"] = [_with_slot(span, to) for span in frame["slots"]]

@@ -55,9 +55,11 @@ class Corpus:
     self._names = source.names()
     schema_files = {n for n in self._names if n.endswith("schema.json")}
     self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in schema_files)
-    self.variants = tuple(
-      v for v in ALL_VARIANTS if any(schema_path(v, s) in schema_files for s in self.splits)
-    )
+    variants = []  # a variant may lack some splits
+    for variant in ALL_VARIANTS:
+      if any(schema_path(variant, split) in schema_files for split in self.splits):
+        variants.append(variant)
+    self.variants = tuple(variants)
     self._schemas: dict[tuple[str, str], Schema] = {}
     self._perturbations: dict[str, _Perturbation] = {}
     if not self.splits:

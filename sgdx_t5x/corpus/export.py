@@ -88,7 +88,7 @@ def _expanded(names: Iterable[str], everything: Iterable[str]) -> list[str]:
 
 
 def export(
-  corpus: Corpus, chosen: Mapping[str, Mapping[str, Schema]], out: str | pathlib.Path
+  corpus: Corpus, schemas_by_split: Mapping[str, Mapping[str, Schema]], out: str | pathlib.Path
 ) -> Iterator[Written]:
   """Writes {out}/{variant}/{split}/: schema.json, and the converted dialogues.
 
@@ -97,7 +97,7 @@ def export(
 
   Args:
     corpus: where the dialogues are.
-    chosen: split -> variant -> schema, see `choose`.
+    schemas_by_split: split -> variant -> schema, see `choose`.
     out: folder; created if missing.
 
   Yields:
@@ -108,8 +108,8 @@ def export(
       a file that cannot be written.
   """
   out = pathlib.Path(out)
-  _check_others(corpus, chosen, out)
-  for split, schemas in chosen.items():
+  _check_others(corpus, schemas_by_split, out)
+  for split, schemas in schemas_by_split.items():
     original = corpus.schema(split)
     for variant, schema in schemas.items():
       text = _schema_text(corpus, split, variant, schema)
@@ -119,6 +119,7 @@ def export(
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     for file in corpus.dialogue_files(split) if schemas else ():
       origin, text = f"{corpus.origin}: {file}", corpus.source.read(file)
+      # Checked as dialogues, converted as JSON: so unknown keys are in the output, too.
       for dialogue in read_dialogues(text, origin):
         check_dialogue(dialogue, original, origin)
       dialogues = decode_dialogues(text, origin)
@@ -137,9 +138,11 @@ def json_text(data: Any) -> str:
   return _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
-def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
+def _check_others(
+  corpus: Corpus, schemas_by_split: Mapping[str, Iterable[str]], out: pathlib.Path
+) -> None:
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
-  for split, variants in chosen.items():
+  for split, variants in schemas_by_split.items():
     own_names = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
     names = (f"{split}/dialogues_*.json", *_MANIFESTS)
     for folder in (out / variant for variant in variants):

@@ -84,7 +84,7 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
       new_origins: dict[str, Origin] = {}
       for slot, values in states_after.get(frame.service, {}).items():
         forms = set(values)
-        if slot in old_state and not forms.isdisjoint(old_state[slot]):
+        if slot in old_state and not forms.isdisjoint(old_state[slot]):  # it did not enter here
           new_origins[slot] = old_origins[slot]
         elif slot in informed:
           new_origins[slot] = Origin(INFORMED, number)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import checked_list, converted_item, decode_list, is_text
+from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, is_text
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
@@ -179,28 +179,39 @@ def parse_schema(data: Any, origin: str) -> Schema:
     origin: file name, for errors.
 
   Raises:
-    SgdxError: missing keys, duplicate names, or an intent that names a slot the
-      service does not have.
+    SgdxError: missing or unknown keys, duplicate names, a categorical slot without values, a
+      service without intents, or an intent that names a slot the service does not have.
   """
-  items = [
-    converted_item(item, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
-    for item in checked_list(data, origin, _EXPECTED, _FIX)
-  ]
-  return _schema(items, origin)
+  services = []
+  for item_data in checked_list(data, origin, _EXPECTED, _FIX):
+    item = converted_item(item_data, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
+    service = Service(item.service_name, item.description, item.slots, item.intents)
+    place = f"{origin}, service {service.name}"
+    _check_keys(item_data, _ServiceItem, place)
+    for part, kind in (("slots", Slot), ("intents", Intent)):
+      for element in item_data[part]:
+        _check_keys(element, kind, f"{place}, {element['name']}")
+    _check_service(service, place)
+    services.append(service)
+  return Schema(services, origin)
 
 
 def load_schema(text: str | bytes, origin: str) -> Schema:
   """Decodes and checks the text of a schema file. Raises SgdxError if it is invalid."""
-  return _schema(decode_list(text, _ServiceItem, "service_name", origin, _EXPECTED, _FIX), origin)
+  return parse_schema(decode_json(text, origin, _EXPECTED, _FIX), origin)
 
 
-def _schema(items: Sequence[_ServiceItem], origin: str) -> Schema:
-  services = []
-  for item in items:
-    service = Service(item.service_name, item.description, item.slots, item.intents)
-    _check_service(service, f"{origin}, service {service.name}")
-    services.append(service)
-  return Schema(services, origin)
+def _check_keys(data: Mapping[str, Any], kind: type, place: str) -> None:
+  """Refuses keys that the format does not have: a misspelt one would count as left out."""
+  keys = [field.name for field in dataclasses.fields(kind)]
+  for key in data:
+    if key not in keys:
+      raise SgdxError(
+        f"{place}: unknown key {key!r}",
+        expected=f"the keys of SGD's schema.json: {', '.join(keys)}",
+        available=nearest(key, keys),
+        fix="correct the key, or remove it",
+      )
 
 
 def check_slot_names(schema: Schema) -> None:
@@ -242,6 +253,7 @@ def _same_apart_from_wording(a: Service, b: Service, origin: str) -> None:
 
 
 def _intent_shape(service: Service, intent: Intent) -> tuple:
+  # Names differ between variants, and the order in which an intent lists its slots may.
   index = service.slot_index
   return (
     intent.is_transactional,
@@ -279,6 +291,19 @@ def _check_service(service: Service, place: str) -> None:
         raise SgdxError(problem, expected="texts that UTF-8 can encode", fix=_FIX)
   _refuse_duplicates([slot.name for slot in service.slots], "slot", place)
   _refuse_duplicates([intent.name for intent in service.intents], "intent", place)
+  for slot in service.slots:
+    if slot.is_categorical and not slot.possible_values:
+      raise SgdxError(
+        f"{place}, slot {slot.name!r}: categorical, but without possible_values",
+        expected="the values that a categorical slot is limited to",
+        fix='list them, or set "is_categorical": false if its values are free text',
+      )
+  if not service.intents:  # states hold only slots that an intent takes, so all would be empty
+    raise SgdxError(
+      f"{place}: no intents",
+      expected="at least one intent, whose required_slots and optional_slots are tracked",
+      fix="add an intent that takes the slots, or remove the service",
+    )
   for intent in service.intents:
     _check_intent_slots(intent, service, place)
 

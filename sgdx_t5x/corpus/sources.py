@@ -129,10 +129,6 @@ class ArchiveSource:
     """(name, CRC-32) of schemas and dialogues, as the archive stores them."""
     return ((name, info.CRC) for name, info in self._members.items() if _PART.fullmatch(name))
 
-  def __reduce__(self):
-    """Pickles the path: another process opens the archive for itself."""
-    return type(self), (pathlib.Path(self.origin),)
-
   def _broken(self, error: Exception) -> SgdxError:
     return SgdxError(
       f"{self.origin}: not a complete zip file ({error})",

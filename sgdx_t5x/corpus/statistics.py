@@ -156,6 +156,7 @@ def report(
   schemas = {split: corpus.schema(split) for split in splits}  # fails before the long reading
   train = corpus.schema(_TRAIN) if _TRAIN in corpus.splits else None
   train_values, statistics, warnings = None, {}, []
+  # Train comes first: what is out of vocabulary in a split is what train's values lack.
   for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
     counts = count(_with_progress(corpus, split, on_dialogue))
     number = counts.service_sets.total()

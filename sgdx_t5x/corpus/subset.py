@@ -50,6 +50,7 @@ class Subset(Corpus):
     return digest.hexdigest()[:16]
 
   def _sample(self, corpus: Corpus, split: str, number: int, seed: int) -> frozenset[str]:
+    # Unchecked: `dialogues` checks all of them when they are read.
     ids = [d.dialogue_id for d in corpus.dialogues(split, lambda *_: None)]
     if not 1 <= number <= len(ids):
       raise UsageError(

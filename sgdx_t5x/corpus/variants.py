@@ -18,14 +18,14 @@ ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)
 PERTURBATIONS = tuple(annexes.table("PERTURBATIONS"))
 
 
-def in_order(variants: Iterable[str], own: Iterable[str] = ()) -> list[str]:
+def in_order(variants: Iterable[str], own_variants: Iterable[str] = ()) -> list[str]:
   """Sorts names of variants: original, v1 to v5, back-translations, paraphrases, then others.
 
   Args:
-    variants: the names. Others that are not in `own` come last and keep their order.
-    own: variants of the user's own, in the order in which the user named them.
+    variants: the names. Others that are not in `own_variants` come last and keep their order.
+    own_variants: variants of the user's own, in the order in which the user named them.
   """
-  ranks = dict.fromkeys((*ALL_VARIANTS, *PARAPHRASES, *own))
+  ranks = dict.fromkeys((*ALL_VARIANTS, *PARAPHRASES, *own_variants))
   places = {variant: i for i, variant in enumerate(ranks)}
   return sorted(variants, key=lambda variant: places.get(variant, len(places)))
 

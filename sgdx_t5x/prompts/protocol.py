@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.corpus.example_id import ExampleId, Unit
 from sgdx_t5x.corpus.schema import Schema, Service
-from sgdx_t5x.prompts.memo import Memo
 
 if TYPE_CHECKING:
   import seqio
@@ -54,12 +53,12 @@ def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[s
   Args:
     write: (speaker, utterance) -> the turn.
   """
-  turns = Memo(lambda turn: write(*turn))
+  written_turn = functools.lru_cache(maxsize=100_000)(write)
 
   # The variants of a frame share a history, and ask one after the other.
   @functools.lru_cache(maxsize=64)
   def written(history: History) -> tuple[str, ...]:
-    return tuple(turns[turn] for turn in history)
+    return tuple(written_turn(speaker, text) for speaker, text in history)
 
   return written
 
@@ -85,8 +84,8 @@ class Prompt(NamedTuple):
   @property
   def text(self) -> str:
     """The whole input."""
-    parts = self.before + self.turns
-    return " ".join((*parts, self.after) if self.after else parts)
+    texts = self.before + self.turns
+    return " ".join((*texts, self.after) if self.after else texts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ class PromptFormat(Protocol):
     """Turns batches of records into batches of examples; it may import TensorFlow.
 
     `text_examples.text_examples(self, ...)` works for any format with the methods above, and
-    documents what an example holds. A custom graph can be faster.
+    documents what an example holds.
 
     Args:
       batches: of `sgd` records of one split, as `tf.data.Dataset.ragged_batch` makes them.

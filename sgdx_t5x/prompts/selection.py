@@ -16,10 +16,11 @@ FrameCounts = Mapping[str, Mapping[str, int]]
 
 def frame_counts(dialogues: Iterable[Dialogue]) -> FrameCounts:
   """Returns the frames of each dialogue by service."""
-  return {
-    dialogue.dialogue_id: collections.Counter(frame.service for _, frame in dialogue.user_frames())
-    for dialogue in dialogues
-  }
+  counts = {}
+  for dialogue in dialogues:
+    services = [frame.service for _, frame in dialogue.user_frames()]
+    counts[dialogue.dialogue_id] = collections.Counter(services)
+  return counts
 
 
 def choose_dialogues(

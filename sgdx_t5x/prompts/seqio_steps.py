@@ -121,6 +121,7 @@ def _frame_facts(example: Mapping[str, Any], service: Service) -> dict[str, Any]
   )
   for position, value in values:
     state.setdefault(service.slots[position].name, []).append(value)
+  # Metrics of a slot need all slots that a state can have, also those that this one lacks.
   tracked = {service.slots[i].name for i in service.tracked_slots}
   slots = [slot for slot in service.slots if slot.name in tracked or slot.name in state]
   intent = np.asarray(example["active_intent"]).item()

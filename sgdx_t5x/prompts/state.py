@@ -16,10 +16,10 @@ from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import DONTCARE, Slot
 from sgdx_t5x.metrics.predicted_frame import PredictedFrame
+from sgdx_t5x.prompts.base import TextExamples
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.t5dst.text import base_name
 from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
-from sgdx_t5x.prompts.without_graph import TextExamples
 
 _BETWEEN = "||"  # " | " also occurs inside values of SGD
 _turns = turn_writer(lambda speaker, text: f"{'[user]' if speaker == USER else '[system]'} {text}")

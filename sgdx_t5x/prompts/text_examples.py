@@ -1,11 +1,12 @@
 """Records -> examples of any prompt format, by its Python functions inside tf.data.
 
-A format's `examples` calls `text_examples`, unless it has its own, faster graph. Parts of a
-prompt are tokenised separately and concatenated: pieces of T5's SentencePiece never cross white
-space, so the result equals tokenising the joined text (tested).
+A format's `examples` calls `text_examples`. Parts of a prompt are tokenised separately and
+concatenated: pieces of T5's SentencePiece never cross white space, so the result equals tokenising
+the joined text (tested).
 """
 
 import array
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,6 @@ from sgdx_t5x.corpus.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
-from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
@@ -164,8 +164,9 @@ def _graph(
         )
     record = example.pop("record")
     of_records = ("seen",) if "gold" in types else ("seen", *_GOLD_OF_A_FRAME)
-    rest = {key: batch[key] if one_each else tf.gather(batch[key], record) for key in of_records}
-    return {**example, **rest}
+    for key in of_records:
+      example[key] = batch[key] if one_each else tf.gather(batch[key], record)
+    return example
 
   return make
 
@@ -209,24 +210,27 @@ def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterato
     yield np.array([len(row) for row in column], np.int64)
 
 
-class Tokens(Memo[str, bytes]):
-  """Text -> its tokens, cached, as bytes of `_TOKEN`, which are fastest to join and count.
+class Tokens:
+  """Text -> its tokens as bytes of `_TOKEN`, which are fastest to join and count.
 
   Most texts recur (a turn in the next frame, a slot in the next prompt), and so do most words of
   those that do not.
+
+  Attributes:
+    cached: returns the tokens of a text, like `once`, with a cache.
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    super().__init__(self.once)
+    self.cached = functools.lru_cache(maxsize=100_000)(self.once)
     self._vocabulary = vocabulary
     self._scores = _scores(vocabulary)
-    self._words = Memo(self._of_word)
+    self._word = functools.lru_cache(maxsize=100_000)(self._of_word)
 
   def once(self, text: str) -> bytes:
     """Returns the tokens of a text that does not recur: it is not cached."""
     # Normalisation can turn other characters into spaces, or merge them with their neighbours.
     if self._scores and text.isascii():
-      words = [*map(self._words.__getitem__, text.split(" "))]
+      words = [*map(self._word, text.split(" "))]
       if None not in words:
         return b"".join(filter(None, words))
     return self._whole(text)
@@ -282,8 +286,7 @@ def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -
     limit: maximum length with EOS; a longer prompt loses its oldest turns. None cuts nothing.
   """
   return [
-    _fitting([*map(tokens.__getitem__, _parts(prompt))], len(prompt.turns), limit)
-    for prompt in prompts
+    _fitting([*map(tokens.cached, _parts(prompt))], len(prompt.turns), limit) for prompt in prompts
   ]
 
 
@@ -291,28 +294,29 @@ def _parts(prompt: Prompt) -> tuple[str, ...]:
   return (*prompt.before, *prompt.turns, prompt.after)
 
 
-def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
+def _fitting(tokens_of_parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
   """Returns the tokens of a prompt, with only as many of its newest turns as fit beside EOS.
 
   If not even the newest turn fits, its end is kept.
 
   Args:
-    parts: tokens of what precedes the turns, of the turns, of what follows.
+    tokens_of_parts: tokens of what precedes the turns, of the turns, of what follows.
     num_turns: how many of the parts are turns.
     limit: maximum length with EOS; None cuts nothing.
   """
-  tokens = b"".join(parts)
+  tokens = b"".join(tokens_of_parts)
   if limit is None or len(tokens) <= (limit - 1) * _TOKEN.itemsize:
     return tokens
-  num_before = len(parts) - 1 - num_turns
-  before, turns, after = parts[:num_before], parts[num_before:-1], parts[-1]
-  room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
+  num_before = len(tokens_of_parts) - 1 - num_turns
+  tokens_before, tokens_after = tokens_of_parts[:num_before], tokens_of_parts[-1]
+  turns = tokens_of_parts[num_before:-1]
+  room = (limit - 1) * _TOKEN.itemsize - sum(map(len, tokens_before)) - len(tokens_after)
   newest, length = turns[-1:], sum(map(len, turns))
   while turns and length > room:
     length -= len(turns.pop(0))
   if not turns and newest:
     turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
-  return b"".join([*before, *turns, after])
+  return b"".join([*tokens_before, *turns, tokens_after])
 
 
 def check_fits(
@@ -337,7 +341,7 @@ def check_fits(
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(len(tokens[part]) for part in _parts(prompt)) // _TOKEN.itemsize
+      length = sum(len(tokens.cached(part)) for part in _parts(prompt)) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:

@@ -86,14 +86,12 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     if corpus is None:
       is_sample = self.builder_config.name == SAMPLE
       corpus = open_corpus(SAMPLE if is_sample else dl_manager.download(ARCHIVE_URL))
-    schemas = {
-      variant: {
-        split: corpus.schema(split, variant).to_json()
-        for split in corpus.splits
-        if corpus.has_schema(split, variant)
-      }
-      for variant in corpus.variants
-    }
+    schemas: dict[str, dict[str, list]] = {}  # tasks look up here what a variant calls a slot
+    for variant in corpus.variants:
+      schemas[variant] = {}
+      for split in corpus.splits:
+        if corpus.has_schema(split, variant):
+          schemas[variant][split] = corpus.schema(split, variant).to_json()
     self.info.metadata.update(
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
@@ -110,7 +108,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     return {split: self._generate_examples(corpus, split) for split in splits}
 
   def _generate_examples(self, corpus: Corpus, split: str):
-    schema, seen = corpus.schema(split), corpus.seen_services(split)
+    schema, seen_services = corpus.schema(split), corpus.seen_services(split)
     counts = {"dialogues": 0, "user_turns": 0, "frames": 0}
     for dialogue in corpus.dialogues(split):
       counts["dialogues"] += 1
@@ -119,7 +117,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
         if (turn := first_turn_without(dialogue)) is not None:
           place = f"dialogue {dialogue.dialogue_id}, turn {turn}"
           self.info.metadata[annotation].setdefault(split, place)
-      for record in frame_records(dialogue, schema, seen):
+      for record in frame_records(dialogue, schema, seen_services):
         turns.add(record["turn"])
         counts["frames"] += 1
         yield record["frame_id"], {**record, "split": split}
@@ -137,18 +135,16 @@ def config_name(corpus: Corpus | None) -> str:
   """
   if corpus is None:
     return FULL
-  perturbed_splits = [
-    (split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))
-  ]
+  perturbed_splits = [split for split in corpus.splits if corpus.perturbed(split)]
   if not perturbed_splits:
     return SAMPLE if corpus.name == SAMPLE else FULL
-  split, _ = perturbed_splits[0]
+  split = perturbed_splits[0]
   is_sample = corpus.name.split("+")[0] == SAMPLE
   words = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
   return "_".join(words)
 
 
-def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
+def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
   utterances = [as_text(turn.utterance) for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
@@ -167,7 +163,7 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "turn": turn,
       "service": frame.service,
       "service_index": position[frame.service],
-      "seen": frame.service in seen,
+      "seen": frame.service in seen_services,
       "pick": example_pick(name),
       "utterances": utterances[: turn + 1],
       "gold_slot": [s for s, _ in gold],

@@ -63,6 +63,7 @@ def prepare(
       fix=f"remove {pathlib.Path(data_dir) / 'sgd' / name}, or pass another --data-dir",
     ) from None
   with lock(folder.parent, "--data-dir"):
+    # Anew, since another process may have written the records while this one waited.
     return _prepare(_builder(corpus, data_dir, on_dialogue, name), pathlib.Path(data_dir))
 
 

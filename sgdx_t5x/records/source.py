@@ -1,5 +1,6 @@
 """What tasks read: the records of a prepared data set, and the schemas stored with them."""
 
+import contextlib
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -48,18 +49,12 @@ class RecordSource(seqio.TfdsDataSource):
   def metadata(self) -> Mapping:
     """The builder's metadata. Raises SgdxError if no usable records are prepared."""
     fix = f"{self._preparing()}, and pass the same DIR as --tfds_data_dir"
-    try:
+    missing, builder = f"no records of sgd/{self._config}", None
+    with contextlib.suppress(ValueError):  # TFDS finds no config of a name of one's own
       builder = self.tfds_dataset.builder
-    except ValueError as e:  # of a name of one's own
-      raise SgdxError(
-        f"no records of sgd/{self._config}", expected="a prepared data set", fix=fix
-      ) from e
-    if not builder.info.metadata:
-      raise SgdxError(
-        f"no records of sgd/{self._config} at {builder.data_dir}",
-        expected="a prepared data set",
-        fix=fix,
-      )
+      missing += f" at {builder.data_dir}"
+    if builder is None or not builder.info.metadata:
+      raise SgdxError(missing, expected="a prepared data set", fix=fix)
     if self._tracker and not builder.info.features.keys() >= set(FIELDS):
       raise SgdxError(
         f"{builder.data_dir}: records of version {builder.version}",

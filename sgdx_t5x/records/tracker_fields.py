@@ -52,12 +52,11 @@ def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, di
   frames: list[tuple[int, int, int]] = []
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   for contexts, gold in turns:
-    for frame, frame_gold in zip(contexts, gold, strict=True):
-      yield frame.turn, _fields(frame, frame_gold, states, frames)
-    states_after = {
-      frame.service: frame_gold.state(frame.turn)
-      for frame, frame_gold in zip(contexts, gold, strict=True)
-    }
+    states_after = {}
+    for context, frame_gold in zip(contexts, gold, strict=True):
+      yield context.turn, _fields(context, frame_gold, states, frames)
+      states_after[context.service] = frame_gold.state(context.turn)
+    # Only now: no frame of a turn may see the labels of another.
     states = after_turn(states, states_after)
     frames += ((state.turn, service, state.intent) for service, state in states_after.items())
 
@@ -65,20 +64,27 @@ def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, di
 def _fields(
   context: FrameContext, gold: Gold, states: States, frames: Sequence[tuple[int, int, int]]
 ) -> dict[str, list]:
-  acts = [(act[:4], value) for act in context.acts for value in act.values or ("",)]
-  before = [
-    ((service, slot), value)
-    for service, state in states.items()
-    for slot, values in state.values.items()
-    for value in values
-  ]
+  # Rows of integers and, in the same order, texts: one of each per value, or per act without any.
+  acts: list[int] = []
+  act_values: list[str] = []
+  for act in context.acts:
+    for value in act.values or ("",):
+      acts += act[:4]
+      act_values.append(value)
+  before: list[int] = []
+  before_values: list[str] = []
+  for service, state in states.items():
+    for slot, values in state.values.items():
+      for value in values:
+        before += (service, slot)
+        before_values.append(value)
   return {
     "turn_services": list(context.turn_services),
-    "acts": _flat(row for row, _ in acts),
-    "act_values": [value for _, value in acts],
+    "acts": acts,
+    "act_values": act_values,
     "frames": _flat(frames),
-    "before": _flat(row for row, _ in before),
-    "before_values": [value for _, value in before],
+    "before": before,
+    "before_values": before_values,
     "spans": _flat(map(int, span) for span in gold.spans),
   }
 

@@ -219,10 +219,10 @@ def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
     raise no_acts(f"{origin}, dialogue {dialogue.dialogue_id}, turn {turn}", tracker)
 
 
-def no_acts(where: str, tracker: str) -> SgdxError:
+def no_acts(place: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues without acts. Args: where the first missing one is."""
   return SgdxError(
-    f"{where}: the system's acts are not annotated",
+    f"{place}: the system's acts are not annotated",
     expected=f"`actions` in the frames of every system turn, an empty list if it has none: "
     f"{tracker} reads the values that the system offered, confirmed and informed",
     available="trackers that read only the utterances: T5DST, D3ST, SDT and the SGD baseline",
@@ -231,10 +231,10 @@ def no_acts(where: str, tracker: str) -> SgdxError:
   )
 
 
-def no_spans(where: str, tracker: str) -> SgdxError:
+def no_spans(place: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues to train on without spans. Args: where one is missing."""
   return SgdxError(
-    f"{where}: the spans of values in the utterance are not annotated",
+    f"{place}: the spans of values in the utterance are not annotated",
     expected=f"`slots` in the frames of every user turn, an empty list if it has none: {tracker} "
     "is trained to locate non-categorical values in the utterance",
     available="tasks of T5DST, D3ST, SDT and SpanDST, which do not need spans",
@@ -264,16 +264,18 @@ def _intent(service: Service, name: str) -> int:
 
 def _gold(frame: Frame, previous_frames: Sequence[Frame], service: Service) -> Gold:
   state, index = frame.state or EMPTY_STATE, service.slot_index
-  system_frames = [f for f in previous_frames if f.service == frame.service]
+  # A value may be said by the user, or taken over from what the system said just before.
+  speakers = [(frame, True)]
+  speakers += [(f, False) for f in previous_frames if f.service == frame.service]
+  spans = []
+  for annotated, by_user in speakers:
+    for span in annotated.slots or ():
+      if span["slot"] in index:
+        slot = index[span["slot"]]
+        spans.append(Span(slot, by_user, span["start"], span["exclusive_end"]))
   return Gold(
     _intent(service, state.active_intent),
     tuple(index[name] for name in state.requested_slots),
     {index[name]: values for name, values in state.slot_values.items()},
-    tuple(
-      Span(index[span["slot"]], by_user, span["start"], span["exclusive_end"])
-      for by_user, frames in ((True, [frame]), (False, system_frames))
-      for of_frame in frames
-      for span in of_frame.slots or ()
-      if span["slot"] in index
-    ),
+    tuple(spans),
   )

@@ -28,8 +28,8 @@ def unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
 
   @tf.autograph.experimental.do_not_convert
   def has_rows(batch):
-    first = batch[next(iter(spec))]
-    return (first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]) > 0
+    feature = batch[next(iter(spec))]
+    return (feature.nrows() if isinstance(feature, tf.RaggedTensor) else tf.shape(feature)[0]) > 0
 
   # TensorFlow's `rebatch` kills the process if given no lengths at all.
   return batches.filter(has_rows).flat_map(rows).map(named)

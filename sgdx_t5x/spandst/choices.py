@@ -49,23 +49,20 @@ def frame_choices(context: FrameContext, states: States, size: int = MEMORY_SIZE
     states: of all services before this turn.
     size: maximum length of `memory`.
   """
-  last_given = {  # unpacked, which takes half the time of reading fields by name
-    (service, slot): (turn, values)
-    for turn, service, act, slot, values in context.acts
-    if act in _GIVING and len(values) == 1
-  }
+  last_given = {}
+  # Unpacked, which takes half the time of reading fields by name.
+  for turn, service, act, slot, values in context.acts:
+    if act in _GIVING and len(values) == 1:
+      last_given[service, slot] = turn, values
   system, carried = {}, []
   for (service, slot), (turn, values) in last_given.items():
     if service == context.service:
       system[slot] = (values[0], turn)
     else:
       carried.append(Held(turn, service, slot, values))
-  carried += (
-    Held(state.turn, service, slot, values)
-    for service, state in states.items()
-    if service != context.service
-    for slot, values in state.values.items()
-  )
+  for service, state in states.items():
+    if service != context.service:
+      carried += (Held(state.turn, service, slot, x) for slot, x in state.values.items())
   return Choices(system, tuple(_newest(carried, size)))
 
 

@@ -161,7 +161,7 @@ class Layer(nn.Module):
     positional: Array | None,
     valid: Array,
     deterministic: bool,
-    of: Array | None = None,
+    places: Array | None = None,
   ) -> Array:
     """Applies the layer to `x`, `[B, L, E]`.
 
@@ -171,34 +171,33 @@ class Layer(nn.Module):
       positional: added to them, too, `[1, H, L, L]`; or None.
       valid: which tokens are not padding, bool `[B, L, 1]`.
       deterministic: False enables dropout.
-      of: positions of the tokens to encode, int `[B, K]`; None means all.
+      places: positions of the tokens to encode, int `[B, K]`; None means all.
 
     Returns:
       `[B, L or K, E]`.
     """
-    cfg, seen = self.config, x
-    if of is not None:
-      x, valid = (jnp.take_along_axis(y, of[..., None], axis=1) for y in (x, valid))
+    cfg, attended = self.config, x
+    if places is not None:
+      x, valid = (jnp.take_along_axis(y, places[..., None], axis=1) for y in (x, valid))
       if bias.shape[2] > 1:
-        bias = jnp.take_along_axis(bias, of[:, None, :, None], axis=2)
+        bias = jnp.take_along_axis(bias, places[:, None, :, None], axis=2)
       if positional is not None:
-        positional = jnp.swapaxes(jnp.take(positional[0], of, axis=1), 0, 1)  # [B, H, K, L]
+        positional = jnp.swapaxes(jnp.take(positional[0], places, axis=1), 0, 1)  # [B, H, K, L]
+    y = self._attend(x, attended, bias, positional, deterministic)
+    x = self._add_and_norm("attention_layer_norm", x, y, valid, deterministic)
+    y = gelu(self._dense("wi", cfg.mlp_dim, ("embed", "mlp"))(x))
+    y = self._dense("wo", cfg.emb_dim, ("mlp", "embed"))(y)
+    return self._add_and_norm("mlp_layer_norm", x, y, valid, deterministic)
 
-    def dense(name: str, features: int, axes: tuple[str, str]) -> Dense:
-      return Dense(features, dtype=cfg.dtype, kernel_axes=axes, name=name)
-
-    def add_and_norm(name: str, x: Array, y: Array) -> Array:
-      y = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))(y, deterministic)
-      # On a CPU a select also keeps the matrix product from being fused into the norm's sums, where
-      # XLA computes it at half the speed.
-      y = jnp.where(valid, y, 0)
-      return LayerNorm(cfg.epsilon, cfg.dtype, name=name)(x + y)
-
+  def _attend(
+    self, x: Array, attended: Array, bias: Array, positional: Array | None, deterministic: bool
+  ) -> Array:
+    """Attention of the tokens `x`, `[B, K, E]`, to all tokens of their rows, `attended`."""
+    cfg, joined = self.config, ("embed", "joined_kv")
     head_dim = cfg.emb_dim // cfg.num_heads
-    joined = ("embed", "joined_kv")
     query, key, value = (
-      dense(name, cfg.emb_dim, joined)(y).reshape(*y.shape[:2], cfg.num_heads, head_dim)
-      for name, y in (("query", x), ("key", seen), ("value", seen))
+      self._dense(name, cfg.emb_dim, joined)(y).reshape(*y.shape[:2], cfg.num_heads, head_dim)
+      for name, y in (("query", x), ("key", attended), ("value", attended))
     )
     drops = not deterministic and cfg.attention_dropout_rate > 0
     biases: dict[str, Any] = {_MASK_ARGUMENT: bias}
@@ -214,10 +213,20 @@ class Layer(nn.Module):
       deterministic=not drops,
       dtype=x.dtype,
     )
-    y = dense("out", cfg.emb_dim, joined[::-1])(y.reshape(x.shape))
-    x = add_and_norm("attention_layer_norm", x, y)
-    y = gelu(dense("wi", cfg.mlp_dim, ("embed", "mlp"))(x))
-    return add_and_norm("mlp_layer_norm", x, dense("wo", cfg.emb_dim, ("mlp", "embed"))(y))
+    return self._dense("out", cfg.emb_dim, joined[::-1])(y.reshape(x.shape))
+
+  def _dense(self, name: str, features: int, axes: tuple[str, str]) -> Dense:
+    return Dense(features, dtype=self.config.dtype, kernel_axes=axes, name=name)
+
+  def _add_and_norm(
+    self, name: str, x: Array, y: Array, valid: Array, deterministic: bool
+  ) -> Array:
+    cfg = self.config
+    y = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))(y, deterministic)
+    # On a CPU a select also keeps the matrix product from being fused into the norm's sums, where
+    # XLA computes it at half the speed.
+    y = jnp.where(valid, y, 0)
+    return LayerNorm(cfg.epsilon, cfg.dtype, name=name)(x + y)
 
 
 class Bert(nn.Module):
@@ -285,8 +294,8 @@ class Bert(nn.Module):
     valid = tokens > 0 if segment_ids is None else segment_ids > 0
     bias = jnp.where(valid, 0.0, _MASKED)[:, None, None, :]
     if segment_ids is not None:
-      same = segment_ids[:, None, :, None] == segment_ids[:, None, None, :]
-      bias = bias + jnp.where(same, 0.0, _MASKED)
+      is_same_example = segment_ids[:, None, :, None] == segment_ids[:, None, None, :]
+      bias = bias + jnp.where(is_same_example, 0.0, _MASKED)
     if visible is not None:
       bias = bias + jnp.where(visible, 0.0, _MASKED)[:, None]
     if positions is None:
@@ -310,34 +319,39 @@ class Bert(nn.Module):
       self.pool(x[:, 0])  # its parameters are part of every BERT
     return x
 
-  def pool(self, first: Array) -> Array:
+  def pool(self, first_states: Array) -> Array:
     """Maps hidden states of first tokens to pooled vectors, `[..., E]`."""
-    return jnp.tanh(self.pooler(first))
+    return jnp.tanh(self.pooler(first_states))
 
   def _check_length(self, length: int, positions: Array | None) -> None:
-    most = self.config.max_positions
-    if positions is None and length > most:
+    max_positions = self.config.max_positions
+    if positions is None and length > max_positions:
       raise SgdxError(
-        f"inputs of {length} tokens, {length - most} more than the encoder has positions",
-        expected=f"at most {most} tokens (BertConfig.max_positions)",
-        fix=f"set the length of the inputs to {most} or less in TASK_FEATURE_LENGTHS",
+        f"inputs of {length} tokens, {length - max_positions} more than the encoder has positions",
+        expected=f"at most {max_positions} tokens (BertConfig.max_positions)",
+        fix=f"set the length of the inputs to {max_positions} or less in TASK_FEATURE_LENGTHS",
       )
 
 
 def _encode_read(
   layer: Layer, x: Array, bias: Array, positional: Array | None, valid: Array, read: Array
 ) -> Array:
-  """Applies `layer` without dropout; values where `read`, `[B, L]`, is False are arbitrary."""
-  most = -(-x.shape[1] // 2)
-  places = jnp.argsort(~read, axis=1, stable=True)[:, :most]
+  """Applies `layer` without dropout; values where `read`, `[B, L]`, is False are arbitrary.
 
-  def some(layer: Layer, x: Array) -> Array:
-    y = layer(x, bias, positional, valid, True, of=places)
-    back = jnp.clip(jnp.cumsum(read, axis=1) - 1, 0, most - 1)
-    return jnp.take_along_axis(y, back[..., None], axis=1)
+  Takes .83 of the time of an encoder of three layers, of whose tokens 40% are read.
+  """
+  half = -(-x.shape[1] // 2)
+  places = jnp.argsort(~read, axis=1, stable=True)[:, :half]  # of tokens to read, then of others
 
-  def all_of_them(layer: Layer, x: Array) -> Array:
+  def read_tokens(layer: Layer, x: Array) -> Array:
+    encoded = layer(x, bias, positional, valid, True, places)
+    # The n-th token that is read was encoded as the n-th.
+    numbers = jnp.clip(jnp.cumsum(read, axis=1) - 1, 0, half - 1)
+    return jnp.take_along_axis(encoded, numbers[..., None], axis=1)
+
+  def all_tokens(layer: Layer, x: Array) -> Array:
     return layer(x, bias, positional, valid, True)
 
-  fits = jnp.max(jnp.sum(read, axis=1)) <= most
-  return nn.cond(fits, some, all_of_them, layer, x)
+  # Shapes are fixed, so that what is left out of a row is half of it, or nothing.
+  fits = jnp.max(jnp.sum(read, axis=1)) <= half
+  return nn.cond(fits, read_tokens, all_tokens, layer, x)

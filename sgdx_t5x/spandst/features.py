@@ -69,8 +69,8 @@ class SpanFeatureConverter(RowConverter):
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
     """Returns the length of each model feature."""
-    of = {**_ENCODER, **{name: name for name in _SAME}, **_FRAMES}
-    lengths = {name: task_feature_lengths[source] for name, source in of.items()}
+    sources = {**_ENCODER, **{name: name for name in _SAME}, **_FRAMES}
+    lengths = {name: task_feature_lengths[source] for name, source in sources.items()}
     return {**lengths, "target_frames": task_feature_lengths["targets"] // answers.ROW}
 
   def _convert_features(
@@ -116,6 +116,7 @@ def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[in
     Indices into `frames` for each row. A row starts with its longest frame; rows are ordered by
     their smallest index.
   """
+  # A frame fits if all of its lists do, not its tokens alone.
   names = ("inputs", *_SAME)
   capacity = np.array([lengths.get(name, lengths["encoder_input_tokens"]) for name in names])
   sizes = np.array([[len(frame[name]) for name in names] for frame in frames])
@@ -144,10 +145,11 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
     Int32 model features, padded with zeros.
   """
   row: dict[str, list[np.ndarray]] = {name: [] for name in lengths}
+  # Positions count from the row's start, numbers from the first of the row's slots or values.
   starts = dict.fromkeys(("inputs", "slots", "values", "memory", "intents"), 0)
   for number, frame in enumerate(frames, start=1):
     tokens = frame["inputs"]
-    parts = {
+    features = {
       "encoder_input_tokens": tokens,
       "encoder_segments": frame["segments"],
       "encoder_frames": np.full(len(tokens), number),
@@ -159,10 +161,10 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
       "target_frames": np.full(len(frame["targets"]) // answers.ROW, number),
     }
     for name in ("slots", "values", "memory", "intents"):
-      parts[name] = frame[name] + starts["inputs"]
+      features[name] = frame[name] + starts["inputs"]
     for name, source in _FRAMES.items():
-      parts[name] = np.full(len(frame[source]), number)
-    for name, part in parts.items():
+      features[name] = np.full(len(frame[source]), number)
+    for name, part in features.items():
       row[name].append(part)
     for name in starts:
       starts[name] += len(frame[name])
@@ -191,11 +193,13 @@ def chosen(frames: Sequence[Frame], unchanged: float) -> list[Frame]:
 
   def changes(frame: Frame) -> bool:
     slots, kinds = np.asarray(frame["targets"]).reshape(-1, answers.ROW)[:, :2].T
-    kept = slots[kinds == answers.KEEP]
+    # A slot whose right answers include KEEP need not change.
+    kept_slots = slots[kinds == answers.KEEP]
     moved = slots[(kinds > answers.KEEP) & (kinds <= answers.MEMORY)]
-    return not np.isin(moved, kept).all()
+    return not np.isin(moved, kept_slots).all()
 
   def drawn(frame: Frame) -> bool:
+    # By its tokens: the same in every epoch and on every host, without a generator's state.
     return int(np.sum(frame["inputs"], dtype=np.int64)) % 1000 < 1000 * unchanged
 
   return [frame for frame in frames if drawn(frame) or changes(frame)] or list(frames)

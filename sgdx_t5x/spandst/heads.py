@@ -22,8 +22,8 @@ _TEXTS = 160  # of a frame, with distinct embeddings
 def at(hidden: Array, positions: Array) -> Array:
   """Hidden states `[B, L, E]` at positions `[B, N]` -> `[B, N, E]`; zero where out of range."""
   inside = (positions >= 0) & (positions < hidden.shape[1])
-  found = jnp.take_along_axis(hidden, jnp.where(inside, positions, 0)[..., None], axis=1)
-  return jnp.where(inside[..., None], found, 0)
+  states = jnp.take_along_axis(hidden, jnp.where(inside, positions, 0)[..., None], axis=1)
+  return jnp.where(inside[..., None], states, 0)
 
 
 def log_softmax(logits: Array, opened: Array) -> Array:
@@ -191,9 +191,9 @@ def best_spans(
   """
   length = starts.shape[-1]
   longest = min(longest, length)
-  after = ((0, 0), (0, 0), (0, longest - 1))  # padded once: a copy for each length takes 2.7 x
-  ends = jnp.pad(ends, after, constant_values=CLOSED)
-  padded = jnp.pad(utterances, after[1:], constant_values=-1)
+  padding = ((0, 0), (0, 0), (0, longest - 1))  # padded once: a copy for each length takes 2.7 x
+  ends = jnp.pad(ends, padding, constant_values=CLOSED)
+  padded = jnp.pad(utterances, padding[1:], constant_values=-1)
   best_score, extras = jnp.full_like(starts, 4 * CLOSED), jnp.zeros(starts.shape, jnp.int32)
   for extra in range(longest):  # the best last token for each first one
     in_utterances = (padded[:, extra : extra + length] == utterances)[:, None]

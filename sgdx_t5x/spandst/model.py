@@ -55,13 +55,8 @@ class EncoderModel(models.BaseModel):
     self.module = module
     self.input_vocabulary, self.output_vocabulary = input_vocabulary, output_vocabulary
     self._weights = dict(weights or {})
-    rows = module.config.vocab_size
-    if isinstance(input_vocabulary, WordPieceVocabulary) and input_vocabulary.vocab_size > rows:
-      raise SgdxError(
-        f"{input_vocabulary.path}: {input_vocabulary.vocab_size:,} pieces",
-        expected=f"at most {rows:,}, the rows of the embedding (encoder.BertConfig.vocab_size)",
-        fix="use the vocabulary that the encoder was trained with, or its gin/models file",
-      )
+    if isinstance(input_vocabulary, WordPieceVocabulary):
+      input_vocabulary.check_fits(module.config.vocab_size)
 
   @abc.abstractmethod
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
@@ -70,8 +65,8 @@ class EncoderModel(models.BaseModel):
   def losses(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     """Returns the losses by name, each a scalar: here the mean over examples."""
     number = jnp.maximum(self.num_examples(batch), 1)
-    parts = self.likelihoods(scores, batch)
-    return {name: -jnp.sum(part) / number for name, part in parts.items()}
+    log_likelihoods = self.likelihoods(scores, batch)
+    return {name: -jnp.sum(part) / number for name, part in log_likelihoods.items()}
 
   @abc.abstractmethod
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
@@ -93,13 +88,14 @@ class EncoderModel(models.BaseModel):
     input_types: Mapping[str, Any] | None = None,
   ) -> flax.core.FrozenDict:
     """Returns freshly initialised `params` and their `params_axes`."""
-    length, most = input_shapes["encoder_input_tokens"][-1], self.module.config.max_positions
-    if length > most:
+    length = input_shapes["encoder_input_tokens"][-1]
+    max_positions = self.module.config.max_positions
+    if length > max_positions:
       raise SgdxError(
-        f"length of 'inputs' = {length}, {length - most} more than there are positions",
-        expected=f"at most {most} (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' and 'segments' to {most} or less in TASK_FEATURE_LENGTHS, and in "
-        "PACKED_LENGTHS where a gin file has it: turns are cut, never the schema",
+        f"length of 'inputs' = {length}, {length - max_positions} more than there are positions",
+        expected=f"at most {max_positions} (encoder.BertConfig.max_positions)",
+        fix=f"set 'inputs' and 'segments' to {max_positions} or less in TASK_FEATURE_LENGTHS, and "
+        "in PACKED_LENGTHS where a gin file has it: turns are cut, never the schema",
       )
     types = input_types or {}
     batch = {
@@ -113,8 +109,8 @@ class EncoderModel(models.BaseModel):
     losses = self.losses(scores, batch)
     weighted = [self._weights.get(name, 1.0) * value for name, value in losses.items()]
     loss = jnp.stack(weighted).sum()
-    shown = {"loss": loss, **{f"loss_{name}": value for name, value in losses.items()}}
-    metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in shown.items()}
+    scalars = {"loss": loss, **{f"loss_{name}": value for name, value in losses.items()}}
+    metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in scalars.items()}
     return loss, {**metrics, **self.accuracies(scores, batch), **_fill(batch)}
 
   def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, Metrics]:
@@ -140,8 +136,8 @@ class EncoderModel(models.BaseModel):
   def score_batch(self, params: Any, batch: Batch, return_intermediates: bool = False) -> Array:
     """Returns the log likelihood of the gold answers, `[B]`."""
     del return_intermediates
-    parts = self.likelihoods(self.scores(params, batch), batch)
-    rows = [part.reshape(len(part), -1).sum(axis=-1) for part in parts.values()]
+    log_likelihoods = self.likelihoods(self.scores(params, batch), batch)
+    rows = [part.reshape(len(part), -1).sum(axis=-1) for part in log_likelihoods.values()]
     return jnp.stack(rows).sum(axis=0)
 
   def scores(self, params: Any, batch: Batch, dropout_rng: Array | None = None) -> Any:
@@ -152,10 +148,10 @@ class EncoderModel(models.BaseModel):
     )
 
 
-def share(true: Array, of: Array) -> clu_metrics.Metric:
-  """Returns a metric: the fraction of `of` that is `true`."""
+def share(true: Array, total: Array) -> clu_metrics.Metric:
+  """Returns a metric: the fraction of `total` that is `true`."""
   return clu_metrics.Average(
-    total=jnp.sum(true, dtype=jnp.float32), count=jnp.sum(of, dtype=jnp.float32)
+    total=jnp.sum(true, dtype=jnp.float32), count=jnp.sum(total, dtype=jnp.float32)
   )
 
 
@@ -172,5 +168,5 @@ def millionths(probability: Array) -> Array:
 def _fill(batch: Batch) -> Metrics:
   """Returns the fraction of non-padding tokens, under T5X's names."""
   tokens = batch["encoder_segments"]
-  found = share(tokens > 0, jnp.ones_like(tokens))
-  return {f"non_padding_fraction/{name}": found for name in ("encoder_input_tokens", "overall")}
+  fraction = share(tokens > 0, jnp.ones_like(tokens))
+  return {f"non_padding_fraction/{name}": fraction for name in ("encoder_input_tokens", "overall")}

@@ -125,16 +125,16 @@ class SpanNetwork:
 
   def _marks(self, frame: _Frame, words: Array) -> Array:
     """Returns what `heads.TokenMarks` adds, `[L, E]`."""
-    parts = np.arange(1, answers.OTHER_SERVICES + 1)
-    marks = frame.segments[:, None] == parts
+    kinds = np.arange(1, answers.OTHER_SERVICES + 1)
+    marks = frame.segments[:, None] == kinds
     table = self._arrays["marks/embedding"]
     if not self._lexical:
       return marks.astype(np.float32) @ table
     # In which parts of the frame the same token occurs elsewhere.
-    _, same = np.unique(frame.tokens, return_inverse=True)
-    counts = np.zeros((same.max() + 1, len(parts)), int)
-    np.add.at(counts, same, marks)
-    elsewhere = counts[same] - marks > 0
+    _, token_numbers = np.unique(frame.tokens, return_inverse=True)
+    counts = np.zeros((token_numbers.max() + 1, len(kinds)), int)
+    np.add.at(counts, token_numbers, marks)
+    elsewhere = counts[token_numbers] - marks > 0
     added = np.concatenate([marks, elsewhere], axis=-1).astype(np.float32) @ table
     texts, numbers = self._arrays["marks/texts"], _text_numbers(frame.segments, frame.lists)
     numbered = (numbers > 0) & (numbers <= len(texts))
@@ -148,7 +148,7 @@ class SpanNetwork:
     split = joined.reshape(length, 3, self._heads, width // self._heads).transpose(1, 2, 0, 3)
     queries, keys, values = np.ascontiguousarray(split)  # each [H, L, D]
     weights = queries @ keys.transpose(0, 2, 1)
-    weights -= weights.max(axis=-1, keepdims=True)
+    weights -= weights.max(axis=-1, keepdims=True)  # exp of the largest is 1: it cannot overflow
     np.exp(weights, out=weights)
     y = weights @ values
     y /= weights.sum(axis=-1, keepdims=True)
@@ -183,21 +183,22 @@ class SpanNetwork:
     choices = self._choices(frame, hidden, slots, bool(in_utterances.any()))
     requested = 1 / (1 + np.exp(-self._classify("requested", slots)[:, 0]))
     first, last, of_span = _best_spans(starts, ends, frame.segments, self._longest)
-    best, most = choices.argmax(axis=-1), choices.max(axis=-1, initial=_CLOSED)
+    best, best_scores = choices.argmax(axis=-1), choices.max(axis=-1, initial=_CLOSED)
     num_values = len(lists["values"])
     pooled = np.tanh(self._dense("encoder/pooler", hidden[:1]))
     none = self._classify("no_intent", pooled)[:, 0]
-    others = self._classify("intents", hidden[lists["intents"]])[:, 0]
-    intents = _log_softmax(np.concatenate([none, others])[None], np.array([True]))[0]
+    intent_logits = self._classify("intents", hidden[lists["intents"]])[:, 0]
+    intents = _log_softmax(np.concatenate([none, intent_logits])[None], np.array([True]))[0]
     vector = [int(intents.argmax()), _millionths(np.exp(intents.max()))]
     for i, choice in enumerate(best.tolist()):
-      kind, pointed, end, log_probability = choice + 1, 0, 0, most[i]
+      kind, pointed, end, log_probability = choice + 1, 0, 0, best_scores[i]
       if choice >= _FIXED + num_values:
         kind, pointed = answers.MEMORY, choice - _FIXED - num_values + 1
       elif choice >= _FIXED:
         kind, pointed = answers.VALUE, choice - _FIXED + 1
       elif kind == answers.SPAN:
-        pointed, end, log_probability = int(first[i]), int(last[i]), most[i] + of_span[i]
+        pointed, end = int(first[i]), int(last[i])
+        log_probability += of_span[i]
       shares = (np.exp(log_probability), np.exp(choices[i, 0]), requested[i])
       vector += [kind, pointed, end, *map(_millionths, shares)]
     return vector
@@ -287,17 +288,17 @@ def _best_spans(
     longest: maximum tokens in a span.
   """
   length = starts.shape[-1]
-  most = np.full_like(starts, 4 * _CLOSED)
+  best_scores = np.full_like(starts, 4 * _CLOSED)
   extras = np.zeros(starts.shape, int)
   for extra in range(min(longest, length)):  # the best last token for each first one
     stop = length - extra
     scores = starts[:, :stop] + ends[:, extra:]
-    is_better = (segments[:stop] == segments[extra:]) & (scores > most[:, :stop])
-    most[:, :stop][is_better] = scores[is_better]
+    is_better = (segments[:stop] == segments[extra:]) & (scores > best_scores[:, :stop])
+    best_scores[:, :stop][is_better] = scores[is_better]
     extras[:, :stop][is_better] = extra
-  first = most.argmax(axis=-1)
+  first = best_scores.argmax(axis=-1)
   rows = np.arange(len(starts))
-  return first, first + extras[rows, first], most[rows, first]
+  return first, first + extras[rows, first], best_scores[rows, first]
 
 
 def _gelu(x: Array) -> Array:

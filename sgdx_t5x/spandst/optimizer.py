@@ -54,10 +54,10 @@ def warmup_schedule(
     )
 
   def schedule(step: Any) -> Any:
-    done = jnp.asarray(step, jnp.float32) / total_steps
-    falling = (1 - done) / ((1 - warmup) if from_peak else 1.0)
-    factor = jnp.maximum(jnp.where(done < warmup, done / max(warmup, 1e-12), falling), 0.0)
-    return learning_rate * factor
+    share_done = jnp.asarray(step, jnp.float32) / total_steps
+    falling = (1 - share_done) / ((1 - warmup) if from_peak else 1.0)
+    rising = share_done / max(warmup, 1e-12)
+    return learning_rate * jnp.maximum(jnp.where(share_done < warmup, rising, falling), 0.0)
 
   return schedule
 
@@ -130,20 +130,20 @@ def bert_adam(
     times: regular expression -> learning rate multiplier of the parameters whose paths it matches
       from the start, e.g. {"(?!encoder/)": 10.0} for heads that start from random weights.
   """
-  parts = [
+  transformations = [
     scale_by_bert_adam(b1, b2, eps, unbiased),
     optax.add_decayed_weights(weight_decay, mask=_where(lambda path: path[-1] in _DECAYED)),
     optax.scale_by_learning_rate(learning_rate),
   ]
   for pattern, factor in (times or {}).items():
-    parts.append(optax.masked(optax.scale(factor), _where(_matches([pattern]))))
+    transformations.append(optax.masked(optax.scale(factor), _where(_matches([pattern]))))
   if max_norm is not None:
-    parts.insert(0, optax.clip_by_global_norm(max_norm))
+    transformations.insert(0, optax.clip_by_global_norm(max_norm))
   if not frozen:
-    return optax.chain(*parts)
+    return optax.chain(*transformations)
   is_frozen = _matches(frozen)
   return optax.chain(
-    optax.masked(optax.chain(*parts), _where(lambda path: not is_frozen(path))),
+    optax.masked(optax.chain(*transformations), _where(lambda path: not is_frozen(path))),
     optax.masked(optax.set_to_zero(), _where(is_frozen)),
   )
 

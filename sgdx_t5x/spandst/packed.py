@@ -79,6 +79,7 @@ def pack(arrays: Mapping[str, np.ndarray], bits: int) -> dict[str, np.ndarray]:
     elif bits == 16:
       packed[name] = array.astype(np.float16)
     else:
+      # The smallest float for a column of zeros, which would else be divided by zero.
       scale = np.maximum(np.abs(array).max(axis=0), np.finfo(np.float32).tiny) / _STEPS
       packed[name] = np.round(array / scale).astype(np.int8)
       packed[name + _SCALE] = scale.astype(np.float32)
@@ -132,9 +133,9 @@ def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
   return config, unpack(packed)
 
 
-def _damaged(path: pathlib.Path, what: str) -> SgdxError:
+def _damaged(path: pathlib.Path, problem: str) -> SgdxError:
   return SgdxError(
-    f"{path}: {what}",
+    f"{path}: {problem}",
     expected=f"{CONFIG} and {WEIGHTS} as `sgdx weights pack` wrote them together",
     fix="install sgdx_t5x again, or pack the checkpoint again: sgdx weights pack --help",
   )

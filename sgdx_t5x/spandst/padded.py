@@ -68,9 +68,11 @@ def padded(
   """
 
   def rows(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-    found = convert(batch)
-    return {name: found[name].to_tensor(shape=[None, n]) for name, n in lengths.items()}
+    converted = convert(batch)
+    return {name: converted[name].to_tensor(shape=[None, n]) for name, n in lengths.items()}
 
   number = ds.cardinality()
-  found = ds.ragged_batch(_WINDOW).map(rows, tf.data.AUTOTUNE).unbatch()
-  return found.apply(tf.data.experimental.assert_cardinality(number)) if number >= 0 else found
+  padded_rows = ds.ragged_batch(_WINDOW).map(rows, tf.data.AUTOTUNE).unbatch()
+  if number < 0:  # infinite or unknown
+    return padded_rows
+  return padded_rows.apply(tf.data.experimental.assert_cardinality(number))

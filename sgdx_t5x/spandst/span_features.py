@@ -209,6 +209,7 @@ class SpanReader:
     room for these.
     """
     size = min(self._style.memory, self._lengths["memory"])
+    # The values of other services matter least, so one is dropped before another try.
     while True:
       choices = frame_choices(context, states, size)
       memory = [
@@ -232,6 +233,7 @@ class SpanReader:
     None if too few of the utterances' `spoken` pieces would be left, beside `memory` of other
     values.
     """
+    # Shorter descriptions before shorter utterances: a lost word of the user is a lost value.
     for limit in (self._style.description_tokens, *_SHORTER):
       room = self._lengths["inputs"] - 3 - memory - self._pieces(service, limit).length
       if spoken <= room:
@@ -364,6 +366,7 @@ def targets(
     choices = labels.get(slot, ())
     if len(choices) > 1 or (choices and choices[0].kind != answers.KEEP):
       mine = [row for choice in choices if (row := _row(example, number, choice))]
+      # Further spans of a value come last, where `limit` cuts.
       rows += mine[:2]
       extra_rows += mine[2:]
   rows += extra_rows
@@ -371,21 +374,46 @@ def targets(
 
 
 def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, int] | None:
+  """Returns the row of `targets` that says a right answer; None if the input lacks its span.
+
+  Args:
+    example: of the frame.
+    number: of the slot among those shown, from 1.
+    choice: the answer.
+  """
   if choice.kind == answers.SPAN:
-    starts, ends, first = example.user if choice.number else example.system
-    begin = bisect.bisect_right(ends, choice.start)
-    end = bisect.bisect_left(starts, choice.end) - 1
-    if not starts or begin > end or starts[begin] >= choice.end:
-      return None  # cut off
-    is_first, is_last = begin == 0, end + 1 == len(ends)
-    if (is_first and starts[begin] > choice.start) or (is_last and ends[end] < choice.end):
-      return None  # a part of it is cut off
-    return number, answers.SPAN, first + begin, first + end
+    starts, ends, position = example.user if choice.number else example.system
+    pieces = _pieces_of_span(starts, ends, choice)
+    return pieces and (number, answers.SPAN, position + pieces[0], position + pieces[1])
   if choice.kind == answers.VALUE:
+    # Values are shown in an order of their own, see `SpanReader._in_order`.
     return number, answers.VALUE, example.values.index((number, choice.number)) + 1, 0
   if choice.kind == answers.MEMORY:
     return number, answers.MEMORY, choice.number + 1, 0
   return number, choice.kind, 0, 0
+
+
+def _pieces_of_span(
+  starts: Sequence[int], ends: Sequence[int], span: Choice
+) -> tuple[int, int] | None:
+  """Returns the first and last piece that hold a span of characters; None if a part was cut off.
+
+  Args:
+    starts: offset of the first character of each piece of the utterance that is in the input.
+    ends: offset after its last one.
+    span: in offsets of characters, too.
+  """
+  begin = bisect.bisect_right(ends, span.start)
+  end = bisect.bisect_left(starts, span.end) - 1
+  if not starts or begin > end or starts[begin] >= span.end:
+    return None
+  # Long utterances lose their oldest pieces: a span may begin before the first that is left. Inside
+  # the text it may begin or end between pieces, at a space.
+  if begin == 0 and starts[begin] > span.start:
+    return None
+  if end + 1 == len(ends) and ends[end] < span.end:
+    return None
+  return begin, end
 
 
 def read_choice(example: Example, answer: answers.SlotAnswer) -> Choice:

@@ -137,10 +137,10 @@ class SpanTracker(nn.Module):
     none = heads.ClassHead(1, name="no_intent")(pooled)
     states = heads.at(hidden, batch["intents"]).astype(jnp.float32)
     logits = heads.ClassHead(1, name="intents")(states)[:, None, :, 0]
-    there = (batch["intents"] > 0)[:, None]
-    there &= batch["intent_frames"][:, None, :] == numbers[:, None]
-    logits = jnp.broadcast_to(logits, there.shape)
-    opened = jnp.concatenate([jnp.ones_like(none, bool), there], axis=-1)
+    is_of_frame = (batch["intents"] > 0)[:, None]
+    is_of_frame &= batch["intent_frames"][:, None, :] == numbers[:, None]
+    logits = jnp.broadcast_to(logits, is_of_frame.shape)
+    opened = jnp.concatenate([jnp.ones_like(none, bool), is_of_frame], axis=-1)
     return heads.log_softmax(jnp.concatenate([none, logits], axis=-1), opened)
 
 
@@ -209,12 +209,12 @@ class SpanModel(EncoderModel):
     best = jnp.argmax(scores["choices"], axis=-1)  # [B, S]
     mine = slot[..., None] == jnp.arange(1, number + 1)
     mine &= ((kind >= answers.KEEP) & (kind <= answers.MEMORY))[..., None]
-    right = (mine & (choice[..., None] == best[:, None])).any(axis=1)
+    is_right = (mine & (choice[..., None] == best[:, None])).any(axis=1)
     labelled, is_slot = mine.any(axis=1), batch["slots"] > 0
-    right = jnp.where(labelled, right, best == 0) & is_slot
+    is_right = jnp.where(labelled, is_right, best == 0) & is_slot
     changes = (mine & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
-    of_changes = share(right & changes, changes)
-    return {"accuracy": share(right, is_slot), "accuracy_of_changes": of_changes}
+    of_changes = share(is_right & changes, changes)
+    return {"accuracy": share(is_right, is_slot), "accuracy_of_changes": of_changes}
 
   def num_examples(self, batch: Batch) -> Array:
     """Returns the number of frames in a batch."""
@@ -260,21 +260,21 @@ def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last:
   choices, length = scores["choices"], scores["starts"].shape[-1]
   num_values, num_memory = batch["values"].shape[1], batch["memory"].shape[1]
   choice, fits = kind - 1, (kind >= answers.KEEP) & (kind <= answers.SPAN)
-  for pointing, start, most in (
+  for pointing, start, number in (
     (answers.VALUE, _FIXED, num_values),
     (answers.MEMORY, _FIXED + num_values, num_memory),
   ):
     choice = jnp.where(kind == pointing, start + first - 1, choice)
-    fits |= (kind == pointing) & (first >= 1) & (first <= most)
+    fits |= (kind == pointing) & (first >= 1) & (first <= number)
   is_span = kind == answers.SPAN
   inside = (first >= 0) & (first <= last) & (last < length)
   fits &= (slot >= 1) & (slot <= choices.shape[1]) & (~is_span | inside)
   row = jnp.where(fits, slot - 1, 0)
-  found = _take(choices, row * choices.shape[-1] + jnp.where(fits, choice, 0))
+  log_probability = _take(choices, row * choices.shape[-1] + jnp.where(fits, choice, 0))
   for name, token in (("starts", first), ("ends", last)):
     token = row * length + jnp.where(fits & is_span, token, 0)
-    found += jnp.where(is_span, _take(scores[name], token), 0.0)
-  return jnp.where(fits, found, heads.CLOSED)
+    log_probability += jnp.where(is_span, _take(scores[name], token), 0.0)
+  return jnp.where(fits, log_probability, heads.CLOSED)
 
 
 def _take(x: Array, flat: Array) -> Array:

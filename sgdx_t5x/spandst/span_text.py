@@ -77,8 +77,10 @@ class ServicePieces:
   @functools.cached_property
   def length(self) -> int:
     """Total pieces of all parts."""
-    parts = [self.head, *self.slots, *self.intents, *(v for vs in self.values for v in vs)]
-    return sum(map(len, parts))
+    length = len(self.head) + sum(map(len, (*self.slots, *self.intents)))
+    for values in self.values:
+      length += sum(map(len, values))
+    return length
 
 
 def readable(name: str) -> str:
@@ -94,18 +96,20 @@ def service_pieces(
   def marked(number: int, text: str) -> list[int]:
     return [vocabulary.marker(number), *vocabulary.cut(text).ids[:limit]]
 
-  def described(number: int, one: Any, name: str) -> list[int]:
-    return marked(number, f"{readable(name)} : {one.description}")
+  def described(number: int, element: Any, name: str) -> list[int]:
+    return marked(number, f"{readable(name)} : {element.description}")
 
   index, tracked = service.slot_index, frozenset(service.tracked_slots)
   # Slots that are not shown take no room.
-  shown = [
+  slots_to_show = [
     slot if style.all_slots or i in tracked else None for i, slot in enumerate(service.slots)
   ]
   return ServicePieces(
     head=described(SERVICE, service, re.sub(r"_\d+$", "", service.name)),
-    slots=[described(SLOT, slot, slot.name) if slot else [] for slot in shown],
-    values=[[marked(VALUE, value) for value in slot.choices] if slot else [] for slot in shown],
+    slots=[described(SLOT, slot, slot.name) if slot else [] for slot in slots_to_show],
+    values=[
+      [marked(VALUE, value) for value in slot.choices] if slot else [] for slot in slots_to_show
+    ],
     intents=[described(INTENT, x, x.name) for x in service.intents] if style.intents else [],
     tracked=tracked,
     required=[frozenset(index[name] for name in x.required_slots) for x in service.intents],

@@ -40,7 +40,7 @@ _KEPT = (Choice(KEEP),)
 
 
 def right_choices(
-  service: Service, context: FrameContext, gold: Gold, before: Values, choices: Choices
+  service: Service, context: FrameContext, gold: Gold, values_before: Values, choices: Choices
 ) -> dict[int, Sequence[Choice]]:
   """Returns the right answers for a frame's slots.
 
@@ -51,7 +51,7 @@ def right_choices(
     service: the frame's, in the original schema.
     context: of the frame.
     gold: its labels.
-    before: this service's values before the turn; gold ones in training.
+    values_before: this service's values before the turn; gold ones in training.
     choices: of the frame.
 
   Returns:
@@ -61,8 +61,9 @@ def right_choices(
   """
   labels: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
   for slot in labels:
-    if slot in gold.values or slot in before:
-      answers = _right(service.slots[slot], slot, context, gold, before.get(slot, ()), choices)
+    if slot in gold.values or slot in values_before:
+      value_before = values_before.get(slot, ())
+      answers = _right(service.slots[slot], slot, context, gold, value_before, choices)
       labels[slot] = answers or _KEPT
   return labels
 
@@ -131,14 +132,14 @@ def _spans(
 def _annotated(
   slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
+  """Returns the annotated spans of a slot in an utterance whose text is one of its values."""
   text = context.user if by_user else context.system
-  return [
-    Choice(SPAN, int(by_user), span.start, span.end)
-    for span in gold.spans
-    if span.slot == slot
-    and span.by_user == by_user
-    and _meet(values, [text[span.start : span.end]])
-  ]
+  choices = []
+  for span in gold.spans:
+    is_of_slot = (span.slot, span.by_user) == (slot, by_user)
+    if is_of_slot and _meet(values, [text[span.start : span.end]]):
+      choices.append(Choice(SPAN, int(by_user), span.start, span.end))
+  return choices
 
 
 def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
@@ -147,13 +148,13 @@ def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
   if value.isascii() and text.isascii() and value.lower() not in text.lower():
     return
   pattern = rf"(?<!\w){re.escape(value)}(?!\w)"
-  yield from (found.span() for found in re.finditer(pattern, text, re.IGNORECASE))
+  yield from (match.span() for match in re.finditer(pattern, text, re.IGNORECASE))
 
 
 def new_values(
   service: Service,
   context: FrameContext,
-  before: Values,
+  values_before: Values,
   choices: Choices,
   answers: Mapping[int, Choice],
 ) -> dict[int, tuple[str, ...]]:
@@ -165,12 +166,12 @@ def new_values(
   Args:
     service: the frame's, in the original schema.
     context: of the frame.
-    before: this service's values before the turn.
+    values_before: this service's values before the turn.
     choices: of the frame.
     answers: position of a slot -> its answer; a slot without one keeps its value, as does one whose
       answer refers to nothing in the frame.
   """
-  values = dict(before)
+  values = dict(values_before)
   for position in service.tracked_slots:
     answer = answers.get(position, Choice(KEEP))
     if answer.kind == CLEAR:

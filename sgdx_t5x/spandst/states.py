@@ -44,7 +44,7 @@ def hidden_states(
     )
   vocabulary = WordPieceVocabulary(folder, lower_case)
   config, params = load(folder)
-  check_fits(vocabulary, config)
+  vocabulary.check_fits(config.vocab_size)
   rows = [vocabulary.encode_texts(text) for text in texts]
   for text, row in zip(texts, rows, strict=True):
     if len(row) > config.max_positions:
@@ -62,7 +62,7 @@ def encode(
   rows: Sequence[np.ndarray],
   types: Sequence[np.ndarray] | None = None,
   tokens: int | None = None,
-  on_batch: Callable[[int], None] = lambda done: None,
+  on_batch: Callable[[int], None] = lambda num_done: None,
 ) -> list[np.ndarray]:
   """Returns the last hidden states of rows of tokens.
 
@@ -79,7 +79,7 @@ def encode(
   """
   run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
   answers: list[np.ndarray] = [np.empty(0)] * len(rows)
-  done = 0
+  num_done = 0
   for numbers, length in _batches([len(row) for row in rows], config.max_positions):
     padded, kinds = (np.zeros((len(numbers), length), np.int32) for _ in range(2))
     for i, number in enumerate(numbers):
@@ -89,8 +89,8 @@ def encode(
     hidden = np.asarray(run(padded, kinds), np.float32)
     for states, number in zip(hidden, numbers, strict=True):
       answers[number] = states[: len(rows[number])][:tokens].copy()
-    done += len(numbers)
-    on_batch(done)
+    num_done += len(numbers)
+    on_batch(num_done)
   return answers
 
 
@@ -108,16 +108,6 @@ def load(folder: str | os.PathLike) -> tuple[BertConfig, dict]:
   config = BertConfig(**weights.sizes.gin(), dropout_rate=0.0)
   flat = {name.removeprefix(bert_layout.PREFIX): array for name, array in weights.arrays.items()}
   return config, traverse_util.unflatten_dict(flat, sep="/")
-
-
-def check_fits(vocabulary: WordPieceVocabulary, config: BertConfig) -> None:
-  """Raises SgdxError if a vocabulary has more pieces than an encoder has rows for."""
-  if vocabulary.vocab_size > config.vocab_size:
-    raise SgdxError(
-      f"{vocabulary.path}: {vocabulary.vocab_size:,} pieces",
-      expected=f"at most {config.vocab_size:,}, the rows of the encoder's embedding",
-      fix="use the vocabulary that the encoder was trained with",
-    )
 
 
 def _batches(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:

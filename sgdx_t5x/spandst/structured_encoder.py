@@ -87,10 +87,10 @@ def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> 
     vocab_size: the encoder's vocabulary size.
   """
   rows, numbers = tokens.shape[0], jnp.arange(vocab_size)
-  chosen, others = jax.random.split(rng)
-  is_other = jax.random.bernoulli(chosen, share, (rows, vocab_size)) & (numbers >= _FIRST_WORD)
-  drawn = jax.random.randint(others, (rows, vocab_size), _FIRST_WORD, vocab_size)
-  return jnp.take_along_axis(jnp.where(is_other, drawn, numbers), tokens, axis=1)
+  choice_rng, word_rng = jax.random.split(rng)
+  is_other = jax.random.bernoulli(choice_rng, share, (rows, vocab_size)) & (numbers >= _FIRST_WORD)
+  random_words = jax.random.randint(word_rng, (rows, vocab_size), _FIRST_WORD, vocab_size)
+  return jnp.take_along_axis(jnp.where(is_other, random_words, numbers), tokens, axis=1)
 
 
 def restructure(

@@ -98,14 +98,14 @@ class WordPieceFile:
     Raises:
       SgdxError: the vocabulary has no such piece.
     """
-    found = self._ids.get(f"[unused{number}]")
-    if found is None:
+    piece_id = self._ids.get(f"[unused{number}]")
+    if piece_id is None:
       raise SgdxError(
         f"{self._path}: no piece [unused{number}]",
         expected="pieces [unused1], [unused2], ... for markers, as in BERT's vocabularies",
         fix="rename pieces that you do not need, or append some if the embedding has rows for them",
       )
-    return found
+    return piece_id
 
   def cut(self, text: str) -> Pieces:
     """Returns the ids of a text's pieces, with their character offsets."""
@@ -177,10 +177,10 @@ def _is_uncased(file: pathlib.Path) -> bool:
       config = config.get("normalizer")
     if not isinstance(config, dict):
       continue
-    found = config.get("do_lower_case", config.get("lowercase"))
-    if isinstance(found, bool):
-      _check_rules(file.parent / name, config, found)
-      return found
+    is_uncased = config.get("do_lower_case", config.get("lowercase"))
+    if isinstance(is_uncased, bool):
+      _check_rules(file.parent / name, config, is_uncased)
+      return is_uncased
   raise SgdxError(
     f"{file.parent}: no setting says whether {file.name} is cased",
     expected=f"do_lower_case in {_CONFIG}",
@@ -203,11 +203,12 @@ def _check_rules(path: pathlib.Path, config: Mapping[str, Any], lower_case: bool
     "unk_token": UNKNOWN,
   }
   for name, value in rules.items():
-    given = config.get(name)
-    given = given.get("content") if isinstance(given, dict) else given  # a piece with its options
-    if given not in (None, value):
+    setting = config.get(name)
+    if isinstance(setting, dict):  # a piece with its options
+      setting = setting.get("content")
+    if setting not in (None, value):
       raise SgdxError(
-        f"{path}: {name} is {json.dumps(given)} for "
+        f"{path}: {name} is {json.dumps(setting)} for "
         f"{'an uncased' if lower_case else 'a cased'} vocabulary",
         expected=f"{json.dumps(value)} or null, as in BERT's vocabularies",
         fix="use an encoder with BERT's own rules, or pass lower_case to ignore the setting",

@@ -19,6 +19,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst.vocab_file import PADDING, WordPieceFile
 
 _TAG = re.compile(r"\[ \w+(?: _ \w+)* \]")
@@ -31,6 +32,15 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
   def __init__(self, path: str | os.PathLike, lower_case: bool | None = None):
     WordPieceFile.__init__(self, path, lower_case)
     seqio.Vocabulary.__init__(self, extra_ids=0)
+
+  def check_fits(self, rows: int) -> None:
+    """Raises SgdxError if it has more pieces than an encoder's embedding has rows."""
+    if self.vocab_size > rows:
+      raise SgdxError(
+        f"{self.path}: {self.vocab_size:,} pieces",
+        expected=f"at most {rows:,}, the rows of the embedding (encoder.BertConfig.vocab_size)",
+        fix="use the vocabulary that the encoder was trained with, or its gin/models file",
+      )
 
   @property
   def _base_vocab_size(self) -> int:

@@ -59,6 +59,7 @@ def walk(
       for context in frames[number] if number < len(frames) else ():
         dialogue_numbers.append(i)
         questions.append(Question(context, states[i]))
+    # One call per turn number, whatever the dialogue: none needs the answers of another.
     predictions = predict(questions)
     updates: dict[int, dict[int, ServiceState]] = {}  # of all frames, before any state changes
     by_id = {}

@@ -169,11 +169,11 @@ class BertToT5Model(StructuredInitModel):
   ) -> flax.core.FrozenDict:
     """See `models.EncoderDecoderModel`."""
     length = input_shapes["encoder_input_tokens"][-1]
-    if length > (most := self.module.encoder_config.max_positions):
+    if length > (max_positions := self.module.encoder_config.max_positions):
       raise SgdxError(
-        f"inputs of {length} tokens, {length - most} more than the encoder has positions",
-        expected=f"at most {most} tokens (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' to {most} or less in TASK_FEATURE_LENGTHS: the oldest turns are cut, "
-        "never the slot",
+        f"inputs of {length} tokens, {length - max_positions} more than the encoder has positions",
+        expected=f"at most {max_positions} tokens (encoder.BertConfig.max_positions)",
+        fix=f"set 'inputs' to {max_positions} or less in TASK_FEATURE_LENGTHS: the oldest turns "
+        "are cut, never the slot",
       )
     return super().get_initial_variables(rng, input_shapes, input_types)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from sgdx_t5x.corpus import sample
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.t5.train_vocabulary import lines, train_vocabulary
 
 VOCABULARY = pathlib.Path(sample.__file__).with_name("vocabulary.model")
@@ -18,12 +19,10 @@ NUM_PIECES = 1000
 
 def sample_lines() -> Iterator[str]:
   """Yields the lines that the vocabulary is trained on."""
-  services = (
-    service
-    for split in sample.SPLITS
-    for variant in sample.VARIANTS
-    for service in sample.schema(split, variant)
-  )
+  services: list[Service] = []
+  for split in sample.SPLITS:
+    for variant in sample.VARIANTS:
+      services += sample.schema(split, variant)
   return lines(open_corpus("sample").dialogues("train"), services)
 
 

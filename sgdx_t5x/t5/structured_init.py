@@ -86,11 +86,11 @@ def restructure(
   return params
 
 
-def _check_heads(found: int, least: int) -> None:
-  if found < least:
+def _check_heads(num_heads: int, minimum: int) -> None:
+  if num_heads < minimum:
     raise SgdxError(
-      f"network.T5Config.num_heads = {found}",
-      expected=f"at least {least} for the structured initialization",
+      f"network.T5Config.num_heads = {num_heads}",
+      expected=f"at least {minimum} for the structured initialization",
       fix="use more heads; with StructuredInitModel.earlier = 0.0, two are enough",
     )
 

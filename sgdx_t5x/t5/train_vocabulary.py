@@ -101,12 +101,12 @@ def _with_frame_tags(trained: bytes) -> bytes:
 
   proto: Any = sentencepiece_model_pb2  # its classes are created on import
   model, piece = proto.ModelProto.FromString(trained), proto.ModelProto.SentencePiece
-  known = {each.piece for each in model.pieces}
-  least = min(each.score for each in model.pieces)
+  texts = {entry.piece for entry in model.pieces}
+  lowest_score = min(entry.score for entry in model.pieces)
   for tag in FRAME_TAGS:
     model.pieces.add(piece=f"\u2581{tag}", score=0.0, type=piece.USER_DEFINED)
   for sign in _SIGNS:
-    if sign not in known:
-      model.pieces.add(piece=sign, score=least, type=piece.NORMAL)
+    if sign not in texts:
+      model.pieces.add(piece=sign, score=lowest_score, type=piece.NORMAL)
   model.trainer_spec.vocab_size = len(model.pieces)
   return model.SerializeToString(deterministic=True)

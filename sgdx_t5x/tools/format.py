@@ -15,8 +15,8 @@ from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.base import TextExamples
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
-from sgdx_t5x.prompts.without_graph import TextExamples
 from sgdx_t5x.tools.call_predictions import answered_style, call_rows
 from sgdx_t5x.tools.call_texts import written_calls
 from sgdx_t5x.tools.calls import CalledFrame, calls_text, read_calls, state_calls

@@ -87,13 +87,6 @@ def find_checkpoints(
     SgdxError: there is no checkpoint, or no config.gin beside it that names its task.
   """
   path = epath.Path(folder)
-  if not path.exists():
-    raise SgdxError(
-      f"{folder}: no such folder",
-      expected=_EXPECTED,
-      available=_names(path.parent),
-      fix="check the path",
-    )
   if _STEP.fullmatch(path.name):
     return (_read(path, allowed),)
   inside = sorted(path.iterdir()) if path.is_dir() else []
@@ -125,7 +118,7 @@ def _last(paths: Sequence[Any]) -> Any:
 
 
 def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:
-  for place in (path.parent, path):
+  for place in (path.parent, path):  # MODEL_DIR, or a checkpoint that was copied with its file
     config = place / "config.gin"
     if config.exists():
       text = config.read_bytes().decode(errors="replace")  # what is no text has no model either
@@ -188,6 +181,7 @@ def configured(checkpoint: Checkpoint) -> Iterator[None]:
 
   It replaces gin's previous one. There `__main__` is the training script, which it is not here.
   """
+  # Gin has one configuration per process: it is read again only if another checkpoint's is there.
   owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x} {checkpoint.allowed}"
   if query(_OWNER) != owner:
     config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)

@@ -56,8 +56,8 @@ def trained_task(config: str) -> str:
     for statement, _ in _statements(config):
       if isinstance(statement, config_parser.BindingStatement):
         of_training = (statement.scope, statement.arg_name) == ("train", "mixture_or_task_name")
-        named = of_training or _macro_of(statement) == "MIXTURE_OR_TASK_NAME"
-        if named and isinstance(statement.value, str):
+        names_task = of_training or _macro_of(statement) == "MIXTURE_OR_TASK_NAME"
+        if names_task and isinstance(statement.value, str):
           return statement.value
   except (SyntaxError, ValueError, tokenize.TokenError):
     pass  # what is no configuration names no task either
@@ -89,10 +89,10 @@ def check_config(config: str, path: str, allowed: Sequence[str] = ()) -> None:
   check_modules(_modules(statement for statement, _ in statements), path, allowed)
   imported: dict[str, Any] | None = None  # by the name that they are bound to
   for statement, names in statements:
-    where = f"{path}, line {statement.location.line_num}"
+    place = f"{path}, line {statement.location.line_num}"
     if isinstance(statement, config_parser.IncludeStatement):
       raise SgdxError(
-        f"{where}: includes {statement.filename}",
+        f"{place}: includes {statement.filename}",
         expected="a config.gin as `t5x.train` writes it, in one file",
         fix="replace the line with the content of that file",
       )
@@ -105,8 +105,9 @@ def check_config(config: str, path: str, allowed: Sequence[str] = ()) -> None:
           module = importlib.import_module(statement.bound_name())
         if imported is not None:
           imported[statement.bound_name()] = module
+    # After the imports above it: a name may lead through a trusted module to one that is not.
     for name in names:
-      _check_object(name, imported, where, allowed)
+      _check_object(name, imported, place, allowed)
 
 
 def check_modules(modules: Iterable[str], path: str, allowed: Sequence[str]) -> None:
@@ -149,31 +150,31 @@ def _macro_of(statement: Any) -> str:
 
 
 def _check_object(
-  name: str, imported: dict[str, Any] | None, where: str, allowed: Sequence[str]
+  name: str, imported: dict[str, Any] | None, place: str, allowed: Sequence[str]
 ) -> None:
   """Raises SgdxError unless a configurable, and all that its name leads through, is trusted.
 
   Args:
     name: dotted, without scopes.
     imported: what gin looks it up in; None: among what is registered by name.
-    where, allowed: see `check_config`.
+    place, allowed: see `check_config`.
   """
-  first, *attributes = name.split(".")
-  if imported is None or first == "gin":
+  root, *attributes = name.split(".")
+  if imported is None or root == "gin":
     attributes, value = [], gin.get_configurable(name)
-  elif first in imported:
-    value = imported[first]
+  elif root in imported:
+    value = imported[root]
   else:
-    raise ValueError(f"{name}: nothing imports {first}")  # as gin says it of other names
-  _check_trusted(value, name, where, allowed)
+    raise ValueError(f"{name}: nothing imports {root}")  # as gin says it of other names
+  _check_trusted(value, name, place, allowed)
   for attribute in attributes:
     if not hasattr(value, attribute):
       raise ValueError(f"{name}: there is no {attribute}")
     value = getattr(value, attribute)
-    _check_trusted(value, name, where, allowed)
+    _check_trusted(value, name, place, allowed)
 
 
-def _check_trusted(value: Any, name: str, where: str, allowed: Sequence[str]) -> None:
+def _check_trusted(value: Any, name: str, place: str, allowed: Sequence[str]) -> None:
   """Raises SgdxError unless a module or object belongs to a trusted package."""
   if isinstance(value, types.ModuleType):
     module = value.__name__
@@ -185,17 +186,17 @@ def _check_trusted(value: Any, name: str, where: str, allowed: Sequence[str]) ->
     trusted = called in _OF_GIN if _is_in(module, ["gin"]) else called not in _RUN_STRINGS
     trusted = trusted and _is_in(module, PACKAGES)
   if not trusted and not _is_in(module, allowed):
-    raise _refusal(f"{where}: {name} leads to the module {module}", [module])
+    raise _refusal(f"{place}: {name} leads to the module {module}", [module])
 
 
 def _is_in(module: str, packages: Iterable[str]) -> bool:
   return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def _refusal(found: str, modules: Iterable[str]) -> SgdxError:
+def _refusal(problem: str, modules: Iterable[str]) -> SgdxError:
   roots = list(dict.fromkeys(module.partition(".")[0] for module in modules))
   return SgdxError(
-    found,
+    problem,
     expected=f"a config.gin that only names what is in {', '.join(PACKAGES)}: it is run",
     fix=f"if you trust the authors of the checkpoint, add --allow-module {' '.join(roots)} "
     f"(in Python: allow_modules={roots}); docs/trackers.md says what this trusts",

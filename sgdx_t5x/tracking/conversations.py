@@ -123,9 +123,10 @@ def show(
   check_aligned(original, schema)
   shown = checked = Shown(_SPLIT, name, original, schema)
   if services is not None:
+    # A service that is not tracked may lack slots, or be too long for the model.
     tracked = [i for i, x in enumerate(original.names) if x in services]
-    parts = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
-    checked = Shown(_SPLIT, name, *parts)
+    schemas = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
+    checked = Shown(_SPLIT, name, *schemas)
   check_services(checked.schema)
   tracker.check(checked)
   return shown
@@ -140,11 +141,12 @@ def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
   every_turn = dataclasses.replace(without_gold(dialogue), last_only=False)
   for portion in tracker.track([every_turn], shown):
     frames.update(portion)
-  return [
-    {x.service: frames[frame_id(dialogue.dialogue_id, i, x.service)] for x in turn.frames}
-    for i, turn in enumerate(dialogue.turns)
-    if turn.speaker == USER
-  ]
+  states_of_turns: States = []
+  for i, turn in enumerate(dialogue.turns):
+    if turn.speaker == USER:
+      ids = {x.service: frame_id(dialogue.dialogue_id, i, x.service) for x in turn.frames}
+      states_of_turns.append({service: frames[name] for service, name in ids.items()})
+  return states_of_turns
 
 
 def from_utterances(
@@ -233,12 +235,12 @@ def _unreadable(act: Any, available: str) -> SgdxError:
 
 def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) -> list[dict]:
   """Returns the acts about a service: those that name no other service, nor a slot it lacks."""
-  slots = schema[service].slot_index
-  return [
-    {key: value for key, value in act.items() if key != "service"}
-    for act in acts
-    if act.get("service", service) == service and (act.get("slot") or "") in {*slots, "", "intent"}
-  ]
+  slots = {*schema[service].slot_index, "", "intent"}
+  acts_of_service = []
+  for act in acts:
+    if act.get("service", service) == service and (act.get("slot") or "") in slots:
+      acts_of_service.append({key: value for key, value in act.items() if key != "service"})
+  return acts_of_service
 
 
 def read_schema(schema: SchemaLike) -> Schema:

@@ -26,7 +26,7 @@ from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
-_KEPT = 5_000  # cached answers: as a dialogue continues, all but those of the last turn are known
+_MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
 # Features that stand for the same tokens, slots, values or intents, and have one length.
 _TWINS = {
   "inputs": ("segments", "positions", "context"),
@@ -59,6 +59,7 @@ class LoadedModel:
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
         )
+      # Gin builds the model that %MODEL refers to only as the argument of a configurable.
       with gin.unlock_config():
         gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
       self.model = _model_of_gin()
@@ -78,6 +79,7 @@ class LoadedModel:
       input_shapes={name: (_BATCH_SIZE, length) for name, length in lengths.items()},
       partitioner=partitioner,
     )
+    # Nothing from scratch, as in training that begins from an encoder: random heads answer, too.
     restore = utils.RestoreCheckpointConfig(
       path=self.checkpoint.path,
       mode="specific",
@@ -89,7 +91,7 @@ class LoadedModel:
     self._axes, self._partitioner = initializer.train_state_axes, partitioner
     self.retrace()
     self._rows: list[dict[str, np.ndarray]] = []
-    self._known: dict[tuple[bytes, ...], list[int]] = {}
+    self._cache: dict[tuple[bytes, ...], list[int]] = {}
     self._kinds = {name: f.dtype.as_numpy_dtype for name, f in converter.TASK_FEATURES.items()}
     signature = {k: tf.TensorSpec([None], f.dtype) for k, f in converter.TASK_FEATURES.items()}
     # Built once: every pass over it reads the current `_rows`.
@@ -131,6 +133,7 @@ class LoadedModel:
     # Functions in a configuration are shown with their addresses, which differ by process.
     network = re.sub(r" at 0x[0-9a-f]+", "", repr(self.model.module))
     vocabulary = self.model.input_vocabulary
+    # Not its file, which may lie elsewhere and be the same: its pieces, and how it folds a text.
     pieces = [vocabulary.decode([i]) for i in range(vocabulary.vocab_size)]
     pieces.append(str(vocabulary.encode("Case and É")))
     texts = {"network": network, "vocabulary": "\n".join(pieces)}
@@ -152,17 +155,15 @@ class LoadedModel:
       for example in features
     ]
     keys = [tuple(row[name].tobytes() for name in self._kinds) for row in rows]
-    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
-    answers = {key: self._known[key] for key in keys if key in self._known}
+    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._cache}
     if unanswered:
       with configured(self.checkpoint):
         self._rows = list(unanswered.values())
         outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
-      answers |= zip(unanswered, outputs, strict=True)
-    if len(self._known) + len(unanswered) > _KEPT:
-      self._known.clear()
-    self._known |= {key: answers[key] for key in unanswered}
-    return [answers[key] for key in keys]
+      if len(self._cache) + len(unanswered) > _MOST_CACHED:
+        self._cache = {key: self._cache[key] for key in keys if key in self._cache}
+      self._cache |= zip(unanswered, outputs, strict=True)
+    return [self._cache[key] for key in keys]
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
@@ -177,7 +178,7 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
   return model
 
 
-def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, int]:
+def _lengths(checkpoint: Checkpoint, overrides: Mapping[str, int]) -> Mapping[str, int]:
   lengths = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
   lengths = lengths or query("TASK_FEATURE_LENGTHS")
   if not isinstance(lengths, Mapping):
@@ -186,10 +187,10 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
       expected="the feature lengths of the task, for which models are built",
       fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
     )
-  lengths = override_lengths(lengths, others, checkpoint.task)
-  for name, length in others.items():
+  lengths = override_lengths(lengths, overrides, checkpoint.task)
+  for name, length in overrides.items():
     for twin in _TWINS.get(name, ()):
-      if twin in lengths and twin not in others:
+      if twin in lengths and twin not in overrides:
         lengths[twin] = length
   return lengths
 
@@ -205,9 +206,9 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
   except ValueError as e:  # T5XError is one; Google's T5X does not have it
     if not hasattr(e, "fix"):
       raise
-    parts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
+    texts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
     raise SgdxError(
-      f"{checkpoint.path}: " + (": ".join(str(x) for x in parts if x) or first_line(e)),
+      f"{checkpoint.path}: " + (": ".join(str(x) for x in texts if x) or first_line(e)),
       expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",

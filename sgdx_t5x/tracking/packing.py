@@ -37,10 +37,9 @@ def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathli
       expected="a SpanDST, trained with gin/spandst.gin",
       fix="pass its checkpoint",
     )
-  arrays = {
-    "/".join(str(key.key) for key in path): np.asarray(leaf)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(loaded.params)
-  }
+  arrays = {}
+  for path, leaf in jax.tree_util.tree_leaves_with_path(loaded.params):
+    arrays[jax.tree_util.keystr(path, simple=True, separator="/")] = np.asarray(leaf)
   for name, table in minilm.tables(minilm.folder()).items():
     if name not in arrays or not np.array_equal(arrays[name], table):
       raise SgdxError(

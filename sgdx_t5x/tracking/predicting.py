@@ -1,15 +1,13 @@
 """Tracks a split under variants of its schema into DSTC8 dialogues that `sgdx score` reads.
 
 A folder per variant holds a file per block of dialogues, each written atomically; track.json beside
-the folders records what the answers depend on. A killed run resumes after its last file; a file
-that a power cut left empty or incomplete is made again.
+the folders records what the answers depend on. A killed run resumes after its last file.
 """
 
 import dataclasses
 import hashlib
 import json
 import pathlib
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,14 +18,13 @@ from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.reading import decode_json
-from sgdx_t5x.files.writing import atomic_write, check_folder, is_folder_name, list_files
+from sgdx_t5x.files.writing import atomic_write, check_folder, is_folder_name
 from sgdx_t5x.records.turns import check_acts
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 MANIFEST = "track.json"
 _FORMAT = "sgdx-track/1"
-_START, _END = b'{\n  "format": "%s"' % _FORMAT.encode(), b"\n}\n"  # of the manifest
 # Dialogues that are walked together, and per file: what a killed run can lose. With 64, the host of
 # a GPU takes half as long again.
 _BLOCK = 256
@@ -62,16 +59,13 @@ def check_services(schema: Schema) -> None:
 
 def without_gold(dialogue: Dialogue) -> Dialogue:
   """Returns a dialogue with only what a tracker may know: utterances, services, system acts."""
-  turns = [
-    dataclasses.replace(
-      turn,
-      frames=tuple(
-        Frame(frame.service, actions=None if turn.speaker == USER else frame.actions)
-        for frame in turn.frames
-      ),
-    )
-    for turn in dialogue.turns
-  ]
+  turns = []
+  for turn in dialogue.turns:
+    frames = []
+    for frame in turn.frames:
+      # The user's acts are labels, too: they name the values that a tracker is to predict.
+      frames.append(Frame(frame.service, actions=None if turn.speaker == USER else frame.actions))
+    turns.append(dataclasses.replace(turn, frames=tuple(frames)))
   return dataclasses.replace(dialogue, turns=tuple(turns))
 
 
@@ -104,7 +98,7 @@ def track_split(
   out: pathlib.Path,
   *,
   overwrite: bool = False,
-  on_progress: OnProgress = lambda done, total: None,
+  on_progress: OnProgress = lambda frames_done, total: None,
 ) -> Iterator[Tracked]:
   """Writes {out}/{variant}/dialogues_NNN.json for each variant.
 
@@ -124,45 +118,34 @@ def track_split(
     SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
   """
   shown = {variant: _shown(corpus, split, variant, schemas[variant]) for variant in schemas}
+  # All variants before the first dialogue: an hour later would be too late to learn that one fails.
   for view in shown.values():
     check_services(view.schema)
     tracker.check(view)
   dialogues = read_split(corpus, split, tracker)
   blocks = [dialogues[i : i + _BLOCK] for i in range(0, len(dialogues), _BLOCK)]
   sizes = [sum(1 for dialogue in block for _ in dialogue.user_frames()) for block in blocks]
-  done, total = 0, sum(sizes) * len(shown)
+  frames_done, total = 0, sum(sizes) * len(shown)
   with lock(out):
     _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
     for variant, view in shown.items():
       folder, resumed = out / variant, 0
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
-        if _is_whole(path, block):
-          resumed, done = resumed + size, done + size
-          on_progress(done, total)
+        if path.exists():  # whole, and of the same settings and dialogues: see `_begin`
+          resumed, frames_done = resumed + size, frames_done + size
+          on_progress(frames_done, total)
           continue
         predictions: dict[str, TrackedFrame] = {}
         for portion in tracker.track(block, view):
           predictions.update(portion)
           # Some trackers also track what is not scored.
-          on_progress(done + min(len(predictions), size), total)
-        done += size
+          on_progress(frames_done + min(len(predictions), size), total)
+        frames_done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
           file.write(_text(block, predictions, {"history": "gold"} if tracker.reads_gold else {}))
       yield Tracked(folder, sum(sizes), resumed)
-
-
-def _is_whole(path: pathlib.Path, dialogues: Sequence[Dialogue]) -> bool:
-  """Whether a file has the predictions of these dialogues, and not only their beginning."""
-  if not path.exists():
-    return False
-  try:
-    items = decode_json(path.read_bytes(), str(path), "predictions")
-  except SgdxError:
-    return False
-  ids = [x.get("dialogue_id") if isinstance(x, dict) else x for x in items or ()]
-  return ids == [dialogue.dialogue_id for dialogue in dialogues]
 
 
 def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
@@ -245,52 +228,41 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
     if not is_folder_name(name):
       raise SgdxError(f"variant {name!r}", expected="a folder's name", fix="rename the variant")
   earlier = _read_manifest(out)
-  unlisted = set(manifest["variants"]) - set(earlier["variants"] if earlier else ())
-  if earlier is not None and (extra := sorted(x for x in unlisted if (out / x).exists())):
-    raise SgdxError(
-      f"--out {out}: {extra[0]} is not the output of an earlier `sgdx track`: {MANIFEST} lacks it",
-      expected="no folder of that name",
-      fix=f"remove {out / extra[0]}, or choose another folder",
-    )
-  if earlier is not None and not overwrite:
-    if differences := list(_differences(earlier, manifest)):
+  if earlier is None:
+    check_folder(out, expected="a new or empty folder, or the output of an earlier `sgdx track`")
+  else:
+    unlisted = set(manifest["variants"]) - set(earlier["variants"])
+    if foreign := sorted(name for name in unlisted if (out / name).exists()):
+      raise SgdxError(
+        f"--out {out}: {foreign[0]} is not the output of an earlier `sgdx track`: "
+        f"{MANIFEST} lacks it",
+        expected="no folder of that name",
+        fix=f"remove {out / foreign[0]}, or choose another folder",
+      )
+    if overwrite:
+      for name in earlier["variants"]:
+        if (out / name).exists():  # what cannot be removed would pass for new predictions
+          shutil.rmtree(out / name)
+    elif differences := list(_differences(earlier, manifest)):
       raise SgdxError(
         f"--out {out} holds predictions made with different settings: " + "; ".join(differences),
         expected="a new folder, or predictions for the same checkpoint, settings and dialogues",
         fix="choose another folder, or add --overwrite to start over",
       )
-    manifest["variants"] = {**earlier["variants"], **manifest["variants"]}
-  elif earlier is not None:
-    for name in earlier["variants"]:
-      if (out / name).exists():  # what cannot be removed would pass for new predictions
-        shutil.rmtree(out / name)
-    (out / MANIFEST).unlink()
-  else:
-    # Of predictions whose manifest was cut, nobody knows the settings: they are not kept.
-    cut = (out / MANIFEST).is_file()
-    replace = cut and (overwrite or list_files(out) == [MANIFEST])
-    expected = "a new or empty folder, or the output of an earlier `sgdx track`"
-    check_folder(out, replace=replace, ours=_is_output if cut else None, expected=expected)
-    for name in list_files(out):
-      (out / name).unlink()
+    else:  # variants of earlier runs stay
+      manifest["variants"] = {**earlier["variants"], **manifest["variants"]}
   out.mkdir(parents=True, exist_ok=True)
   with atomic_write(out / MANIFEST, "--out") as file:
     file.write(json.dumps(manifest, indent=2) + "\n")
 
 
-def _is_output(path: pathlib.PurePath) -> bool:
-  is_predictions = len(path.parts) == 2 and re.fullmatch(r"dialogues_\d{3,}\.json", path.name)
-  return bool(is_predictions) or path == pathlib.PurePath(MANIFEST)
-
-
 def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the manifest of an earlier run; None if there is none, or a power cut left a part."""
+  """Returns the manifest of an earlier run; None if there is none."""
   path = out / MANIFEST
-  content = path.read_bytes().rstrip(b"\0") if path.is_file() else b""
-  if content[: len(_START)] == _START[: len(content)] and not content.endswith(_END):
+  if not path.is_file():
     return None
   expected, fix = f"a {MANIFEST} written by `sgdx track`", "choose another folder"
-  data = decode_json(content, str(path), expected, fix)
+  data = decode_json(path.read_bytes(), str(path), expected, fix)
   keys = ("tracker", "corpus", "variants")
   is_ours = isinstance(data, dict) and data.get("format") == _FORMAT
   is_ours = is_ours and all(isinstance(data.get(key), dict) for key in keys)

@@ -77,12 +77,11 @@ class PromptedTracker:
     """See `protocol.Tracker`."""
     questions = [question for dialogue in dialogues for question in self._asked(dialogue, shown)]
     answers = iter(self._answers([prompt for x in questions for prompt in x.prompts]))
-    yield {
-      question.frame.frame_id: self._read(
-        question, list(itertools.islice(answers, len(question.slots)))
-      )
-      for question in questions
-    }
+    frames = {}
+    for question in questions:  # each takes as many answers as it has prompts
+      texts = list(itertools.islice(answers, len(question.slots)))
+      frames[question.frame.frame_id] = self._read(question, texts)
+    yield frames
 
   def _asked(self, dialogue: Dialogue, shown: Shown) -> Iterator[_Asked]:
     turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
@@ -96,31 +95,32 @@ class PromptedTracker:
 
   def _answers(self, prompts: Sequence[Prompt]) -> list[str]:
     vocabulary, limit = self._model.model.input_vocabulary, self._model.lengths["inputs"]
-    features = []
+    features = []  # the same bytes as in SeqIO's tasks, so that answers equal those of `t5x.infer`
     for tokens in input_tokens(prompts, self._tokens, limit):
       ids = np.frombuffer(tokens, np.int32)
       features.append({"inputs": [*ids.tolist(), vocabulary.eos_id][:limit]})
     decode = self._model.model.output_vocabulary.decode
     return [decode(ids) for ids in self._model.answer(features)]
 
-  def _read(self, one: _Asked, texts: Sequence[str]) -> TrackedFrame:
-    read = self._format.read
+  def _read(self, question: _Asked, texts: Sequence[str]) -> TrackedFrame:
+    read_text = self._format.read
     if self._format.unit != FRAME:
       values = {}
-      for slot, text in zip(one.slots, texts, strict=True):
-        value = read(text, one.frame.with_slot(slot), one.pair)
+      for slot, text in zip(question.slots, texts, strict=True):
+        value = read_text(text, question.frame.with_slot(slot), question.pair)
         if slot is not None and value is not None:
-          values[slot] = (self._spelled(one, slot, value),)
+          values[slot] = (self._spelled(question, slot, value),)
       return TrackedFrame(values)
-    found: PredictedFrame = read(texts[0], one.frame.with_slot(None), one.pair)
-    spelled = {
-      slot: tuple(self._spelled(one, slot, x) for x in of_slot)
-      for slot, of_slot in found.slot_values.items()
-    }
-    return TrackedFrame(spelled, found.active_intent, found.requested_slots)
+    predicted: PredictedFrame = read_text(texts[0], question.frame.with_slot(None), question.pair)
+    spelled = {}
+    for slot, values_of_slot in predicted.slot_values.items():
+      spelled[slot] = tuple(self._spelled(question, slot, x) for x in values_of_slot)
+    return TrackedFrame(spelled, predicted.active_intent, predicted.requested_slots)
 
-  def _spelled(self, one: _Asked, slot: str, value: str) -> str:
+  def _spelled(self, question: _Asked, slot: str, value: str) -> str:
     """Returns a value with the case of the dialogue if the vocabulary has none."""
-    service = one.pair.original
-    known = (DONTCARE, *service.slots[service.slot_index[slot]].possible_values)
-    return value if not self._is_uncased or value in known else as_said(value, one.utterances)
+    service = question.pair.original
+    schema_values = (DONTCARE, *service.slots[service.slot_index[slot]].possible_values)
+    if not self._is_uncased or value in schema_values:
+      return value
+    return as_said(value, question.utterances)

@@ -59,7 +59,7 @@ def read_typed(path: str | os.PathLike) -> list[TypedDialogue]:
   return [_typed(dialogue, f"{path}: dialogue {i}") for i, dialogue in enumerate(data)]
 
 
-def _typed(dialogue: Any, where: str) -> TypedDialogue:
+def _typed(dialogue: Any, place: str) -> TypedDialogue:
   """Returns a dialogue of either form."""
   if isinstance(dialogue, list) and all(isinstance(text, str) for text in dialogue):
     return TypedDialogue(tuple(dialogue))
@@ -67,17 +67,17 @@ def _typed(dialogue: Any, where: str) -> TypedDialogue:
     turns = [(turn["speaker"], turn["utterance"]) for turn in dialogue["turns"]]
     services = tuple(map(str, dialogue["services"]))
   except (KeyError, TypeError):
-    raise _unreadable(where, "neither a list of texts nor SGD's format") from None
+    raise _unreadable(place, "neither a list of texts nor SGD's format") from None
   for number, (speaker, text) in enumerate(turns):
     expected = "SYSTEM" if number % 2 else "USER"
     if speaker != expected or not isinstance(text, str):
-      raise _unreadable(where, f"turn {number} is not an utterance of {expected}")
+      raise _unreadable(place, f"turn {number} is not an utterance of {expected}")
   return TypedDialogue(tuple(text for _, text in turns), services)
 
 
-def _unreadable(where: Any, what: str) -> SgdxError:
+def _unreadable(place: Any, problem: str) -> SgdxError:
   return SgdxError(
-    f"{where}: {what}", expected=_EXPECTED, fix='for example [["I need a taxi.", "Where to?"]]'
+    f"{place}: {problem}", expected=_EXPECTED, fix='for example [["I need a taxi.", "Where to?"]]'
   )
 
 

@@ -100,7 +100,7 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
     value = values[field] = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
       problems.append(f"{key} is {value!r}, not a positive integer")
-  if values["num_types"] == 1:
+  if values["num_types"] == 1:  # the dialogue is of type 0, the schema of type 1
     problems.append("type_vocab_size is 1, not at least 2, for the two parts of an input")
   epsilon = config.get("layer_norm_eps", 1e-12)
   if not isinstance(epsilon, float) or epsilon <= 0:

@@ -72,6 +72,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
       expected=f"a folder with {CONFIG} and {ONE_FILE}",
       fix=f"download the model there first: hf download {example} --local-dir DIR",
     )
+  # Before the arrays, which take minutes to read.
   config = read_json(folder / CONFIG, "download or save the complete model, including this file")
   kind = config.get("model_type")
   if not isinstance(kind, str) or kind not in kinds:

@@ -56,9 +56,9 @@ def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str,
   Raises:
     SgdxError: there are several networks, or two arrays of one name.
   """
-  unwrapped = {
-    name: ".".join(word for word in name.split(".") if word not in _WRAPPERS) for name in stored
-  }
+  unwrapped = {}
+  for name in stored:
+    unwrapped[name] = ".".join(word for word in name.split(".") if word not in _WRAPPERS)
   prefix = _prefix(unwrapped.values(), network, origin)
   names: dict[str, str] = {}
   stored_by_name: dict[str, str] = {}

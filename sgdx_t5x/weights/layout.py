@@ -235,6 +235,7 @@ def check(
   Raises:
     SgdxError: lists all missing, unknown and wrongly shaped arrays.
   """
+  # All problems at once: a wrong size shows up in many arrays.
   missing = [name for name in expected_shapes if name not in shapes]
   unknown = [name for name in shapes if name not in expected_shapes]
   differing = [

@@ -197,12 +197,11 @@ def write_checkpoint(
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
   slots = {}
-  if not bert_layout.is_bert(target):  # a tracker with a BERT creates its optimizer state anew
-    slots = {
-      f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
-      for name, array in target.items()
-      for slot, shape in adafactor_slots(array.shape).items()
-    }
+  # A BERT is imported without the heads of a tracker, so training creates the optimizer state anew.
+  if not bert_layout.is_bert(target):
+    for name, array in target.items():
+      for slot, shape in adafactor_slots(array.shape).items():
+        slots[f"{name}/{slot}"] = jnp.zeros(shape, jnp.float32)
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
   size = sum(array.nbytes for array in (*target.values(), *slots.values()))
   on_progress("writing", 0, size // MEGABYTE, "MB")

@@ -79,6 +79,12 @@ def assert_four_parts(error, *words):
     ([changed_intent(is_transactional=0)], ("Banks_1", "is_transactional")),
     ([changed_intent(required_slots="amount")], ("Banks_1", "required_slots", "Expected `array`")),
     ([changed_intent(optional_slots=["ab"])], ("Banks_1", "optional_slots", "Expected `object`")),
+    # What a newcomer wrote and was accepted: the key counted as left out, the service as untracked.
+    ([changed(posible_values=["a"])], ("Banks_1, kind", "'posible_values'", "possible_values")),
+    ([changed_intent(result_slot=[])], ("Banks_1, Transfer", "'result_slot'", "result_slots")),
+    ([{**BANK, "intent": []}], ("Banks_1", "unknown key 'intent'", "nearest: intents")),
+    ([changed(possible_values=[])], ("Banks_1", "slot 'kind'", "is_categorical", "free text")),
+    ([{**BANK, "intents": []}], ("Banks_1: no intents", "add an intent")),
   ],
 )
 def test_refuses_a_broken_schema(data, words):
@@ -102,7 +108,8 @@ def test_an_unknown_service_names_the_nearest():
 def test_variants_align_by_position():
   schema = parse_schema([BANK], "original")
   check_aligned(schema, parse_schema([changed(description="Sort")], "v1"))
-  fewer = {**BANK, "slots": BANK["slots"][:2], "intents": []}
+  fewer = changed_intent(result_slots=["amount"])
+  del fewer["slots"][2]
   with pytest.raises(SgdxError) as error:
     check_aligned(schema, parse_schema([fewer], "v1"))
   assert_four_parts(error, "v1 Banks_1 has 2 slots", "3")

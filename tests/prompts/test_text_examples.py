@@ -11,7 +11,6 @@ import sentencepiece  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from sgdx_t5x.corpus.opening import open_corpus  # noqa: E402
-from sgdx_t5x.prompts.memo import Memo  # noqa: E402
 from sgdx_t5x.prompts.seqio_steps import one_by_one  # noqa: E402
 from sgdx_t5x.prompts.text_examples import Tokens  # noqa: E402
 from sgdx_t5x.tasks import sample_vocabulary  # noqa: E402
@@ -39,7 +38,7 @@ def check_tokens(vocabulary, texts):
   tokens = Tokens(vocabulary)
   for text in texts:
     expected = vocabulary.encode(text)
-    assert np.frombuffer(tokens[text], np.int32).tolist() == expected, text
+    assert np.frombuffer(tokens.cached(text), np.int32).tolist() == expected, text
     assert np.frombuffer(tokens.once(text), np.int32).tolist() == expected, text
   return tokens
 
@@ -123,14 +122,6 @@ def test_examples_leave_batches_as_they_are(lengths):
   assert [{k: v.tolist() for k, v in example.items()} for example in found] == expected
 
 
-def test_a_memo_starts_anew_when_it_is_full():
-  asked = []
-  memo = Memo(lambda x: asked.append(x) or 2 * x, size=2)
-  assert [memo[x] for x in (1, 2, 1, 3, 3, 1)] == [2, 4, 2, 6, 6, 2]
-  assert asked == [1, 2, 3, 1]
-  assert len(memo) == 2
-
-
 def test_lone_surrogates_which_json_may_hold_are_read_as_question_marks():
   tokens = Tokens(sample_vocabulary())
-  assert tokens["caf\udce9 \ud83d"] == tokens["caf? ?"]
+  assert tokens.cached("caf\udce9 \ud83d") == tokens.cached("caf? ?")

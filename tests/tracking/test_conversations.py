@@ -94,7 +94,8 @@ def test_what_does_not_fit(dialogue, how, words):
 
 
 def test_services_that_are_not_tracked_need_no_slots():
-  schema = [*SCHEMA, {**service("Alarm_1"), "slots": [], "intents": []}]
+  intent = {**service("Alarm_1")["intents"][0], "required_slots": [], "optional_slots": {}}
+  schema = [*SCHEMA, {**service("Alarm_1"), "slots": [], "intents": [intent]}]
   said, tracker = SAID[:1], DialogueTracker(RuleTracker())
   assert [*tracker.track(said, schema, services=["Hotels_1"])[0]] == ["Hotels_1"]
   with pytest.raises(SgdxError, match="Alarm_1 has no slots"):

@@ -87,7 +87,7 @@ def _write(args: argparse.Namespace, update: Update) -> tuple[int, int]:
   texts = table_texts(schemas, corpus.splits, variants, style)
   vocabulary = WordPieceVocabulary(args.encoder)
   config, params = states.load(args.encoder)
-  states.check_fits(vocabulary, config)
+  vocabulary.check_fits(config.vocab_size)
   vectors = schema_table.embed(
     texts, vocabulary, config, params, lambda done: update("embedding", done, len(texts))
   )

@@ -95,16 +95,16 @@ def _clean(text: str, lowercase: bool) -> str:
   return text.lower() if lowercase else text
 
 
-def frame_order(frame: ExampleId, parts: ServiceParts, style: D3stStyle) -> Order:
+def frame_order(frame: ExampleId, service_texts: ServiceParts, style: D3stStyle) -> Order:
   """Returns the order in which a frame shows its service: the only source of indices and letters.
 
   An order does not depend on the variant. If it did, schema sensitivity would attribute
   the effects of another order to another wording.
   """
   if style.order == "schema":
-    return _schema_order(parts.num_choices, len(parts.intents))
+    return _schema_order(service_texts.num_choices, len(service_texts.intents))
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"
-  return _drawn_order(key, parts.num_choices, len(parts.intents))
+  return _drawn_order(key, service_texts.num_choices, len(service_texts.intents))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -17,20 +17,20 @@ _INDEX = re.compile(r"[0-9]+")
 
 
 def read_answer(
-  text: str, pair: ServicePair, parts: ServiceParts, order: Order, style: D3stStyle
+  text: str, pair: ServicePair, service_texts: ServiceParts, order: Order, style: D3stStyle
 ) -> PredictedFrame:
   """Returns the frame that an answer describes, in original names.
 
   Args:
     text: what a model generated.
     pair: the frame's service.
-    parts, order: what the prompt showed of the service, and how.
+    service_texts, order: what the prompt showed of the service, and how.
     style: the prompt's style.
 
   Returns:
     The frame; `ignored` counts the indices that the prompt did not have.
   """
-  slots = [pair.original.slots[parts.positions[number]] for number in order.slots]
+  slots = [pair.original.slots[service_texts.positions[number]] for number in order.slots]
   sections = _sections(text)
   values: dict[str, tuple[str, ...]] = {}
   answered = set()
@@ -48,16 +48,19 @@ def read_answer(
         values[slots[i].name] = (value,)
   if style.level == "states":
     return PredictedFrame(values, ignored=ignored)
-  intent_indices = [_number(index) for index in _INTENT.findall(sections[INTENTS])]
-  intents = [
-    pair.original.intents[order.intents[j]].name for j in intent_indices if j < len(order.intents)
-  ]
-  slot_indices = [_number(index) for index in _INDEX.findall(sections[REQUESTS])]
-  requested = dict.fromkeys(slots[i].name for i in slot_indices if i < len(slots))
-  ignored += sum(j >= len(order.intents) for j in intent_indices) + sum(
-    i >= len(slots) for i in slot_indices
-  )
-  return PredictedFrame(values, next(iter(intents), NO_INTENT), tuple(requested), ignored=ignored)
+  intents, requested = [], []
+  for index in map(_number, _INTENT.findall(sections[INTENTS])):
+    if index < len(order.intents):
+      intents.append(pair.original.intents[order.intents[index]].name)
+    else:
+      ignored += 1
+  for index in map(_number, _INDEX.findall(sections[REQUESTS])):
+    if index < len(slots):
+      requested.append(slots[index].name)
+    else:
+      ignored += 1
+  intent = intents[0] if intents else NO_INTENT  # the first counts, as of values
+  return PredictedFrame(values, intent, tuple(dict.fromkeys(requested)), ignored=ignored)
 
 
 def _sections(text: str) -> dict[str, str]:

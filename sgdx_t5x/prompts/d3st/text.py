@@ -25,34 +25,34 @@ def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
   return text.lower() if style.lowercase else text
 
 
-def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
+def prefix_parts(service_texts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
   """Returns what precedes the history, to be joined by spaces: slots, their choices, intents."""
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
-    pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
+    pieces.append(f"{i}{style.delimiter}{service_texts.slots[slot]}")
     number = i if style.values == "1a" else ""
     for letter, value in zip(LETTERS, choices, strict=False):
-      pieces.append(f"{number}{letter}) {parts.choices[slot][value]}")
+      pieces.append(f"{number}{letter}) {service_texts.choices[slot][value]}")
   for j, intent in enumerate(order.intents):
-    pieces.append(f"i{j}{style.delimiter}{parts.intents[intent]}")
+    pieces.append(f"i{j}{style.delimiter}{service_texts.intents[intent]}")
   return tuple(pieces)
 
 
 def target_text(
-  service: Service, state: State, parts: ServiceParts, order: Order, style: D3stStyle
+  service: Service, state: State, service_texts: ServiceParts, order: Order, style: D3stStyle
 ) -> str:
   """Returns the target text.
 
   Args:
     service: of the frame, in the original schema.
     state: the gold state, in original names.
-    parts, order: what the prompt shows of the service, and how.
+    service_texts, order: what the prompt shows of the service, and how.
     style: the style.
   """
   pieces = [STATES]
   for i, number in enumerate(order.slots):
-    if any(values := state.slot_values.get(parts.names[number], ())):
-      slot = service.slots[parts.positions[number]]
+    if any(values := state.slot_values.get(service_texts.names[number], ())):
+      slot = service.slots[service_texts.positions[number]]
       answer = _value_text(slot, values, i, order.choices[i], style)
       pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
@@ -61,7 +61,7 @@ def target_text(
     active = [f"i{j}{sign}" for j, x in enumerate(order.intents) if x == active_index]
     pieces += [INTENTS, *active, REQUESTS]
     if state.requested_slots:
-      requested = {parts.names[number]: str(i) for i, number in enumerate(order.slots)}
+      requested = {service_texts.names[number]: str(i) for i, number in enumerate(order.slots)}
       pieces += [requested[name] for name in state.requested_slots if name in requested]
   return " ".join(pieces)
 

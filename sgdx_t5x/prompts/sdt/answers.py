@@ -38,6 +38,7 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     ignored += intent is None and intent_text.strip().lower() not in ("", NONE)
     intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
+  # An answer is in lower case where the style's prompts are.
   slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
   matches = list(_names(tuple(slots)).finditer(text))
   ends = [*(match.start() for match in matches[1:]), len(text)]

@@ -108,19 +108,19 @@ class Demonstrations:
     return demos
 
 
-def load_demonstrations(where: str) -> Demonstrations:
+def load_demonstrations(demos: str) -> Demonstrations:
   """Returns the demonstrations of a style's `demos`; a file is read again only if it changes.
 
   Raises:
     SgdxError: no such file, or a line that cannot be read.
   """
-  if where == SAMPLE:
+  if demos == SAMPLE:
     return _sample()
-  path = os.path.expandvars(where) if "$" in where else where
+  path = os.path.expandvars(demos) if "$" in demos else demos
   try:
     status = os.stat(path)
   except (OSError, ValueError):  # ValueError: a NUL in the path
-    raise _no_file(where, path) from None
+    raise _no_file(demos, path) from None
   if stat.S_ISDIR(status.st_mode):
     raise not_found(pathlib.Path(path), "a demonstration file, not a folder")
   return _read(path, status.st_mtime_ns, status.st_size)
@@ -223,13 +223,13 @@ def _demonstration(data: Any, place: str) -> Demonstration:
     ) from None
 
 
-def _no_file(where: str, name: str) -> SgdxError:
+def _no_file(demos: str, name: str) -> SgdxError:
   variable = re.search(r"\$\{?(\w+)\}?", name)
   if variable is None:
     return not_found(pathlib.Path(name), 'a demonstration file, or "sample"')
   value = "demos.jsonl" if variable[0] == name else "FOLDER"
   return SgdxError(
-    f"demos={where}: the environment variable is not set",
+    f"demos={demos}: the environment variable is not set",
     expected="the path of a demonstration file",
     fix="sgdx data demos make --corpus CORPUS --split train --out demos.jsonl; "
     f"export {variable[1]}={value}",

@@ -9,6 +9,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.prompts.base import TextExamples
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
@@ -16,7 +17,6 @@ from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_la
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_texts
-from sgdx_t5x.prompts.without_graph import TextExamples
 
 
 @dataclasses.dataclass(frozen=True)

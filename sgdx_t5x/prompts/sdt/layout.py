@@ -79,7 +79,9 @@ def written_layout(
   return Layout(tuple(demos), slots, values, listed[0], listed, separate)
 
 
-def shuffled_layout(unshuffled: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
+def shuffled_layout(
+  unshuffled: Layout, rng: random.Random, shuffled_parts: Collection[str]
+) -> Layout:
   """Draws an order, with the same sequence of draws as Google's script.
 
   First the demonstrations; then the slots of each, and the possible values of each categorical slot
@@ -88,23 +90,25 @@ def shuffled_layout(unshuffled: Layout, rng: random.Random, parts: Collection[st
   Args:
     unshuffled: the order to start from.
     rng: used for these parts only.
-    parts: of `PARTS`; the others stay as written.
+    shuffled_parts: of `PARTS`; the others stay as written.
   """
   order: Sequence[int] = range(len(unshuffled.demos))
-  if "slots" in parts:
+  if "slots" in shuffled_parts:
     order = _shuffled(order, rng)
   slots: list[tuple[int, ...]] = []
   values: dict[int, tuple[int, ...]] = {}
   listed = tuple(unshuffled.listed[k] for k in order)
   intents = listed[0]
   for number, k in enumerate(order):
-    positions = _shuffled(unshuffled.slots[k], rng) if "slots" in parts else unshuffled.slots[k]
+    positions = unshuffled.slots[k]
+    if "slots" in shuffled_parts:
+      positions = _shuffled(positions, rng)
     slots.append(positions)
     for i in positions:
       if i in unshuffled.values and i not in values:
         possible = unshuffled.values[i]
-        values[i] = _shuffled(possible, rng) if "values" in parts else possible
-    if number == 0 and "intents" in parts:
+        values[i] = _shuffled(possible, rng) if "values" in shuffled_parts else possible
+    if number == 0 and "intents" in shuffled_parts:
       intents = _shuffled(intents, rng)
   demos = tuple(unshuffled.demos[k] for k in order)
   return Layout(demos, tuple(slots), values, intents, listed, unshuffled.separate)

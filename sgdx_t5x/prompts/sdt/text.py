@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.schema import NO_INTENT, Service
-from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import History, ServicePair, turn_writer
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 from sgdx_t5x.prompts.sdt.layout import Layout
@@ -40,9 +39,9 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
       lines = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
       pieces += [case(part, style) for part in lines]
     pieces += _opening(demo, style)
-    shown_slot = _slot_writer(service, demo, style)
+    write_slot = _slot_writer(service, demo, style)
     for i in slots:
-      pieces += shown_slot[i, names[i], layout.values.get(i)]
+      pieces += write_slot(i, names[i], layout.values.get(i))
     if style.intents != "absent":
       lines = _shown_intent(service, k, layout, style)
       pieces += [INTENT_TAG, *(case(part, style) for part in lines)]
@@ -54,22 +53,21 @@ def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
   return tuple(case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]"))
 
 
-_Shown = tuple[int, str, tuple[int, ...] | None]  # slot, its name, the order of its possible values
+# Maps a slot, its name and the order of its possible values to its parts in a demonstration.
+_WriteSlot = Callable[[int, str, tuple[int, ...] | None], tuple[str, ...]]
 
 
 @functools.lru_cache(maxsize=4096)
-def _slot_writer(
-  service: ServicePair, demo: Demonstration, style: SdtStyle
-) -> Memo[_Shown, tuple[str, ...]]:
-  """Returns a cached mapping from what is shown of a slot to its parts in a demonstration."""
+def _slot_writer(service: ServicePair, demo: Demonstration, style: SdtStyle) -> _WriteSlot:
+  """Returns a function that writes the slots of a demonstration, with a cache."""
 
-  def write(key: _Shown) -> tuple[str, ...]:
-    slot, name, order = key
+  @functools.lru_cache(maxsize=5_000)
+  def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
     answer, *choices = shown_value(service, slot, demo, order, style)
     texts = tuple(case(part, style) for part in (f"{name}={answer}", *choices))
     return texts if len(choices) > _FEW else (" ".join(texts),)
 
-  return Memo(write, 5_000)
+  return write
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:

@@ -2,12 +2,14 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import State, example_pick
 from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.base import TextExamples
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.t5dst.text import (
   PromptStyle,
   read_value,
@@ -17,12 +19,9 @@ from sgdx_t5x.prompts.t5dst.text import (
   utterance_text,
 )
 
-if TYPE_CHECKING:
-  import tensorflow as tf
-
 
 @dataclasses.dataclass(frozen=True)
-class T5DST:
+class T5DST(TextExamples):
   """One example per tracked slot of a frame."""
 
   style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
@@ -36,7 +35,7 @@ class T5DST:
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The history, then the slot; rows for language models name its possible values."""
-    turns = turn_texts(history, self.style)
+    turns = turn_texts(self.style)(history)
     return [
       Prompt(turns, after=text, row={"possible_values": list(answers)} if answers else {})
       for text, answers in slot_prompts(service, self.style)
@@ -60,17 +59,11 @@ class T5DST:
     original = service.original
     return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
 
-  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
-    """See `examples.t5dst_examples`."""
-    from sgdx_t5x.prompts.t5dst.examples import t5dst_examples
 
-    return t5dst_examples(*args, **settings, style=self.style)
-
-
-@functools.lru_cache(maxsize=64)  # the variants of a frame share one history
-def turn_texts(history: History, style: PromptStyle) -> tuple[str, ...]:
-  """Returns the turns of a history."""
-  return tuple(utterance_text(speaker, text, style) for speaker, text in history)
+@functools.lru_cache(maxsize=16)
+def turn_texts(style: PromptStyle) -> Callable[[History], tuple[str, ...]]:
+  """Returns the function from a history to its turns."""
+  return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues

@@ -234,7 +234,7 @@ def test_init_of_a_misspelt_schema(here, capsys):
 def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
   write_files(here, {"idle.json": [{**files()["schema.json"][0], "intents": []}]})
   assert main(["simulate", "--init", "idle.json", "--out", "start"]) == 1
-  assert "'Boats_1': no intent takes or returns a slot" in capsys.readouterr().err
+  assert "service Boats_1: no intents" in capsys.readouterr().err
   assert not pathlib.Path("start").exists()
 
 

@@ -247,9 +247,9 @@ def test_schemas_without_a_table_are_refused(tmp_path):
   without_values["slots"][4]["possible_values"] = []
   starred["slots"][8]["name"] = "color*"
   for services, found in (
-    ([without_values], "boat_type: categorical"),
+    ([without_values], "'boat_type': categorical"),
     ([starred], "color*: not the name of a column"),
-    ([{**BOATS, "service_name": "Idle_1", "intents": []}], "'Idle_1': no intent takes"),
+    ([{**BOATS, "service_name": "Idle_1", "intents": []}], "Idle_1: no intents"),
     ([{**BOATS, "service_name": "a/b"}], "'a/b': not a valid file name"),
     ([], "no services"),
   ):

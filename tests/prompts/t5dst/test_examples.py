@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import seqio
 import tensorflow as tf
@@ -12,8 +11,6 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.seqio_steps import read_back
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 from sgdx_t5x.prompts.t5dst import text as t5dst
-from sgdx_t5x.prompts.t5dst.examples import SlotTable
-from sgdx_t5x.prompts.text_examples import text_examples
 from sgdx_t5x.records.builder import frame_records
 from sgdx_t5x.tasks import sample_vocabulary
 
@@ -144,28 +141,6 @@ def test_equals_the_plain_prompt(corpus, records, style):
     assert f["num_slots"] == e["num_slots"]
 
 
-@pytest.mark.parametrize(
-  ("style", "length"), [*((name, None) for name in STYLES), ("default", 72), ("sample", 112)]
-)
-def test_the_graph_makes_what_the_python_functions_make(corpus, records, style, length):
-  """The generic `text_examples` with T5DST's prompts and targets: every feature is equal."""
-  records, variants, style = records[::3], ("original", "v3"), STYLES[style]
-  expected = text_examples(
-    T5DST(style),
-    batches(records),
-    lengths(length),
-    FEATURES,
-    schemas=CorpusSchemas(corpus),
-    variants=variants,
-  )
-  found = make(corpus, records, variants, style, length)
-  for f, e in zip(found, expected.unbatch().as_numpy_iterator(), strict=True):
-    assert f.keys() == e.keys()
-    for key, value in f.items():
-      assert np.array_equal(value, e[key]), key
-      assert np.asarray(value).dtype == np.asarray(e[key]).dtype, key
-
-
 @pytest.fixture(scope="module")
 def uncut(corpus, records):
   return make(corpus, records, ("original",), PromptStyle())
@@ -188,7 +163,7 @@ def test_oldest_turns_are_cut_never_the_slot_prompt(corpus, records, uncut, leng
 
 
 def test_a_length_without_room_for_the_prompt_is_refused(corpus, records):
-  with pytest.raises(SgdxError, match=r"slot prompt of \d+ tokens") as error:
+  with pytest.raises(SgdxError, match=r"prompt of \d+ tokens") as error:
     make(corpus, records, ("original",), PromptStyle(), 16)
   assert "TASK_FEATURE_LENGTHS" in str(error.value)
 
@@ -202,17 +177,6 @@ def test_what_metrics_are_given(corpus, records):
   assert target["service_slots"] == 4
   assert read_back("none", example, **how) is None
   assert read_back(" Some  Port", example, **how) == "Some Port"
-
-
-def test_slot_tables_keep_variants_apart(corpus):
-  original, v1 = corpus.schema("dev"), corpus.schema("dev", "v1")
-  table = SlotTable.build(original, [original, v1], PromptStyle())
-  assert table.num_services == len(original)
-  assert len(table.starts) == 2 * len(original) + 1
-  half = table.starts[len(original)]
-  assert table.names[:half] == table.names[half:]  # always the original's names
-  assert not set(table.texts[:half]) & set(table.texts[half:])
-  assert np.array_equal(table.slot_index[:half], table.slot_index[half:])
 
 
 @pytest.mark.real

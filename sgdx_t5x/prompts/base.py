@@ -1,4 +1,4 @@
-"""Base class of formats without their own TensorFlow graph."""
+"""Base class of formats whose examples `text_examples` makes: all of this package."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TextExamples:
-  """`PromptFormat.examples` of a format without its own graph; examples ask for whole frames."""
+  """`PromptFormat.examples` and, for examples that ask for whole frames, `asked`."""
 
   def asked(self, service: Service) -> Sequence[str | None]:
     """One example per frame, of all of it."""
