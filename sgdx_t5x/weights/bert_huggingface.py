@@ -72,9 +72,9 @@ def _network(table: Sequence[layout.Tensor], is_mpnet: bool) -> hf_names.Network
   """Returns what the arrays of a BERT are called, today and in old files."""
   aliases = {}
   for tensor in table:
-    for old, new in _OLD_NAMES.items():
-      if tensor.hf.endswith(f"LayerNorm{new}"):
-        aliases[tensor.hf.removesuffix(new) + old] = tensor.hf
+    for old_ending, ending in _OLD_NAMES.items():
+      if tensor.hf.endswith(f"LayerNorm{ending}"):
+        aliases[tensor.hf.removesuffix(ending) + old_ending] = tensor.hf
   return hf_names.Network(
     names=frozenset(tensor.hf for tensor in table),
     aliases=aliases,
@@ -172,15 +172,15 @@ def write(
     weights = dataclasses.replace(weights, arrays=arrays)
   content = {**config, **kind, "dtype": dtype}
   content.pop("torch_dtype", None)
-  written = {hf_folder.CONFIG: content}
+  json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
-    written[_TOKENIZER] = settings
+    json_files[_TOKENIZER] = settings
   hf_folder.write_folder(
     folder,
     bert_layout.tensors(weights.sizes),
     weights,
     dtype,
-    written,
+    json_files,
     (vocabulary, VOCABULARY),
     on_progress,
   )

@@ -147,7 +147,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   vocab_size, emb_dim = shape("token_embedder/embedding")
   is_mpnet = RELATIVE in shapes
   num_heads, buckets = shapes[RELATIVE] if is_mpnet else (0, 0)
-  first = _MPNET_FIRST if is_mpnet else 0
+  first_position = _MPNET_FIRST if is_mpnet else 0
   layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
   return BertSizes(
     vocab_size=vocab_size,
@@ -155,9 +155,9 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
     num_heads=num_heads,
     num_layers=len(layers),
     mlp_dim=shape("layers_0/wi/kernel")[1],
-    max_positions=shape("position_embedder/embedding")[0] - first,
+    max_positions=shape("position_embedder/embedding")[0] - first_position,
     num_types=0 if is_mpnet else shape("type_embedder/embedding")[0],
     pooler=f"{PREFIX}pooler/kernel" in shapes,
-    first_position=first,
+    first_position=first_position,
     relative_buckets=buckets,
   )

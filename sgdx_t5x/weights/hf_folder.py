@@ -123,16 +123,16 @@ def read_arrays(
   paths = _weight_files(folder)
   types_by_file = {path: array_types(path) for path in paths}
   types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
-  read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  names_to_read, left_out = hf_names.arrays_to_read(types, network, str(folder))
   arrays: dict[str, np.ndarray] = {}
   on_bytes = counter(on_progress, "reading", sum(p.stat().st_size for p in paths), "MB", MEGABYTE)
   for path, of_file in types_by_file.items():
-    stored = read_safetensors(path, [name for name in of_file if name in read], on_bytes)
-    arrays.update({read[name]: array for name, array in stored.items()})
+    stored = read_safetensors(path, [name for name in of_file if name in names_to_read], on_bytes)
+    arrays.update({names_to_read[name]: array for name, array in stored.items()})
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, network)
   notes = hf_names.left_out_note(left_out)
-  converted = ", ".join(sorted({types[name] for name in read} - {"F32"}))
+  converted = ", ".join(sorted({types[name] for name in names_to_read} - {"F32"}))
   if converted:
     notes.append(f"{converted} arrays were converted to float32")
   return arrays, notes
@@ -142,16 +142,17 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
   if (folder / ONE_FILE).exists():  # `transformers` prefers it too
     return [folder / ONE_FILE]
   if not (folder / INDEX).exists():
-    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    other_formats = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
     fix = f"complete the folder: hf download NAME --local-dir {folder}"
-    if others:
+    if other_formats:
       fix = (
         "convert it on a machine with torch: T5ForConditionalGeneration (or BertModel)"
         ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True), and copy the "
         "vocabulary there, for a BERT vocab.txt and tokenizer_config.json"
       )
     raise SgdxError(
-      f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
+      f"{folder}: no {ONE_FILE}"
+      + (f", but {', '.join(other_formats[:3])}" if other_formats else ""),
       expected=f"{ONE_FILE}, or {INDEX} and its shards",
       available=listing(folder),
       fix=fix,
@@ -240,7 +241,7 @@ def write_folder(
   table: Sequence[layout.Tensor],
   weights: layout.Weights,
   dtype: str,
-  written: Mapping[str, Mapping[str, Any]],
+  json_files: Mapping[str, Mapping[str, Any]],
   vocabulary: tuple[str | pathlib.Path | None, str],
   on_progress: OnProgress,
 ) -> None:
@@ -251,7 +252,7 @@ def write_folder(
     table: which of the weights to write.
     weights: weights by T5X name.
     dtype: see `storage_type`.
-    written: name of a JSON file -> its content.
+    json_files: name of a JSON file -> its content.
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
@@ -269,7 +270,7 @@ def write_folder(
       safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
-    for name, content in written.items():
+    for name, content in json_files.items():
       text = json.dumps(content, indent=2, sort_keys=True) + "\n"
       (temporary / name).write_text(text, "utf-8")
     source, name = vocabulary

@@ -87,8 +87,8 @@ def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
       if inner in network.names or inner in network.aliases:
         counts["".join(f"{word}." for word in words[:i])] += 1
   # A head can have an array or two whose names end like the network's; a network has many.
-  most = max(counts.values(), default=0)
-  prefixes = [prefix for prefix, count in counts.items() if 2 * count >= most]
+  largest_count = max(counts.values(), default=0)
+  prefixes = [prefix for prefix, count in counts.items() if 2 * count >= largest_count]
   for prefix in ("", network.prefix):  # beside which `transformers` ignores the others, too
     if prefix in prefixes:
       return prefix
@@ -119,23 +119,23 @@ def arrays_to_read(
   Raises:
     SgdxError: see `own_names`.
   """
-  read = {}
+  names_to_read = {}
   for name, inner in own_names(types, network, origin).items():
     if inner not in network.names and inner not in network.aliases:
       # An unknown parameter belongs to another network, which must not be read as this one.
       could_be_parameter = types[name] in FLOATS or inner.endswith(_PARAMETERS)
       if inner in network.unused or inner.split(".")[-1] in _BUFFERS or not could_be_parameter:
         continue
-    read[name] = inner
-  return read, sorted(name for name in types if name not in read)
+    names_to_read[name] = inner
+  return names_to_read, sorted(name for name in types if name not in names_to_read)
 
 
 def left_out_note(names: list[str]) -> list[str]:
   """Returns one note that names what was not read, or none."""
   if not names:
     return []
-  shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-  return [f"left out what is no part of the network, {len(names)} in all: {shown}"]
+  examples = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+  return [f"left out what is no part of the network, {len(names)} in all: {examples}"]
 
 
 def without_aliases(

@@ -172,9 +172,9 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  written = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+  json_files = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
   table = layout.tensors(weights.sizes)
-  write_folder(folder, table, weights, dtype, written, (vocabulary, _VOCABULARY), on_progress)
+  write_folder(folder, table, weights, dtype, json_files, (vocabulary, _VOCABULARY), on_progress)
   return folder
 
 

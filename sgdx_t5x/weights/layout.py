@@ -190,9 +190,9 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
 
   vocab_size, emb_dim = shape(EMBEDDING)
   num_heads, _ = shape("encoder/relpos_bias/rel_embedding")
-  first = "encoder/layers_0"
-  _, joined = shape(f"{first}/attention/query/kernel")
-  mlp_dim, _ = shape(f"{first}/mlp/wo/kernel")
+  first_layer = "encoder/layers_0"
+  _, joined = shape(f"{first_layer}/attention/query/kernel")
+  mlp_dim, _ = shape(f"{first_layer}/mlp/wo/kernel")
   return Sizes(
     vocab_size=vocab_size,
     emb_dim=emb_dim,
@@ -201,7 +201,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     mlp_dim=mlp_dim,
     num_encoder_layers=_num_layers(shapes, "encoder"),
     num_decoder_layers=_num_layers(shapes, "decoder"),
-    gated=f"{first}/mlp/wi_0/kernel" in shapes,
+    gated=f"{first_layer}/mlp/wi_0/kernel" in shapes,
     tied=LOGITS not in shapes,
   )
 
@@ -268,8 +268,8 @@ def _with_nearest(name: str, names: Iterable[str]) -> str:
 def _listed(kind: str, names: list[str]) -> list[str]:
   if not names:
     return []
-  more = [f"      ... and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
-  return [f"    {kind}:", *(f"      {name}" for name in names[:_SHOWN]), *more]
+  ellipsis = [f"      ... and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+  return [f"    {kind}:", *(f"      {name}" for name in names[:_SHOWN]), *ellipsis]
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], origin: str) -> None:

@@ -224,39 +224,50 @@ def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
   """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
-  parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
+  names_of_parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
   return check_folder(
     f"{out or '.'}/checkpoint_{step}",  # Path would turn gs:// into gs:/
     replace=overwrite,
-    ours=lambda path: path.parts[0] in parts,
+    ours=lambda path: path.parts[0] in names_of_parts,
     expected="a folder that is new or empty, or a checkpoint to replace",
   )
 
 
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
+  """Saves a tree in the layout of T5X's Orbax checkpoints, in a folder of `atomic_folder`.
+
+  Raises:
+    OSError: TensorStore cannot write, for example on a full disk.
+  """
   import orbax.checkpoint as ocp
 
-  before = threading.enumerate()
+  threads_before = threading.enumerate()
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
-    except ValueError as e:  # raised by TensorStore if it cannot write
-      for thread in threading.enumerate():  # threads that Orbax left running
-        if thread not in before and "Executor" not in thread.name:
+    except ValueError as e:  # which TensorStore raises if it cannot write
+      # One write has failed, and Orbax does not wait for the others. They would make the temporary
+      # folder again after `atomic_folder` has removed it, so they are given time to end.
+      for thread in threading.enumerate():
+        if thread not in threads_before and "Executor" not in thread.name:
           thread.join(timeout=5)
-      _remove_for_good(folder.parent)  # the temporary folder of `atomic_folder`
+      _remove_for_good(folder.parent)
       raise OSError(_first_line(e)) from e
-  for place in (folder / "state", folder):  # readers of object stores look for these
+  # Without atomic renames, as in gs://, readers take a checkpoint without these for unfinished.
+  for place in (folder / "state", folder):
     (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
 
 
 def _remove_for_good(folder: pathlib.Path) -> None:
-  """Removes a folder that TensorStore's threads, which cannot be joined, may still recreate."""
-  seen = start = time.monotonic()
-  while time.monotonic() < min(seen + 1, start + 30):
+  """Removes a folder until it stays away for a second, for at most 30 seconds.
+
+  TensorStore's own threads, which Python cannot join, may make it again.
+  """
+  last_seen = start = time.monotonic()
+  while time.monotonic() < min(last_seen + 1, start + 30):
     if folder.exists():
       shutil.rmtree(folder, ignore_errors=True)
-      seen = time.monotonic()
+      last_seen = time.monotonic()
     time.sleep(0.01)
 
 
