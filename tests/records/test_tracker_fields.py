@@ -95,7 +95,7 @@ def examples(data_dir):
 def test_old_records_serve_formats_that_read_utterances(old_records, small_sample):
   assert [p.name for p in (old_records / "sgd/sample").iterdir() if p.is_dir()] == ["1.0.0"]
   new = examples(small_sample / "data")
-  assert len(new) > 200
+  assert len(new) > 100  # of six dialogues
   assert examples(old_records) == new
 
 

@@ -74,7 +74,7 @@ def test_equals_seqio_one_by_one(name, how):
       wanted = e[key].numpy()
       assert np.asarray(value).dtype == np.asarray(wanted).dtype, key
       np.testing.assert_array_equal(value, wanted, err_msg=key)
-  assert number > 50
+  assert number > 25  # of six dialogues, or of 60 in train
 
 
 def test_the_records_of_a_split_are_counted():
