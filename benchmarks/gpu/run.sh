@@ -6,7 +6,7 @@
 # DATA is the folder of prepare.py. PYTHON (default python3) has JAX and Flax, PEERS (default PYTHON)
 # PyTorch and transformers.
 set -euo pipefail
-data=$1 out=$2
+data=$(cd "$1" && pwd) out=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 python=${PYTHON:-python3}
