@@ -13,7 +13,7 @@ from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.cli.paths import named_path, path_of_name
 
 NO_PATHS = """allow_module delivery dialogue dialogues endpoint key_env lengths metric model module
-name command openai_batch param patterns pivots service source split target words"""
+name command openai_batch param patterns pivots review service source split target words"""
 CONTENT = b'{"precious": true}\n'
 # What a command needs besides the two options that a test is about.
 NEEDED = {
