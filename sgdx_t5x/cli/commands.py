@@ -98,9 +98,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-  """Refuses an option that the command does not have.
+  """Refuses a command that there is not, and an option that a command does not have.
 
-  argparse would print the usage of `sgdx` alone, or what else is missing.
+  argparse would list all commands, print the usage of `sgdx` alone, or what else is missing.
 
   Args:
     parser: of `sgdx`.
@@ -115,7 +115,13 @@ def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
     if not word.startswith("--"):
       groups = [x for x in parser._actions if isinstance(x, argparse._SubParsersAction)]
       if groups and word not in groups[0].choices:
-        return  # argparse lists the commands that there are
+        commands = groups[0].choices
+        raise UsageError(
+          f"{parser.prog} has no command {word}",
+          expected="one of its commands",
+          available=nearest(word, commands),
+          fix=f"correct it; `{parser.prog} --help` lists them",
+        )
       parser = groups[0].choices[word] if groups else parser
       continue
     name = word.partition("=")[0]

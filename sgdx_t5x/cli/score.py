@@ -14,9 +14,9 @@ examples:
 
 DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
 the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
-{"id", "prediction"}; a single file also works. Numbers are percent in tables
-and CSV, fractions in JSON. JGA_v1-5, Diff_rel, SS_JGA and robustness need
-v1 to v5; --all prints more tables. docs/metrics/ defines all metrics,
+{"id", "prediction"}; a single file also works. Numbers are percent in tables,
+fractions in CSV and JSON. JGA_v1-5, Diff_rel, SS_JGA and robustness need v1
+to v5; --all prints more tables. docs/metrics/ defines all metrics,
 docs/score-json.md the JSON.
 """
 

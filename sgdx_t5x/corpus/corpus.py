@@ -258,7 +258,8 @@ class Corpus:
         f"{self.origin}: no train/schema.json",
         expected=f"train's schema, which determines the seen and unseen services of {split}",
         available=", ".join(self.splits),
-        fix="copy the official train/schema.json there; the train dialogues are not needed",
+        fix="copy the official train/schema.json there, or write [] into it if no service of yours "
+        "is in the training data; train's dialogues are not needed",
       )
     train = self.schema("train")
     return frozenset(name for name in self.schema(split).names if name in train)

@@ -148,7 +148,7 @@ class Schema:
         f"unknown service {name!r}",
         expected=f"a service of {self.origin}",
         available=nearest(name, self.names),
-        fix="check that the dialogues and the schema belong to the same split and variant",
+        fix="correct the name; or pass the schema of the same split and variant as the dialogues",
       ) from None
 
   @property

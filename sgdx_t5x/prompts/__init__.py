@@ -27,17 +27,19 @@ CORE_FORMATS = {  # name -> module:class, imported when asked for
 FORMATS: dict[str, str] = {**CORE_FORMATS, **annexes.table("FORMATS")}
 
 
-def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
+def load_format(name: str | PromptFormat = DEFAULT, style: Any = None) -> PromptFormat:
   """Returns a registered prompt format.
 
   Args:
-    name: a key of `FORMATS`.
+    name: a key of `FORMATS`; or a format of one's own, which is returned.
     style: its style; None for the default.
 
   Raises:
     UsageError: no format has that name, or the style is another's, or has a value of another type.
   """
-  if name not in FORMATS:
+  if style is None and not isinstance(name, str) and hasattr(name, "asked"):  # a protocol
+    return name
+  if not isinstance(name, str) or name not in FORMATS:
     raise UsageError(
       f"prompt format {name!r}",
       expected="a prompt format of this package",

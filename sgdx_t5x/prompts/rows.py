@@ -28,13 +28,13 @@ from sgdx_t5x.prompts.protocol import (
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
 
 
-@checked_arguments(corpus=(Corpus, *PATH), split=str, variant=str, format=str, targets=bool)
+@checked_arguments(corpus=(Corpus, *PATH), split=str, variant=str, targets=bool)
 def make_prompts(
   corpus: Corpus | str | os.PathLike,
   split: str,
   *,
   variant: str = ORIGINAL,
-  format: str = DEFAULT,
+  format: str | PromptFormat = DEFAULT,
   style: Any = None,
   targets: bool = False,
 ) -> Iterator[dict[str, Any]]:
@@ -46,7 +46,7 @@ def make_prompts(
     corpus: an open corpus, or an argument of `open_corpus`.
     split: "train", "dev" or "test".
     variant: whose schema the prompts show.
-    format: "t5dst", "d3st", "sdt" or "state".
+    format: "t5dst", "d3st", "sdt" or "state", or a format of your own.
     style: of the format, such as `PromptStyle`; None for its default.
     targets: whether to add the gold answers, to train a model.
 

@@ -93,7 +93,7 @@ class Scores:
     return self.scored.table(_IN_MEMORY)
 
   def format(self, style: str = "md") -> str:
-    """Returns the tables of `sgdx score`, in percent. Args: style, "md", "latex" or "csv"."""
+    """Returns all tables of `sgdx score`. Args: style, "md", "latex"; or "csv", in fractions."""
     return document(
       style,
       score_tables.layout(self.report),

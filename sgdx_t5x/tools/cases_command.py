@@ -236,8 +236,8 @@ def _coverage(cases: "list[Case]", toolset: "ToolSet") -> tuple[Table, list[str]
   title = f"{len(cases):,} cases, {reviewed:,} reviewed"
   table = Table(title, ("tool", "arguments that none gives", "cases"), tuple(rows), left=2)
   missing = [name for name, number in found.cases_of.items() if not number]
-  notes = [f"without a case: {', '.join(missing) or 'no tool'}"]
-  notes.append(f"cases in which no tool is due: {found.no_tool:,}")
+  notes = [f"tools without a case: {', '.join(missing) or 'none'}"]
+  notes.append(f"cases in which no call is due: {found.no_call:,}")
   notes += [f"one request in several cases: {', '.join(ids)}" for ids in same_requests(cases)]
   return table, notes
 

@@ -441,6 +441,15 @@ def test_a_folder_of_variants_is_read(corpus, tmp_path):
   assert list(reports[0]["variants"]) == ["original", *tiny.VARIANTS]
 
 
+def test_predictions_of_no_variant_are_not_passed_over(corpus, tmp_path, capsys):
+  tiny.write_dialogues(tmp_path / "original", tiny.GOLD, "original")
+  tiny.write_dialogues(tmp_path / "V3", tiny.GOLD, "v3")
+  assert score(corpus, str(tmp_path)) == 1
+  error = capsys.readouterr().err
+  assert "V3: predictions, but 'V3' is no variant" in error
+  assert "available: original, v1" in error
+
+
 @pytest.mark.parametrize(
   ("args", "code", "part"),
   [

@@ -7,6 +7,7 @@ import pytest
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.rows import make_prompts
 
 
@@ -20,6 +21,8 @@ def test_rows_are_those_of_the_command(name, tmp_path):
   assert list(make_prompts(corpus, "test", variant="v2", format=name, targets=True)) == written
   prompts = make_prompts(corpus, "test", variant="v2", format=name)
   assert all("target" not in row for row in prompts)
+  own = make_prompts(corpus, "test", variant="v2", format=load_format(name), targets=True)
+  assert list(own) == written
 
 
 def test_unknown_format():

@@ -4,7 +4,8 @@ examples:
   sgdx data export --corpus sgd.zip --variant v3 --out sgdx
   sgdx data export --corpus sgd.zip --variant all --split all --out x  # 2.4 GB
 
-A variant is as for `sgdx prompts`, or all: every variant of the corpus.
+A variant is as for `sgdx prompts`, or all: every variant of the corpus
+but the original, whose files the archive has.
 
 Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte as
 generate_sgdx_dialogues.py of the dstc8 repository writes them (as fixed in

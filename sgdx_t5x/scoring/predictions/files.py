@@ -181,12 +181,28 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
 def find_variants(
   folder: pathlib.Path, split: str, schemas: VariantSchemas
 ) -> dict[str, pathlib.Path]:
-  """Returns variant -> its file or folder, of those in a folder named after a variant."""
+  """Returns variant -> its file or folder, of those in a folder named after a variant.
+
+  Raises:
+    SgdxError: beside these, a folder of predictions whose name is no variant's.
+  """
   paths: dict[str, pathlib.Path] = {}
+  unknown: list[pathlib.Path] = []
   for path in sorted(folder.iterdir()) if folder.is_dir() else ():
     variant = path.name.partition(".json")[0]
-    if not untagged(variant)[0] and schemas.has(split, variant):
+    if untagged(variant)[0]:
+      continue  # of a perturbed set, which is scored with its own corpus
+    if schemas.has(split, variant):
       paths.setdefault(variant, path)
+    elif path.is_dir() and any(_holds_predictions(file.name) for file in path.iterdir()):
+      unknown.append(path)
+  if paths and unknown:
+    raise SgdxError(
+      f"{unknown[0]}: predictions, but {unknown[0].name!r} is no variant",
+      expected="folders that are named after variants",
+      available=nearest(unknown[0].name, schemas.names(split)),
+      fix=f"rename the folder, or pass --schemas {unknown[0].name}=DIR for a variant of your own",
+    )
   return paths
 
 

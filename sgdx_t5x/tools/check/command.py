@@ -200,6 +200,8 @@ def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
   shows = f"they show a drop of {none:.0f} points, or of {usual:.0f} if "
   shows += f"{100 * _USUAL_CHURN:.0f}% flip each way by chance"
   lines = [f"cases:    {number:,}; {'too few to show any drop' if none == 100 else shows}"]
+  if not plan.after:
+    lines.append("          with the tools as they are alone: --against or --reword compares")
   size = Size(*asker.missing(questions))
   lines += costs(args, size, f"{len(questions):,} questions")
   if size.requests and plan.after and args.bisect and args.against:

@@ -92,12 +92,12 @@ class Coverage:
 
   Attributes:
     cases_of: tool -> number of cases in which it is due.
-    no_tool: number of cases in which none is.
+    no_call: number of cases in which none is due, or a value is to be asked for.
     unused: tool -> arguments that no case gives; only if there are.
   """
 
   cases_of: Mapping[str, int]
-  no_tool: int
+  no_call: int
   unused: Mapping[str, tuple[str, ...]]
 
 

@@ -149,7 +149,7 @@ def test_cases_of_one_request_and_coverage():
   assert same_requests(cases) == [("1", "2")]
   covered = coverage(cases, TOOLS)
   assert covered.cases_of == {"git_log": 2, "git_status": 0}
-  assert covered.no_tool == 1
+  assert covered.no_call == 1
   assert covered.unused == {"git_log": ("paths",), "git_status": ("repo", "max_count", "paths")}
 
 
@@ -174,7 +174,7 @@ def test_cases_are_added_and_checked(suite, tmp_path, capsys):
   assert ["git_log", "paths", "2"] in [line.split() for line in printed]
   for line in (
     "added: 2",
-    "without a case: git_status",
+    "tools without a case: git_status",
     "cases with words that only some wordings have: 1 of 2",
     "  a: 'log' in base",
   ):
@@ -255,6 +255,6 @@ def test_a_maintainers_cases(tmp_path, capsys):
   printed = capsys.readouterr().out
   assert "24 cases, 0 reviewed" in printed
   assert (
-    "without a case: list_allowed_directories, git_diff_unstaged, git_reset, git_branch\n"
+    "tools without a case: list_allowed_directories, git_diff_unstaged, git_reset, git_branch\n"
     in printed
   )
