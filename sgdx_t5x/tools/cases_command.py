@@ -50,7 +50,8 @@ say what users want of them in {path}, then run this again:
   {{"tool": "git_log",
    "purpose": "Commits of {{repo_path|a repository}}[, the last {{max_count}}]"}}
   {{...}} is a value; |... is said if it is missing, so that one has to ask back;
-  [...] is said if its value is given; "values" are yours: lists, or said: meant"""
+  [...] is said if its value is given; "values" are yours: lists, or said: meant
+  of a boolean, the words around it are said: [, with hidden files{{all}}]"""
 
 
 def add_parser(verbs: Any) -> None:
