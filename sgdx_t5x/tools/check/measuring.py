@@ -14,6 +14,7 @@ from sgdx_t5x.tools.check.statistics import (
   PairedOutcomes,
   broken_p,
   holm,
+  holm_in_halves,
   paired_outcomes,
 )
 from sgdx_t5x.tools.check.verdict import Decision, Verdict, decide
@@ -162,7 +163,10 @@ class Measurements:
       outcomes.append(paired_outcomes(self.right(before, cases), self.right(words, cases)))
       controls = list(self.controls(cases).values())
       p_values.append(broken_p(self.right(before, cases, 0), self.right(words, cases, 0), controls))
-    adjusted = [min(1.0, len(self.plan.after) * p) for p in holm(p_values)]
+    # What was edited is likelier to break than what may only have lost calls to it.
+    changed = {tool.name for tool in before.shown.tools if tool not in words.shown.tools}
+    adjusted = holm_in_halves(p_values, [name in changed for name in groups])
+    adjusted = [min(1.0, len(self.plan.after) * p) for p in adjusted]
     return tuple(map(ToolOutcomes, groups, outcomes, adjusted))
 
   def cases_by_tool(self) -> dict[str, list[Case]]:

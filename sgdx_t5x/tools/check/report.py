@@ -93,7 +93,7 @@ class Report:
     if self.comparisons:
       lines.append(
         "p of a tool: that it was broken, beside what harmless changes did to the same cases; "
-        "adjusted for all tools (Holm)"
+        "adjusted for all tools (Holm, edited ones and others apart)"
       )
     return lines
 

@@ -115,6 +115,24 @@ def holm(p_values: Sequence[float]) -> list[float]:
   return adjusted
 
 
+def holm_in_halves(p_values: Sequence[float], is_first: Sequence[bool]) -> list[float]:
+  """Returns Holm's p-values within two groups, each of which has half of alpha.
+
+  The chance of any false alarm stays at alpha, and a small group is not lost among many others.
+
+  Args:
+    p_values: [N].
+    is_first: [N], which group each is in; if all are in one, it has the whole of alpha.
+  """
+  adjusted = [1.0] * len(p_values)
+  share = len({*is_first}) or 1
+  for group in {*is_first}:
+    places = [i for i, kind in enumerate(is_first) if kind == group]
+    for i, p in zip(places, holm([p_values[i] for i in places]), strict=True):
+      adjusted[i] = min(1.0, share * p)
+  return adjusted
+
+
 def broken_p(right_before: Outcomes, after: Outcomes, controls: Sequence[Outcomes]) -> float:
   """Returns the one-sided p that a change broke cases, beside what harmless changes do to them.
 

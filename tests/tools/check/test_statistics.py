@@ -49,6 +49,16 @@ def test_holm_against_the_example_of_the_article():
   assert statistics.holm([]) == []
 
 
+def test_edited_tools_and_others_have_half_of_alpha_each():
+  """By hand: twice Holm's p within each group; one group alone is Holm's."""
+  p_values, is_edited = [0.005, 0.01, 0.04, 0.03], [True, False, False, False]
+  adjusted = statistics.holm_in_halves(p_values, is_edited)
+  assert adjusted == pytest.approx([0.01, 0.06, 0.12, 0.12])
+  for alone in (True, False):
+    assert statistics.holm_in_halves(p_values, [alone] * 4) == statistics.holm(p_values)
+  assert statistics.holm_in_halves([], []) == []
+
+
 def test_wilson_against_published_intervals():
   """Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81/263, 15/148, 0/20, 1/29."""
   for right, cases, low, high in (
