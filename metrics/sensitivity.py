@@ -156,10 +156,10 @@ def summarise(
     original too. Other variants have jga_NAME and cjga_NAME; if none of v1 to v5 is given, the
     statistics are over the others, and the key of their mean is jga_reworded.
   """
-  row = {}
+  row, of_means = {}, mean_key(name, values)
   for key, statistic in frame_statistics(values, zero_mean, name).items():
     row[key] = mean(statistic.ravel())
-    if key == mean_key(name, values):
+    if key == of_means:
       row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[key])
   means = [row[f"{name}_{variant}"] for variant in reworded_variants(values)]
   lowest, spread = extremes(np.array(means))

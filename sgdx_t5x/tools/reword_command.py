@@ -117,10 +117,9 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
     raise UsageError("--endpoint without --model", expected="both", fix="add --model NAME")
   require("aiohttp", extra="tools", why="sgdx tools reword")
   from sgdx_t5x.files.locks import lock
-  from sgdx_t5x.tools.check.asking import ANSWERS, Requests, answered
+  from sgdx_t5x.tools.check.asking import ANSWERS, Requests, answered, missing
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.request_file import to_json
-  from sgdx_t5x.tools.endpoints.runner import pending
   from sgdx_t5x.tools.messages import read_answer
   from sgdx_t5x.tools.requests import Size
   from sgdx_t5x.tools.suite.composing import paraphrases_in, prompt
@@ -134,8 +133,7 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
     tool_of_request[requests.add_named(tool.name, body)] = tool
   paraphrases: dict[str, Any] = {}
   with lock(str(path), "SUITE"), contextlib.closing(AnswerFile(path, requests, True)) as answers:
-    groups = pending(requests.requests, answers, write=False)
-    size = Size(len(groups), sum(group[0].size for group in groups))
+    size = Size(*missing(requests, answers))
     print("\n".join(costs(args, size, f"{len(tools.tools):,} tools")), file=sys.stderr)
     if args.dry_run:
       return {}

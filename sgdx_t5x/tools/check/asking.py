@@ -103,6 +103,12 @@ def answered(requests: Requests, answers: AnswerFile, send: Send) -> dict[Reques
   return {x: answers.known(x.digest)[0] for x in requests.requests if answers.has(x.digest)}
 
 
+def missing(requests: Requests, answers: AnswerFile) -> tuple[int, int]:
+  """Returns how many requests would be sent, equal ones once, and their characters."""
+  groups = pending(requests.requests, answers, write=False)
+  return len(groups), sum(group[0].size for group in groups)
+
+
 class Asker:
   """Asks questions, each request once, and judges the answers.
 
@@ -130,8 +136,7 @@ class Asker:
 
   def missing(self, questions: Sequence[Question]) -> tuple[int, int]:
     """Returns how many requests would be sent, and their characters."""
-    groups = pending(self._requests(questions).requests, self.answers, write=False)
-    return len(groups), sum(group[0].size for group in groups)
+    return missing(self._requests(questions), self.answers)
 
   def ask(self, questions: Sequence[Question], send: Send) -> dict[Question, Response]:
     """Returns the responses, without those that the service refused to give."""

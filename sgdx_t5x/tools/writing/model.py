@@ -11,9 +11,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.tools.check.asking import Asker, Question, Requests, Send, Words, answered
+from sgdx_t5x.tools.check.asking import Asker, Question, Requests, Send, Words, answered, missing
 from sgdx_t5x.tools.endpoints.request_file import to_json
-from sgdx_t5x.tools.endpoints.runner import pending
 from sgdx_t5x.tools.messages import read_answer
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
@@ -58,11 +57,10 @@ class ModelWriter:
 
   def missing(self, drafts: Sequence[Case]) -> tuple[int, int]:
     """Returns how many requests would be sent, about, and their characters."""
-    to_write = pending(self._writing(drafts).requests, self.answers, write=False)
+    to_write = missing(self._writing(drafts), self.answers)
     # What is read has about the length of the draft.
     to_read = self._asker.missing([Question(self._cards, draft) for draft in drafts])
-    size = sum(equal[0].size for equal in to_write)
-    return len(to_write) + to_read[0], size + to_read[1]
+    return to_write[0] + to_read[0], to_write[1] + to_read[1]
 
   def write(self, drafts: Sequence[Case], send: Send) -> list[Case]:
     """Returns the cases whose text the second reading understands. Args: send, see `Asker.ask`."""
