@@ -4,11 +4,9 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 
-from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, reworded_variants
+from sgdx_t5x.corpus.variants import ORIGINAL, reworded_variants
 from sgdx_t5x.metrics.sensitivity import mean_key
 from sgdx_t5x.scoring.rows import Row
-
-_SGDX_MEAN = "v1-5"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,13 +50,12 @@ class Columns:
 
   def __init__(self, name: str, variants: tuple[str, ...] = ()):
     """Args: name, of the metric in `metrics.summarise`; variants, those scored."""
-    reworded = reworded_variants(variants)
-    mean = _SGDX_MEAN if reworded == SGDX_VARIANTS else "reworded"
-    every = dict.fromkeys((*reworded, *(v for v in variants if v != ORIGINAL)))
+    every = dict.fromkeys((*reworded_variants(variants), *(v for v in variants if v != ORIGINAL)))
     prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
     self.original = _column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL)
     self.variants = tuple(_column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in every)
     key = mean_key(name, variants)
+    mean = key.removeprefix(f"{name}_").replace("_", "-")  # "v1-5" or "reworded"
     self.mean = _column(key, f"{prefix}{mean}", mean, f"{short}_{mean}")
     self.diff_rel = _column("diff_rel", "Diff_rel")
     self.sensitivity = _column(f"ss_{name}", f"SS{suffix}", "SS")
@@ -76,7 +73,7 @@ class Columns:
   @property
   def is_sgdx(self) -> bool:
     """Whether means are over v1 to v5, not over other variants."""
-    return self.mean.plain == _SGDX_MEAN
+    return self.mean.plain == "v1-5"
 
   @property
   def per_variant(self) -> tuple[Column, ...]:
