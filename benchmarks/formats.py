@@ -56,7 +56,7 @@ def main() -> None:
   demos = args.work_dir / "demos.jsonl"
   if not demos.exists():
     command = _common.sgdx("data", "demos", "make", "--corpus", args.archive, "--out", str(demos))
-    command += ["--split", "train", "dev", "test", "--per-service", "1"]
+    command += ["--split", "train", "dev", "test"]
     _common.run(command, args.work_dir / "demos.log", _common.environment())
   os.environ["SGDX_DEMOS"] = str(demos.resolve())
   os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

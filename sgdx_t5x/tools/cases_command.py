@@ -36,8 +36,7 @@ from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.tables import Table, count
-from sgdx_t5x.tools.check.command import costs, sender
-from sgdx_t5x.tools.run_command import add_service, request_parameters
+from sgdx_t5x.tools.endpoint_options import add_service, costs, request_parameters, sender
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.cases import Case

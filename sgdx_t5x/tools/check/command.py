@@ -28,22 +28,14 @@ from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.tools.run_command import (
-  add_service,
-  make_runner,
-  request_parameters,
-  run_until_signal,
-)
+from sgdx_t5x.tools.endpoint_options import add_service, costs, request_parameters, sender
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
-  from sgdx_t5x.tools.check.asking import Asker, Requests, Send
+  from sgdx_t5x.tools.check.asking import Asker
   from sgdx_t5x.tools.check.differences import Differences
   from sgdx_t5x.tools.check.plan import Plan
   from sgdx_t5x.tools.check.report import Report
-  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.request_file import Request
-  from sgdx_t5x.tools.requests import Size
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _FAILING = ("broken", "cannot-tell", "same", "better")
@@ -209,16 +201,6 @@ def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
   print("\n".join(lines), file=sys.stderr)
 
 
-def costs(args: argparse.Namespace, size: "Size", what: str) -> list[str]:
-  """Returns lines on what would be sent. Args: size of the requests; what they are for."""
-  lines = [f"requests: {size.requests:,} to send, for {what}"]
-  if size.requests:
-    tokens = size.tokens[0]
-    cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
-    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{cost}")
-  return lines
-
-
 # --- asking --------------------------------------------------------------------------------
 
 
@@ -253,31 +235,6 @@ def _measure(
     found = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
     return dataclasses.replace(report, findings=found)
   return report
-
-
-def sender(args: argparse.Namespace) -> "Send":
-  """Returns what sends requests to the endpoint, and says what it refused to answer."""
-
-  def send(requests: "Requests", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
-    if not args.endpoint:
-      raise SgdxError(
-        f"{len(groups):,} answers are not in {requests.path}",
-        expected="all answers, if there is no --endpoint",
-        fix="pass --endpoint URL",
-      )
-    from sgdx_t5x.cli.progress import progress
-
-    runner, before = make_runner(args, requests, answers), len(answers.ids)
-    with progress("answers") as update:
-      runner.on_progress = lambda: update(
-        "asking", len(answers.ids) - before, len(groups), "answers"
-      )
-      run_until_signal(runner, groups)
-    answers.check_place()
-    for why, ids in runner.unanswered.items():
-      print(f"unanswered: {len(ids):,} x {why}, e.g. {ids[0]}", file=sys.stderr)
-
-  return send
 
 
 def _show(args: argparse.Namespace, report: "Report") -> int:

@@ -1,0 +1,195 @@
+"""What commands share that ask an endpoint: its options, what sends requests, what they cost."""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import re
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.interrupts import Terminated
+from sgdx_t5x.cli.options import check_least, check_price
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.tools.check.asking import Requests, Send
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource
+  from sgdx_t5x.tools.endpoints.runner import Runner
+  from sgdx_t5x.tools.requests import Size
+
+KEY = "OPENAI_API_KEY"
+
+
+def add_service(parser: argparse.ArgumentParser) -> None:
+  """Adds what commands share that ask a service: parameters, key, price, retries."""
+  text = "further request parameters: temperature=0 max_completion_tokens=500"
+  parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
+  parser.add_argument(
+    "--key-env",
+    metavar="NAME",
+    help=f"environment variable with the key (default: {KEY}, if it is set)",
+  )
+  parser.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("INPUT", "OUTPUT"),
+    help="prices per million input and output tokens, to show the cost so far",
+  )
+  parser.add_argument(
+    "--dry-run",
+    action="store_true",
+    help="send and write nothing; count the requests that would be sent",
+  )
+  group = parser.add_argument_group("retries and concurrency")
+  group.add_argument(
+    "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
+  )
+  group.add_argument(
+    "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
+  )
+  text = (
+    "retries per request, after timeouts, lost connections, HTTP 429, 500 and others (default: 7)"
+  )
+  group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
+  text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
+  group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
+
+
+def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
+  """Refuses numbers that make no sense. Returns the parameters of --param."""
+  for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+    check_least(args, name, least, "omit it to use the default")
+  if not 0 < args.timeout < math.inf:
+    raise UsageError(
+      f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
+    )
+  check_price(args)
+  if args.out.endswith(".gz"):
+    raise UsageError(
+      f"--out {args.out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
+    )
+  parameters: dict[str, Any] = {}
+  for item in args.param:
+    name, sign, text = item.partition("=")
+    if not (name and sign) or name in (*parameters, "messages", "model", "stream", "tools"):
+      raise UsageError(
+        f"--param {item}",
+        expected="NAME=JSON with unique names other than messages, model, stream and tools",
+        fix="pass, for example, --param temperature=0",
+      )
+    try:
+      parameters[name] = json.loads(text)
+      json.dumps(parameters[name], allow_nan=False)
+    except json.JSONDecodeError:
+      parameters[name] = text
+    except (ValueError, RecursionError) as e:
+      deep = isinstance(e, RecursionError)
+      raise UsageError(
+        f"--param {name}: JSON nested too deeply" if deep else f"--param {item[:80]}: {e}",
+        expected="JSON that an endpoint can read: no NaN, nothing beyond a float's range",
+        fix="pass, for example, --param temperature=0",
+      ) from None
+  return parameters
+
+
+def api_key(args: argparse.Namespace) -> str:
+  """Returns the key; "" if there is none. Never shows it, or anything that may be a key."""
+  name = args.key_env or KEY
+  if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+    raise UsageError(
+      "--key-env is not a variable name",
+      expected="the name of the environment variable that holds the key, never the key itself",
+      fix=f"export {KEY}=..., and omit --key-env",
+    )
+  key = os.environ.get(name, "").strip()
+  if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
+    raise SgdxError(
+      f"the environment variable {name} {'does not hold a valid key' if key else 'is not set'}",
+      expected="a key: printable characters without spaces",
+      fix=f"export {name}=...",
+    )
+  return key
+
+
+def costs(args: argparse.Namespace, size: "Size", what: str) -> list[str]:
+  """Returns lines on what would be sent. Args: size of the requests; what they are for."""
+  lines = [f"requests: {size.requests:,} to send, for {what}"]
+  if size.requests:
+    tokens = size.tokens[0]
+    cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
+    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{cost}")
+  return lines
+
+
+def make_runner(
+  args: argparse.Namespace, requests: "RequestSource", answers: "AnswerFile"
+) -> "Runner":
+  """Returns what sends requests, by the options of `add_service`. Raises SgdxError: bad ones."""
+  from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
+  from sgdx_t5x.tools.endpoints.runner import Runner
+
+  url, key = chat_url(args.endpoint), api_key(args)
+  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
+  endpoint.has_answered = bool(answers.ids)
+  return Runner(endpoint, requests, answers, args.concurrency, args.retries, args.backoff)
+
+
+def sender(args: argparse.Namespace) -> "Send":
+  """Returns what sends requests to the endpoint, and says what it refused to answer."""
+
+  def send(requests: "Requests", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
+    if not args.endpoint:
+      raise SgdxError(
+        f"{len(groups):,} answers are not in {requests.path}",
+        expected="all answers, if there is no --endpoint",
+        fix="pass --endpoint URL",
+      )
+    from sgdx_t5x.cli.progress import progress
+
+    runner, before = make_runner(args, requests, answers), len(answers.ids)
+    with progress("answers") as update:
+      runner.on_progress = lambda: update(
+        "asking", len(answers.ids) - before, len(groups), "answers"
+      )
+      run_until_signal(runner, groups)
+    answers.check_place()
+    for why, ids in runner.unanswered.items():
+      print(f"unanswered: {len(ids):,} x {why}, e.g. {ids[0]}", file=sys.stderr)
+
+  return send
+
+
+def run_until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
+  """Runs to the end. Raises what a signal asks for once the requests in flight are given up.
+
+  A handler that raised in the middle of the event loop would leave tracebacks of its tasks.
+  """
+  import asyncio  # here: `sgdx --help` would need 20 ms more
+
+  caught: list[KeyboardInterrupt] = []
+  before: dict[int, Any] = {}
+  with asyncio.Runner() as loops:
+    loop = loops.get_loop()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+      caught.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+      loop.call_soon_threadsafe(runner.interrupt)
+
+    try:
+      with contextlib.suppress(ValueError):  # not the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+          before[number] = signal.signal(number, on_signal)
+      loops.run(runner.run(asked))
+    finally:
+      for number, handler in before.items():
+        signal.signal(number, handler)
+  if caught:
+    raise caught[0]
