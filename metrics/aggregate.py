@@ -4,6 +4,8 @@ Follows keys and rules of the official scorer (google-research, schema_guided_ds
 frames have the same weight, regardless of service and dialogue, and "NA" is skipped.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sgdx_t5x.metrics.frames import OFFICIAL_METRICS, FrameScores
@@ -20,17 +22,15 @@ def frame_groups(scores: FrameScores) -> dict[str, np.ndarray]:
 
   The domain is the part of a service name before the first underscore ("Banks" in "Banks_2").
   """
-  names = sorted(set(scores.services.tolist()))
   groups = {
     ALL_SERVICES: np.ones(len(scores), dtype=bool),
     SEEN_SERVICES: scores.seen,
     UNSEEN_SERVICES: ~scores.seen,
   }
-  for name in names:
-    mask = scores.services == name
-    domain = name.split("_")[0]
-    groups[domain] = groups.get(domain, False) | mask
-    groups[name] = groups.get(name, False) | mask
+  for service in sorted(set(scores.services.tolist())):
+    mask = scores.services == service
+    for key in (service.split("_")[0], service):
+      groups[key] = groups.get(key, False) | mask  # a domain may have several services
   return {key: mask for key, mask in groups.items() if mask.any()}
 
 
@@ -46,11 +46,29 @@ def official_scores(scores: FrameScores, across_turn: bool = False) -> dict[str,
   Returns:
     A metric that is NA in every frame of a group is nan; the official scorer omits it.
   """
-  official = [key for key in scores.metrics if key in OFFICIAL_METRICS]
-  return {
-    group: {key: mean(unit_values(scores, key, mask, across_turn)[0]) for key in official}
-    for group, mask in frame_groups(scores).items()
-  }
+  means: dict[str, dict[str, float]] = {}
+  for group, mask in frame_groups(scores).items():
+    means[group] = {}
+    for metric in scores.metrics:
+      if metric in OFFICIAL_METRICS:  # a prompt format may have its own
+        values, _ = unit_values(scores, metric, mask, across_turn)
+        means[group][metric] = mean(values)
+  return means
+
+
+def values_by_variant(
+  scores: Mapping[str, FrameScores], metric: str, mask: np.ndarray, across_turn: bool = False
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+  """Returns variant -> `unit_values`, and the frame of each, the same for all variants.
+
+  Args:
+    scores: variant -> scores, all of the same frames in the same order.
+    metric, mask, across_turn: see `unit_values`.
+  """
+  values, units = {}, np.zeros(0, dtype=np.intp)
+  for variant, frames in scores.items():
+    values[variant], units = unit_values(frames, metric, mask, across_turn)
+  return values, units
 
 
 def unit_values(
@@ -71,10 +89,12 @@ def unit_values(
   values = scores.metrics[metric]
   if not across_turn or metric not in JOINT_METRICS or not frames.size:
     return values[frames], frames
+  # `reduceat` multiplies neighbours, and a corpus may have the frames of a turn in any order.
   frames = frames[np.lexsort((scores.turns[frames], scores.dialogue_ids[frames]))]
   dialogues, turns, values = scores.dialogue_ids[frames], scores.turns[frames], values[frames]
   is_new_turn = (dialogues[1:] != dialogues[:-1]) | (turns[1:] != turns[:-1])
   starts = np.flatnonzero(np.concatenate(([True], is_new_turn)))
+  # A frame without a score is left out of its turn, as the official scorer skips "NA".
   products = np.multiply.reduceat(np.where(np.isnan(values), 1.0, values), starts)
   has_score = np.logical_or.reduceat(~np.isnan(values), starts)
   return np.where(has_score, products, np.nan), frames[starts]

@@ -32,8 +32,7 @@ def frame_agreement(service: Service, states: Sequence[State], backend: str = "d
   """
   if len(states) < 2 or not service.slots:
     return float("nan")
-  first_state = states[0]
-  if all(state == first_state for state in states):  # most frames
+  if states.count(states[0]) == len(states):  # most frames
     return 1.0
   scored = [_scored_values(service, state) for state in states]
   pairs = list(itertools.combinations(scored, 2))
@@ -52,6 +51,7 @@ def _equal(service: Service, a: Mapping[str, str], b: Mapping[str, str], backend
   if a.keys() != b.keys():
     return False
   for slot, value in a.items():
+    # A categorical value has one spelling, so another one is another value.
     is_text = slot in service.noncategorical_slots
     if value != b[slot] and not (is_text and fuzzy.equal(value, b[slot], backend)):
       return False

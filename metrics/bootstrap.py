@@ -11,7 +11,7 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class BootstrapSamples:
     ids = np.unique(dialogue_ids)
     rng = np.random.default_rng(seed)
     weights = np.empty((bootstrap_samples, len(ids)))
+    # One sample at a time: all draws at once would take as much memory again.
     for row in weights:
       row[:] = np.bincount(rng.integers(len(ids), size=len(ids)), minlength=len(ids))
     return cls(ids, weights)
@@ -71,7 +72,7 @@ class BootstrapSamples:
     """
     positions = self._positions(dialogue_ids)
     has_value = ~np.isnan(values)
-    if not has_value.any():
+    if not has_value.any():  # perhaps no dialogue at all
       return np.full((len(self.weights), len(values)), np.nan)
     is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
     present = np.flatnonzero(is_present)
@@ -80,13 +81,18 @@ class BootstrapSamples:
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
     sums = _per_dialogue(np.where(has_value, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
-    patterns: dict[bytes, int] = {}
-    pattern_of = [patterns.setdefault(row.tobytes(), len(patterns)) for row in has_value]
-    first_of_pattern = [pattern_of.index(number) for number in range(len(patterns))]
-    counts = _per_dialogue(has_value[first_of_pattern].astype(np.float64), position, len(present))
+    numbers: dict[bytes, int] = {}
+    patterns, pattern_of = [], []
+    for row in has_value:
+      number = numbers.setdefault(row.tobytes(), len(patterns))
+      if number == len(patterns):
+        patterns.append(row)
+      pattern_of.append(number)
+    counts = _per_dialogue(np.array(patterns, dtype=np.float64), position, len(present))
     # One product for both, since reading the weights dominates the time.
     weighted = weights @ np.concatenate([sums, counts]).T
     totals = weighted[:, len(sums) :][:, pattern_of]
+    # Every sample of a single dialogue has the same mean: its interval would be a point.
     enough = ((counts > 0).sum(axis=1) >= 2)[pattern_of]
     means = np.full(totals.shape, np.nan)
     return np.divide(weighted[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
@@ -110,6 +116,7 @@ class BootstrapSamples:
     if not len(self.dialogue_ids):
       return np.zeros(0, dtype=np.intp)
     positions = np.searchsorted(self.dialogue_ids, dialogue_ids)
+    # An id after the last one has no position of its own; it is unknown, as the comparison shows.
     positions = np.minimum(positions, len(self.dialogue_ids) - 1)
     unknown = np.flatnonzero(self.dialogue_ids[positions] != dialogue_ids)
     if unknown.size:
@@ -169,15 +176,15 @@ def summary_samples(
   """
   values = values or {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
   statistics = frame_statistics(values, zero_mean, name)
+  # All variants have the same frames, so the mean over both is the mean of each frame's mean.
   per_frame = [x if x.ndim == 1 else x.mean(axis=0) for x in statistics.values()]
   means = samples.means(np.stack(per_frame), dialogue_ids)
   row = dict(zip(statistics, means.T, strict=True))
   original, variants = row[f"{name}_orig"], row[mean_key(name, values)]
   undefined = np.full(len(original), np.nan)
   row["diff_rel"] = np.divide(variants - original, original, out=undefined, where=original > 0)
-  row["worst"], row["spread"] = extremes(
-    np.stack([row[f"{name}_{variant}"] for variant in reworded_variants(values)])
-  )
+  by_variant = np.stack([row[f"{name}_{variant}"] for variant in reworded_variants(values)])
+  row["worst"], row["spread"] = extremes(by_variant)
   return row
 
 
@@ -222,29 +229,41 @@ def paired_differences(
   Returns:
     The keys of `summarise` -> difference.
   """
-  shared = {variant: ~np.isnan(a[variant] + b[variant]) for variant in a if variant in b}
-  a, b = ({v: np.where(has_both, x[v], np.nan) for v, has_both in shared.items()} for x in (a, b))
-  values_a, values_b = (summarise(x, zero_mean, name) for x in (a, b))
-  samples_a, samples_b = (
-    summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)
-  )
-  no_scores = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
-  defined = _defined([frame_statistics(x or no_scores, zero_mean, name) for x in (a, b)])
+  scores_a, scores_b = _scored_by_both(a, b, len(dialogue_ids))
+  numbers_a = summarise(scores_a, zero_mean, name)
+  numbers_b = summarise(scores_b, zero_mean, name)
+  samples_a = summary_samples(scores_a, dialogue_ids, samples, zero_mean, name)
+  samples_b = summary_samples(scores_b, dialogue_ids, samples, zero_mean, name)
+  defined_a = _defined(frame_statistics(scores_a, zero_mean, name))
+  defined_b = _defined(frame_statistics(scores_b, zero_mean, name))
   differences = {}
-  of_means = defined[mean_key(name, shared)]  # diff_rel, worst and spread combine means
-  for key in values_a:
-    frames = defined.get(key, of_means)
+  for key in numbers_a:
+    # diff_rel, worst and spread combine means, so they are defined where the mean is.
+    frames_key = key if key in defined_a else mean_key(name, scores_a)
+    lowest_p = least_p(dialogue_ids[defined_a[frames_key] | defined_b[frames_key]])
     differences[key] = difference_of(
-      *(values_a[key], values_b[key], samples_a[key], samples_b[key]),
-      least_p(dialogue_ids[frames]),
+      numbers_a[key], numbers_b[key], samples_a[key], samples_b[key], lowest_p
     )
   return differences
 
 
-def _defined(systems: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-  """Returns statistic -> [U] bool, the frames where it is defined in any of the systems."""
-  defined = {key: np.stack([~np.isnan(x[key]) for x in systems]) for key in systems[0]}
-  return {key: np.any(x, axis=tuple(range(x.ndim - 1))) for key, x in defined.items()}
+def _scored_by_both(
+  a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray], num_units: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+  """Returns the scores of the shared variants, nan where either has none; nan if none is shared."""
+  scores_a, scores_b = {}, {}
+  for variant in a:
+    if variant in b:
+      unknown = np.isnan(a[variant] + b[variant])
+      scores_a[variant] = np.where(unknown, np.nan, a[variant])
+      scores_b[variant] = np.where(unknown, np.nan, b[variant])
+  no_scores = {ORIGINAL: np.full(num_units, np.nan)}
+  return scores_a or no_scores, scores_b or no_scores
+
+
+def _defined(statistics: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Returns key -> [U] bool, where a statistic of [U] or [K, U] is defined for any variant."""
+  return {key: ~np.isnan(np.atleast_2d(x)).all(axis=0) for key, x in statistics.items()}
 
 
 def mean_interval(
@@ -297,6 +316,7 @@ def difference_of(
   """
   samples = np.round(samples_b - samples_a, _DECIMALS)
   samples = samples[~np.isnan(samples)]
+  # Samples without a difference count on both sides, so that identical systems get p = 1.
   tail = min((samples <= 0).sum(), (samples >= 0).sum())
   p = float("nan")
   if samples.size:

@@ -10,4 +10,5 @@ import numpy as np
 
 def frame_consistency(scores: np.ndarray) -> np.ndarray:
   """Returns 1.0 or 0.0 per frame, nan where a row has no score: [K, F] -> [F]; [0, 0] -> [0]."""
+  # Below 1 is wrong here, also a partial fuzzy match.
   return np.where(np.isnan(scores).any(axis=0), np.nan, (scores >= 1.0).all(axis=0))

@@ -49,17 +49,18 @@ def slot_failures(
     predicted: variant -> predicted state, in original names.
     backend: see `fuzzy.match`.
   """
-  if all(state == gold for state in predicted.values()):
+  if all(state == gold for state in predicted.values()):  # most frames
     return ()
   failures = []
   for slot in service.slots:
-    gold_values, kinds = gold.get(slot.name, ()), {}
+    gold_values = gold.get(slot.name, ())
+    values, kinds = {}, {}
     for variant, state in predicted.items():
       predicted_values = state.get(slot.name, ())
+      values[variant] = predicted_values[0] if predicted_values else None
       if slot_score(gold_values, predicted_values, slot.is_categorical, backend) < 1:
         kinds[variant] = _kind(slot, gold, predicted_values)
     if kinds:
-      values = {v: next(iter(state.get(slot.name, ())), None) for v, state in predicted.items()}
       failures.append(Failure(slot.name, tuple(gold_values), values, kinds))
   return tuple(failures)
 
@@ -79,4 +80,5 @@ def _is_of_another(slot: Slot, gold: State, value: str) -> bool:
   """Whether a value is another slot's; never for "dontcare" or a possible value of the slot."""
   if value == DONTCARE or (slot.is_categorical and value in slot.possible_values):
     return False
+  # Such as the city of departure where that of arrival is asked for.
   return any(value in values for name, values in gold.items() if name != slot.name)

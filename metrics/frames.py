@@ -58,6 +58,8 @@ class GoldFrame:
 
 
 NOTHING = PredictedFrame({}, NO_INTENT, (), ())
+Place = tuple[str, str, int, str, bool]  # frame id, dialogue id, turn, service, whether it is seen
+_PLACE_TYPES = (str, str, np.int32, str, bool)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +86,17 @@ class FrameScores:
   def __len__(self) -> int:
     return len(self.frame_ids)
 
-  def places(self) -> Iterator[tuple[str, str, int, str, bool]]:
-    """Yields (frame id, dialogue id, turn, service, whether it is seen) of each frame."""
+  @classmethod
+  def of(cls, places: Iterable[Place], metrics: Mapping[str, np.ndarray]) -> "FrameScores":
+    """Builds the scores of frames at these places. Args: metrics, [F] each, in the same order."""
+    columns = [*zip(*places, strict=True)] or [()] * len(_PLACE_TYPES)
+    ids, dialogue_ids, turns, services, seen = map(np.array, columns, _PLACE_TYPES)
+    return cls(ids, dialogue_ids, turns, services, seen, metrics)
+
+  def places(self) -> Iterator[Place]:
+    """Yields the place of each frame."""
     columns = (self.frame_ids, self.dialogue_ids, self.turns, self.services, self.seen)
-    yield from zip(*(column.tolist() for column in columns), strict=True)
+    return zip(*map(np.ndarray.tolist, columns), strict=True)
 
   def positions(self, frame_ids: Iterable[str]) -> np.ndarray:
     """Returns where these frames are, for `take`: [any] int."""
@@ -100,8 +109,10 @@ class FrameScores:
 
   def with_metrics(self, further: Mapping[str, Mapping[str, float]]) -> "FrameScores":
     """Adds metrics that only some trackers have. Args: further, key -> frame id -> score."""
-    columns = {key: self.column(by_frame) for key, by_frame in further.items()}
-    return dataclasses.replace(self, metrics={**self.metrics, **columns})
+    metrics = dict(self.metrics)
+    for key, by_frame in further.items():
+      metrics[key] = self.column(by_frame)
+    return dataclasses.replace(self, metrics=metrics)
 
   def take(self, frames: np.ndarray) -> "FrameScores":
     """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""
@@ -145,6 +156,7 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
           fix="remove the duplicate file or dialogue",
         )
       utterance, state = dialogue.turns[turn].utterance, frame.state or EMPTY_STATE
+      spans = [(s["slot"], utterance[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()]
       frames[key] = GoldFrame(
         key,
         dialogue.dialogue_id,
@@ -154,7 +166,7 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
         utterance_crc(utterance),
         state.active_intent,
         state.requested_slots,
-        tuple((s["slot"], utterance[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
+        tuple(spans),
         services[turn],
         origins,
         is_sticky,
@@ -164,10 +176,11 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
 
 def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
   """Returns the services of the user turns up to each turn, whether these are scored or not."""
-  services_by_turn, services = [], frozenset()
+  services_by_turn, services = [], frozenset[str]()
   for turn in dialogue.turns:
-    if turn.speaker == USER and (added := {f.service for f in turn.frames} - services):
-      services |= added
+    for frame in turn.frames if turn.speaker == USER else ():
+      if frame.service not in services:  # otherwise the turns share a set, to save memory
+        services |= {frame.service}
     services_by_turn.append(services)
   return services_by_turn
 
@@ -197,37 +210,27 @@ def score_frames(
     seen_services: names of services that are also in train.
     backend: see `fuzzy.match`.
   """
-  gold = [frame for frame in gold if frame.frame_id in predicted]
-  rows = list(_frame_rows(schema, gold, predicted, backend))
-  columns = np.array(rows, dtype=np.float64).reshape(len(gold), len(OFFICIAL_METRICS)).T
-  return FrameScores(
-    frame_ids=np.array([frame.frame_id for frame in gold], dtype=str),
-    dialogue_ids=np.array([frame.dialogue_id for frame in gold], dtype=str),
-    turns=np.array([frame.turn for frame in gold], dtype=np.int32),
-    services=np.array([frame.service for frame in gold], dtype=str),
-    seen=np.array([frame.service in seen_services for frame in gold], dtype=bool),
-    metrics=dict(zip(OFFICIAL_METRICS, columns, strict=True)),
-  )
-
-
-def _frame_rows(
-  schema: Schema,
-  gold: Iterable[GoldFrame],
-  predicted: Mapping[str, PredictedFrame],
-  backend: str,
-) -> Iterator[tuple[float, ...]]:
-  """Yields the row of each frame; rows of NOTHING are computed once per distinct gold frame."""
-  of_nothing: dict[tuple[Any, ...], tuple[float, ...]] = {}
+  places: list[Place] = []
+  rows: list[tuple[float, ...]] = []
+  baseline_rows: dict[tuple[Any, ...], tuple[float, ...]] = {}
   for frame in gold:
-    service, prediction = schema[frame.service], predicted[frame.frame_id]
-    if prediction is not NOTHING:
-      yield _frame_row(service, frame, prediction, backend)
+    prediction = predicted.get(frame.frame_id)
+    if prediction is None:
       continue
+    is_seen = frame.service in seen_services
+    places.append((frame.frame_id, frame.dialogue_id, frame.turn, frame.service, is_seen))
+    if prediction is not NOTHING:
+      rows.append(_frame_row(schema[frame.service], frame, prediction, backend))
+      continue
+    # The baseline's row depends on which slots the gold frame has, not on their values; so few
+    # distinct ones stand for all frames.
     tagged = tuple(slot for slot, _ in frame.spans)
     key = (frame.service, frame.active_intent, frame.requested_slots, tagged, *frame.slot_values)
-    if key not in of_nothing:
-      of_nothing[key] = _frame_row(service, frame, prediction, backend)
-    yield of_nothing[key]
+    if key not in baseline_rows:
+      baseline_rows[key] = _frame_row(schema[frame.service], frame, prediction, backend)
+    rows.append(baseline_rows[key])
+  columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(OFFICIAL_METRICS)).T
+  return FrameScores.of(places, dict(zip(OFFICIAL_METRICS, columns, strict=True)))
 
 
 def _frame_row(
@@ -235,6 +238,7 @@ def _frame_row(
 ) -> tuple[float, ...]:
   """Returns the scores of one frame, in the order of `OFFICIAL_METRICS`."""
   goals = goal_scores(service, gold.slot_values, predicted.slot_values, backend)
+  # Slot tagging is of non-categorical slots, as in the official scorer; others may be tagged too.
   spans = predicted.spans
   if spans is not None:
     spans = _of_noncategorical(spans, service)
@@ -267,12 +271,18 @@ def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
   Returns:
     variant -> scores of the same frames, in the order of the first variant.
   """
-  ids = [s.frame_ids for s in scores.values()]
-  if not ids or all(np.array_equal(ids[0], frame_ids) for frame_ids in ids[1:]):
+  if not scores:
+    return {}
+  first, *others = scores.values()
+  shared_ids, is_same = set(first.frame_ids.tolist()), True
+  for scored in others:
+    if not np.array_equal(scored.frame_ids, first.frame_ids):
+      is_same = False
+      shared_ids.intersection_update(scored.frame_ids.tolist())
+  if is_same:  # as a rule: nothing is copied
     return dict(scores)
-  shared = set(ids[0].tolist()).intersection(*(frame_ids.tolist() for frame_ids in ids[1:]))
-  order = [key for key in ids[0].tolist() if key in shared]
-  return {variant: score.take(score.positions(order)) for variant, score in scores.items()}
+  order = [key for key in first.frame_ids.tolist() if key in shared_ids]
+  return {variant: scored.take(scored.positions(order)) for variant, scored in scores.items()}
 
 
 def sharing_columns(scores: FrameScores, by_variant: Mapping[str, FrameScores]) -> FrameScores:

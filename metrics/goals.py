@@ -36,7 +36,8 @@ def slot_score(
     backend: see `fuzzy.match`.
   """
   if not gold or not predicted:
-    return float(not gold and not predicted)
+    return float(not gold and not predicted)  # right if neither has a value
+  # Equal values, the usual case, need no fuzzy match.
   if categorical or gold[0] == predicted[0]:
     return float(gold[0] == predicted[0])
   return max(match(value, predicted[0], backend) for value in gold)

@@ -56,6 +56,7 @@ def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray
   cov = frame_cov(scores)
   if zero_mean == "exclude" or len(scores) < 2:
     return cov
+  # CoV is nan for two reasons: only 0/0 becomes 0, a missing score does not.
   return np.where(np.isnan(cov) & ~np.isnan(scores).any(axis=0), 0.0, cov)
 
 
@@ -104,14 +105,14 @@ def frame_statistics(
     frames, and so is what depends on it; a frame that is nan in one given variant is nan in all.
   """
   unknown = np.isnan(sum(values.values(), np.zeros(len(next(iter(values.values()), ())))))
-  values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}
-  absent = np.full(len(unknown), np.nan)
-  original = values.get(ORIGINAL, absent)
-  variants = {variant: values.get(variant, absent) for variant in reworded_variants(values)}
-  scores = np.stack(list(variants.values()))
-  variants |= {variant: row for variant, row in values.items() if variant != ORIGINAL}
+  variants = {}  # without a score, not with a score of 0, where a variant is missing
+  for variant in (ORIGINAL, *reworded_variants(values), *values):
+    variants[variant] = np.where(unknown, np.nan, values.get(variant, np.nan))
+  original = variants.pop(ORIGINAL)
+  scores = np.stack([variants[variant] for variant in reworded_variants(values)])
   statistics = {f"{name}_orig": original}
-  statistics |= {f"{name}_{variant}": row for variant, row in variants.items()}
+  for variant, row in variants.items():
+    statistics[f"{name}_{variant}"] = row
   statistics[mean_key(name, values)] = np.where(np.isnan(scores).any(axis=0), np.nan, scores)
   statistics[f"ss_{name}"] = frame_sensitivity(scores, zero_mean)
   statistics[f"ss_{name}_exclude"] = frame_sensitivity(scores, "exclude")
@@ -156,10 +157,11 @@ def summarise(
     original too. Other variants have jga_NAME and cjga_NAME; if none of v1 to v5 is given, the
     statistics are over the others, and the key of their mean is jga_reworded.
   """
-  row, of_means = {}, mean_key(name, values)
+  row, key_of_mean = {}, mean_key(name, values)
   for key, statistic in frame_statistics(values, zero_mean, name).items():
     row[key] = mean(statistic.ravel())
-    if key == of_means:
+    if key == key_of_mean:
+      # Next to the mean, as in the paper's table.
       row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[key])
   means = [row[f"{name}_{variant}"] for variant in reworded_variants(values)]
   lowest, spread = extremes(np.array(means))

@@ -27,7 +27,8 @@ and counted in `num_frames_incomplete`. Undefined metrics are omitted.
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,13 +93,15 @@ def joint_goal_accuracy(
       available=", ".join(variants),
       fix="use schema_sensitivity as the metric of a task with several variants",
     )
-  frames = [frame for by_frame in variants.values() for frame in by_frame.values()]
+  frames = [*next(iter(variants.values()), {}).values()]
   complete = [frame for frame in frames if frame.complete]
-  slots = [score for frame in complete for score in frame.scores.values()]
+  slot_scores: list[float] = []
+  for frame in complete:
+    slot_scores += frame.scores.values()
   result = {"num_frames": float(len(complete))}
   result["num_frames_incomplete"] = float(len(frames) - len(complete))
-  if slots:
-    result["slot_accuracy"] = float(np.mean(slots))
+  if slot_scores:
+    result["slot_accuracy"] = float(np.mean(slot_scores))
   for suffix, group in _groups([frame.seen for frame in complete]):
     for key, scores in _scores(complete).items():
       if (has_score := group & ~np.isnan(scores)).any():
@@ -132,12 +135,19 @@ def schema_sensitivity(
     SgdxError: a repeated example, or a malformed id.
   """
   variants = _collect(targets, predictions, backend)
-  keys = dict.fromkeys(key for by_frame in variants.values() for key in by_frame)
-  shared = [key for key in keys if all(key in f and f[key].complete for f in variants.values())]
-  result = {"num_frames_incomplete": float(len(keys) - len(shared))}
-  scores = {v: _scores([by_frame[key] for key in shared]) for v, by_frame in variants.items()}
-  seen = [next(iter(variants.values()))[key].seen for key in shared]
-  for suffix, group in _groups(seen):
+  num_complete: Counter[tuple[str, str]] = Counter()  # variants in which a frame is complete
+  for by_frame in variants.values():
+    for key, frame in by_frame.items():
+      num_complete[key] += frame.complete
+  shared = [key for key, number in num_complete.items() if number == len(variants)]
+  result = {"num_frames_incomplete": float(len(num_complete) - len(shared))}
+  scores: dict[str, dict[str, np.ndarray]] = {}
+  is_seen: list[bool] = []
+  for variant, by_frame in variants.items():
+    frames = [by_frame[key] for key in shared]
+    scores[variant] = _scores(frames)
+    is_seen = [frame.seen for frame in frames]  # the same in every variant
+  for suffix, group in _groups(is_seen):
     for name in (JGA, INTENT, REQUESTED):
       if not all(name in by_name for by_name in scores.values()):
         continue
@@ -151,11 +161,12 @@ def schema_sensitivity(
   return result
 
 
-def _groups(seen: Sequence[bool]) -> list[tuple[str, np.ndarray]]:
-  """Returns (key suffix, [F] bool) of all, seen and unseen frames, where there are any."""
-  mask = np.array(seen, dtype=bool)
-  groups = [("", np.ones(len(mask), dtype=bool)), ("_seen", mask), ("_unseen", ~mask)]
-  return [(suffix, group) for suffix, group in groups if group.any()]
+def _groups(is_seen: Sequence[bool]) -> Iterator[tuple[str, np.ndarray]]:
+  """Yields (key suffix, [F] bool) of all, seen and unseen frames, where there are any."""
+  mask = np.array(is_seen, dtype=bool)
+  for suffix, group in (("", np.ones(len(mask), dtype=bool)), ("_seen", mask), ("_unseen", ~mask)):
+    if group.any():
+      yield suffix, group
 
 
 def _scores(frames: Sequence[_Frame]) -> dict[str, np.ndarray]:
@@ -212,6 +223,7 @@ def _score_frame(
     categorical = target["slots"].get(slot, False)
     values = gold.get(slot, ()), predicted.get(slot, ())
     frame.scores[slot] = slot_score(*values, categorical, backend)
+  # A format whose answers have no intents or requested slots has no scores of them.
   if prediction.active_intent is not None:
     frame.further[INTENT] = intent_score(target["active_intent"], prediction.active_intent)
   if prediction.requested_slots is not None:

@@ -28,10 +28,10 @@ def right_slots(
     predicted: slot -> predicted values, of which the first is scored.
     backend: see `fuzzy.match`.
   """
-  return frozenset(
-    slot.name
-    for slot in service.slots
-    if slot.name in gold
-    and slot.name in predicted
-    and slot_score(gold[slot.name], predicted[slot.name], slot.is_categorical, backend) >= 1
-  )
+  right = set()
+  for slot in service.slots:
+    if slot.name in gold and slot.name in predicted:
+      values = gold[slot.name], predicted[slot.name]
+      if slot_score(*values, slot.is_categorical, backend) >= 1:
+        right.add(slot.name)
+  return frozenset(right)
