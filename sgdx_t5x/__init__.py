@@ -56,7 +56,7 @@ def __getattr__(name):
     value = getattr(import_module(f"{__name__}.{module}"), attribute or name)
   else:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  globals()[name] = value
+  globals()[name] = value  # next time Python finds it without this function
   return value
 
 

@@ -48,6 +48,8 @@ def load(reference: str) -> Any:
 @functools.cache
 def _registers() -> tuple[types.ModuleType, ...]:
   """The `register` modules of all annexes; they import nothing themselves."""
-  files = sorted([*_ROOT.glob("papers/*/register.py"), *_ROOT.glob("*/register.py")])
-  packages = [file.parent.relative_to(_ROOT.parent).parts for file in files]
-  return tuple(importlib.import_module(".".join((*names, "register"))) for names in packages)
+  registers = []
+  for file in sorted([*_ROOT.glob("papers/*/register.py"), *_ROOT.glob("*/register.py")]):
+    names = file.relative_to(_ROOT.parent).with_suffix("").parts
+    registers.append(importlib.import_module(".".join(names)))
+  return tuple(registers)

@@ -59,12 +59,14 @@ def checked_arguments(
         bound = signature.bind(*args, **kwargs)
       except TypeError as e:
         raise _wrong_call(name, signature, kwargs, str(e)) from None
-      for argument in [x for x in kinds if x in bound.arguments]:
+      for argument, classes in kinds.items():
+        if argument not in bound.arguments:  # it has its default
+          continue
         parameter, value = signature.parameters[argument], bound.arguments[argument]
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         for item in value if several else [value]:
           if item is not None or parameter.default is not None:
-            check_kind(item, f"{name}: {argument}", kinds[argument])
+            check_kind(item, f"{name}: {argument}", classes)
       return function(*args, **kwargs)
 
     return call
@@ -99,19 +101,19 @@ def check_choice(value: str, name: str, choices: Collection[str]) -> None:
 def _wrong_call(
   function: str, signature: inspect.Signature, names: Iterable[str], text: str
 ) -> UsageError:
-  parameters = [x for x in signature.parameters.values() if x.name != "self"]
-  parameter_names = [parameter.name for parameter in parameters]
+  parameters = dict(signature.parameters)
+  parameters.pop("self", None)  # of a constructor; nobody passes it
   for name in names:
-    if name not in parameter_names:
+    if name not in parameters:
       return UsageError(
         f"{function} has no argument {name!r}",
         expected="one of its arguments",
-        available=nearest(name, parameter_names),
-        fix="correct the name; all arguments: " + ", ".join(parameter_names),
+        available=nearest(name, parameters),
+        fix="correct the name; all arguments: " + ", ".join(parameters),
       )
   return UsageError(
     f"{function}: {text}",
-    expected=f"{function}({', '.join(map(str, parameters))})",
+    expected=f"{function}({', '.join(map(str, parameters.values()))})",
     fix=f"pass these arguments; help(sgdx_t5x.{function}) describes them",
   )
 

@@ -45,17 +45,18 @@ class SgdxError(Exception):
   def __init__(self, found: str, *, expected: str, available: str = "", fix: str):
     self.found, self.expected = printable(found), printable(expected)
     self.available, self.fix = printable(available), printable(fix)
-    parts = [self.found, f"  expected:  {self.expected}"]
+    lines = [self.found, f"  expected:  {self.expected}"]
     if available:
-      parts.append(f"  available: {self.available}")
-    parts.append(f"  fix:       {self.fix}")
-    self.text = with_document_paths("\n".join(parts))
+      lines.append(f"  available: {self.available}")
+    lines.append(f"  fix:       {self.fix}")
+    self.text = with_document_paths("\n".join(lines))
     super().__init__(self.text)
 
   def __reduce__(self):
     """Pickles the parts, since errors also come from other processes."""
-    parts = {"expected": self.expected, "available": self.available, "fix": self.fix}
-    return functools.partial(type(self), **parts), (self.found,)
+    # By default only `args` are pickled, and the constructor needs keywords.
+    keywords = {"expected": self.expected, "available": self.available, "fix": self.fix}
+    return functools.partial(type(self), **keywords), (self.found,)
 
 
 class UsageError(SgdxError):
@@ -87,11 +88,11 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
   try:
     return importlib.import_module(module)
   except ImportError as e:
-    found = f"{module} cannot be imported: {first_line(e)}"
-    if isinstance(e, ModuleNotFoundError) and e.name:
-      found = f"the package {e.name} is not installed"
+    problem = f"{module} cannot be imported: {first_line(e)}"
+    if isinstance(e, ModuleNotFoundError) and e.name:  # of the module, or of one that it imports
+      problem = f"the package {e.name} is not installed"
     raise SgdxError(
-      found,
+      problem,
       expected=f"{module}, for {why}",
       fix=f'pip install "sgdx_t5x[{extra}]" {beside}'.rstrip(),
     ) from None
@@ -128,7 +129,7 @@ def malformed(error: Exception) -> str:
 
 def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:
   """Returns the names closest to `name`, or the first few, as one line for an error."""
-  names = list(dict.fromkeys(str(n) for n in names))
+  names = list(dict.fromkeys(map(str, names)))
   close = difflib.get_close_matches(str(name)[:_LONGEST_NAME], names, n=3, cutoff=0.6)
   if close:
     return "nearest: " + ", ".join(close)

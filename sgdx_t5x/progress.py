@@ -39,6 +39,7 @@ def counted(
 ) -> Iterator[_T]:
   """Yields the items and reports how many were yielded, every hundred."""
   for number, item in enumerate(items, start=1):
+    # The caller is done with an item when it asks for the next.
     yield item
     if number % _ITEMS_BETWEEN_CALLS == 0:
       on_progress(task, number, total, unit)

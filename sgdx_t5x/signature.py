@@ -59,7 +59,11 @@ class Signature:
   @classmethod
   def parse(cls, line: str) -> "Signature":
     """Reads a line. A field's name ends at its first colon."""
-    return cls({name: value for name, _, value in (x.partition(":") for x in line.split("|"))})
+    fields = {}
+    for field in line.split("|"):
+      name, _, value = field.partition(":")
+      fields[name] = value
+    return cls(fields)
 
   def __str__(self) -> str:
     return "|".join(f"{name}:{value}" if value else name for name, value in self.fields.items())
@@ -108,18 +112,23 @@ def differences(
   """
   free = {*_FREE_FIELDS}.difference(_FRAME_FIELDS if same_frames else ())
   names = [name for name in {**a.fields, **b.fields} if name not in free]
-  pairs = {
-    name: (a.fields.get(name), b.fields.get(name))
-    for name in sorted(names, key=lambda name: name in _FRAME_FIELDS)
-  }
-  if "schemas" in pairs:
-    first, second = a.own_schemas, b.own_schemas
-    if all(second.get(variant, checksum) == checksum for variant, checksum in first.items()):
-      del pairs["schemas"]
-  return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
+  names.sort(key=lambda name: name in _FRAME_FIELDS)  # last: other settings may be the reason
+  pairs = {}
+  for name in names:
+    values = a.fields.get(name), b.fields.get(name)
+    is_same = _value(name, values[0]) == _value(name, values[1])
+    if not is_same and not (name == "schemas" and _agree(a.own_schemas, b.own_schemas)):
+      pairs[name] = values
+  return pairs
+
+
+def _agree(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+  """Whether the variants that both have, have the same checksum in both."""
+  return all(b.get(variant, checksum) == checksum for variant, checksum in a.items())
 
 
 def _value(name: str, text: str | None) -> str | None:
+  """Returns what of a field's value is compared; None stands for a missing or usual one."""
   if text == _USUAL.get(name):
     return None
   return text.rpartition(":")[2] if text and name == "corpus" else text

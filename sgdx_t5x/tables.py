@@ -62,6 +62,7 @@ def percent(fraction: float | None) -> Number:
   if fraction is None:
     return Number(None, "-")
   text = f"{100 * fraction:.1f}"
+  # A tiny negative number rounds to "-0.0", which would look like a loss.
   return Number(fraction, "0.0" if text == "-0.0" else text)
 
 
@@ -112,10 +113,10 @@ def markdown(table: Table) -> str:
   """Returns a table in Markdown, its title above it in bold."""
 
   def line(cells: Iterable[Cell]) -> str:
-    return "| " + " | ".join(_plain(str(cell)).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(_markdown_cell, cells)) + " |"
 
-  rule = ["---" if i < table.left else "---:" for i in range(len(table.header))]
-  body = "\n".join(line(cells) for cells in (table.header, rule, *table.rows))
+  rule = ["---"] * table.left + ["---:"] * (len(table.header) - table.left)
+  body = "\n".join(map(line, (table.header, rule, *table.rows)))
   return f"**{_plain(table.title)}**\n\n{body}\n"
 
 
@@ -123,7 +124,7 @@ def latex(table: Table, state: str = "") -> str:
   """Returns a table in LaTeX (booktabs). Args: state, which precedes the title in the caption."""
 
   def line(cells: Sequence[Cell]) -> str:
-    text = " & ".join(_escape(str(cell)) for cell in cells)
+    text = " & ".join(map(_escape, map(str, cells)))
     # After the \\ of the previous line, these two would be read as its arguments.
     return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
 
@@ -181,18 +182,21 @@ def document(
     notes: lines after the tables; not in CSV.
     signatures: what a signature covers, "" if there is only one -> signature; shown last.
   """
+  signatures = signatures or {}
+  signed = {_signature_name(name): text for name, text in signatures.items()}
   marks = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
-  signed = {f"signature {key}".rstrip(): text for key, text in (signatures or {}).items()}
   if form == "csv":
-    rows = [*(tuple(mark.split(": ", 1)) for mark in marks), *signed.items()]
-    context = [Table("about", ("", "text"), tuple(rows))] if rows else []
-    return csv_lines([*context, *tables])
-  lines = signature_lines(signatures or {}, warnings)
+    rows: list[Row] = [tuple(mark.split(": ", 1)) for mark in marks]
+    rows += signed.items()
+    about = [Table("about", ("", "text"), tuple(rows))] if rows else []
+    return csv_lines([*about, *tables])
   if form == "md":
     bold = [re.sub(r"^(.*?): ", r"**\1**: ", mark, count=1) for mark in marks]
-    lines = [*notes, *(f"`{line}`" for line in lines)]
-    blocks = [*(f"{line}\n" for line in (*bold, *heading)), *map(markdown, tables)]
-    return "\n".join([*blocks, "\n\n".join(lines)]) + "\n"
+    blocks = [f"{line}\n" for line in (*bold, *heading)]
+    blocks += map(markdown, tables)
+    paragraphs = [*notes, *(f"`{line}`" for line in signature_lines(signatures, warnings))]
+    return "\n".join([*blocks, "\n\n".join(paragraphs)]) + "\n"
+  # LaTeX: a table may be copied into a paper alone, so each says in what state its numbers are.
   state = "".join(f"{mark}. " for mark in marks)
   lines = [*heading, *notes, *(f"{state}{name}: {text}" for name, text in signed.items())]
   comments = "\n".join("% " + " ".join(line.splitlines()) for line in lines)
@@ -206,12 +210,23 @@ def signature_lines(signatures: Mapping[str, str], warnings: Sequence[str] = ())
   """
   marked = {name for name, text in signatures.items() if "|PARTIAL" in text}
   partial = (marked or set(signatures)) if warnings else set()
-  states = {name: "PARTIAL " if name in partial else "" for name in signatures}
-  return [f"{states[name]}{f'signature {name}'.rstrip()}: {x}" for name, x in signatures.items()]
+  lines = []
+  for name, text in signatures.items():
+    state = "PARTIAL " if name in partial else ""
+    lines.append(f"{state}{_signature_name(name)}: {text}")
+  return lines
+
+
+def _signature_name(name: str) -> str:
+  return f"signature {name}".rstrip()
 
 
 def _plain(text: str) -> str:
   return _TAG.sub(r"\<", text.replace("\n", " "))
+
+
+def _markdown_cell(cell: Cell) -> str:
+  return _plain(str(cell)).replace("|", "\\|")
 
 
 def _escape(text: str) -> str:
