@@ -49,16 +49,21 @@ def source_rows(
     "values", "entering" -> source -> rows of slot accuracy, which count values instead of frames;
     "frames" -> one of `FRAME_KINDS` -> rows of JGA. Sources without values are left out.
   """
+  # Values have no turns, and a turn can have frames of several kinds.
   settings = dataclasses.replace(settings, across_turn=False)
 
   def rows(frames: Mapping[str, FrameScores], metric: str, name: str) -> dict[str, Any]:
     return summaries(frames, metric, name, settings, samples, per_service=False).to_json()
 
   result: dict[str, Any] = {}
-  right_slots = {
-    variant: [_right(schema, frame, states[variant], settings.fuzzy) for frame in gold]
-    for variant in scores
-  }
+  right_slots: dict[str, list[frozenset[str]]] = {}  # per frame, for all sources
+  for variant in scores:
+    right_slots[variant] = []
+    for frame in gold:
+      state = states[variant][frame.frame_id]
+      right_slots[variant].append(
+        metrics.right_slots(schema[frame.service], frame.slot_values, state, settings.fuzzy)
+      )
   for part, only_new in (("values", False), ("entering", True)):
     result[part] = {}
     for source in SOURCES:
@@ -75,11 +80,11 @@ def source_rows(
         )
       result[part][source] = rows(values, SLOT_ACCURACY, SLOT_ACCURACY)
   kinds = np.array([frame_kind(frame.origins) for frame in gold], dtype=str)
-  result["frames"] = {
-    kind: rows({v: x.take(kinds == kind) for v, x in scores.items()}, metrics.JOINT_GOAL, "jga")
-    for kind in FRAME_KINDS
-    if (kinds == kind).any()
-  }
+  result["frames"] = {}
+  for kind in FRAME_KINDS:
+    if kind in kinds:
+      of_kind = {variant: frames.take(kinds == kind) for variant, frames in scores.items()}
+      result["frames"][kind] = rows(of_kind, metrics.JOINT_GOAL, "jga")
   return result
 
 
@@ -91,16 +96,10 @@ def frame_kind(origins: Mapping[str, Origin]) -> str:
 
 def _places(gold: Sequence[GoldFrame], source: str, only_new: bool) -> list[tuple[int, str]]:
   """Returns (frame index, slot) of a source's values; with `only_new`, where they enter only."""
-  return [
-    (number, slot)
-    for number, frame in enumerate(gold)
-    for slot, origin in frame.origins.items()
-    if origin.source == source and (origin.turn == frame.turn or not only_new)
-  ]
-
-
-def _right(
-  schema: Schema, frame: GoldFrame, states: Mapping[str, State], fuzzy: str
-) -> frozenset[str]:
-  state = states[frame.frame_id]
-  return metrics.right_slots(schema[frame.service], frame.slot_values, state, fuzzy)
+  places = []
+  for number, frame in enumerate(gold):
+    for slot, origin in frame.origins.items():
+      # A value stays in the state for later turns, which `origins` repeats.
+      if origin.source == source and (origin.turn == frame.turn or not only_new):
+        places.append((number, slot))
+  return places

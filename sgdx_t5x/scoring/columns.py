@@ -50,7 +50,9 @@ class Columns:
 
   def __init__(self, name: str, variants: tuple[str, ...] = ()):
     """Args: name, of the metric in `metrics.summarise`; variants, those scored."""
-    every = dict.fromkeys((*reworded_variants(variants), *(v for v in variants if v != ORIGINAL)))
+    every = dict.fromkeys((*reworded_variants(variants), *variants))  # in this order, each once
+    every.pop(ORIGINAL, None)
+    # JGA has the paper's names; another metric's name is in the title of its table.
     prefix, suffix, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
     self.original = _column(f"{name}_orig", f"{prefix}orig", "original", f"{short}_orig", ORIGINAL)
     self.variants = tuple(_column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in every)

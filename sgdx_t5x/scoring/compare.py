@@ -64,8 +64,8 @@ class Comparison:
 
   def values(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
     """The scores of the first and second system: two [F] float."""
-    first, second = (scores[variant].metrics[self.metric] for scores in self.scores)
-    return first, second
+    a, b = self.scores
+    return a[variant].metrics[self.metric], b[variant].metrics[self.metric]
 
   def flipped(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
     """Frames right in the first and wrong in the second, and the reverse: two [F] bool.
@@ -104,18 +104,16 @@ def compare(
   """
   tables = (_frames_of(a), _frames_of(b))
   _check_comparable(tables)
-  variants, notes = _common_variants(tables, metric)
+  variants, not_compared = _common_variants(tables, metric)
   positions, missing = _common_frames(tables, allow_missing)
-  shared = [
-    {variant: table.scores[variant].take(frames) for variant in variants}
-    for table, frames in zip(tables, positions, strict=True)
-  ]
-  scores, unscored = _common_scores(shared, metric, allow_missing)
-  labelled = tuple(zip("AB", tables, strict=True))
-  warnings = [f"{x}: {line}" for x, t in labelled for line in t.warnings]
-  notes = (*(f"{x}: {line}" for x, t in labelled for line in t.notes), *notes)
+  scores, unscored = _common_scores(tables, positions, variants, metric, allow_missing)
+  warnings, notes = [], []
+  for name, table in zip("AB", tables, strict=True):
+    warnings += [f"{name}: {line}" for line in table.warnings]
+    notes += [f"{name}: {line}" for line in table.notes]
   agreement = _agreement(tables, metric, next(iter(scores[0].values())))
-  return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
+  warnings += [*missing, *unscored]
+  return Comparison(tables, metric, scores, agreement, tuple(warnings), (*notes, *not_compared))
 
 
 def _frames_of(system: FrameTable | Scores | str | os.PathLike) -> FrameTable:
@@ -165,27 +163,22 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
   rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
   dialogue_ids = comparison.frames.dialogue_ids
-  systems = []
-  for scores in comparison.scores:
-    values = {}
-    for variant, frame_scores in scores.items():  # all have the same units
-      values[variant], units = metrics.unit_values(
-        frame_scores, comparison.metric, mask, across_turn
-      )
-    systems.append(values)
-  first, second = systems
+  scores_a, scores_b = comparison.scores
+  a, units = metrics.values_by_variant(scores_a, comparison.metric, mask, across_turn)
+  b, _ = metrics.values_by_variant(scores_b, comparison.metric, mask, across_turn)
   zero_mean = rules.get("zero_mean", "zero")
   differences = metrics.paired_differences(
-    first, second, dialogue_ids[units], samples, zero_mean, comparison.name
+    a, b, dialogue_ids[units], samples, zero_mean, comparison.name
   )
   if comparison.agreement:
-    a, b = (agreement[mask] for agreement in comparison.agreement)
-    differences["agreement"] = metrics.mean_difference(a, b, dialogue_ids[mask], samples)
-  # As many as `sgdx score` says: a frame without, say, a categorical slot has no score for these.
-  every_score = [s.metrics[comparison.metric] for x in comparison.scores for s in x.values()]
-  scored = mask & ~np.isnan(sum(every_score))
-  counts = {}
+    a_agreement, b_agreement = comparison.agreement
+    differences["agreement"] = metrics.mean_difference(
+      a_agreement[mask], b_agreement[mask], dialogue_ids[mask], samples
+    )
+  scored, counts = mask, {}
   for variant in comparison.scores[0]:
+    # As many as `sgdx score` says: a frame without, say, a categorical slot has no score for these.
+    scored = scored & ~np.isnan(sum(comparison.values(variant)))
     broken, fixed = comparison.flipped(variant)
     counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
   return {
@@ -202,68 +195,48 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
   Each is {"id", "service", "seen", "variant", "a": score, "b": score}; for several runs of each
   system, with the "run" after "id", from 0.
   """
-  flipped = {v: np.logical_or(*comparison.flipped(v)) for v in comparison.scores[0]}
-  frames = comparison.frames
-  for i in np.flatnonzero(np.any(list(flipped.values()), axis=0)):
-    for variant in (v for v, is_flipped in flipped.items() if is_flipped[i]):
-      a, b = comparison.values(variant)
-      key, run = str(frames.frame_ids[i]), {}
-      if comparison.tables[0].runs > 1:
-        key, _, number = key.rpartition("#")
-        run = {"run": int(number)}
-      yield {
-        "id": key,
-        **run,
-        "service": str(frames.services[i]),
-        "seen": bool(frames.seen[i]),
-        "variant": variant,
-        "a": float(a[i]),
-        "b": float(b[i]),
-      }
+  frames, variants = comparison.frames, list(comparison.scores[0])
+  is_flipped = np.stack([np.logical_or(*comparison.flipped(v)) for v in variants], axis=1)
+  for frame, column in np.argwhere(is_flipped):
+    a, b = comparison.values(variants[column])
+    key, run = str(frames.frame_ids[frame]), {}
+    if comparison.tables[0].runs > 1:  # pooled: "1_00000-002-Banks_2#0"
+      key, _, number = key.rpartition("#")
+      run = {"run": int(number)}
+    yield {
+      "id": key,
+      **run,
+      "service": str(frames.services[frame]),
+      "seen": bool(frames.seen[frame]),
+      "variant": variants[column],
+      "a": float(a[frame]),
+      "b": float(b[frame]),
+    }
 
 
 # --- what both have ------------------------------------------------------------------------
 
 
-def _check_comparable(tables: Sequence[FrameTable]) -> None:
-  first, second = (Signature.parse(table.signature) for table in tables)
-  pairs = differences(first, second)
-  if pairs:
-    a, b = (", ".join(f"{name}:{x[i]}" for name, x in pairs.items()) for i in (0, 1))
-    raise SgdxError(
-      f"A and B were scored with different settings: {', '.join(pairs)}",
-      expected="scores for the same corpus and split, computed with the same settings",
-      available=f"A: {a} | B: {b}",
-      fix=f"rescore one with the settings of the other: {tables[0].path}, {tables[1].path}",
-    )
+def _check_comparable(tables: tuple[FrameTable, FrameTable]) -> None:
+  a, b = tables
+  pairs = differences(Signature.parse(a.signature), Signature.parse(b.signature))
+  if not pairs:
+    return
+  settings_a = ", ".join(f"{name}:{value}" for name, (value, _) in pairs.items())
+  settings_b = ", ".join(f"{name}:{value}" for name, (_, value) in pairs.items())
+  raise SgdxError(
+    f"A and B were scored with different settings: {', '.join(pairs)}",
+    expected="scores for the same corpus and split, computed with the same settings",
+    available=f"A: {settings_a} | B: {settings_b}",
+    fix=f"rescore one with the settings of the other: {a.path}, {b.path}",
+  )
 
 
 def _common_variants(
-  tables: Sequence[FrameTable], metric: str
-) -> tuple[list[str], tuple[str, ...]]:
+  tables: tuple[FrameTable, FrameTable], metric: str
+) -> tuple[list[str], list[str]]:
   """Returns the variants for which both systems have the metric, and notes on the others."""
-  variants_of: list[list[str]] = []
-  for table in tables:
-    if metric not in table.metrics:
-      raise SgdxError(
-        f"{table.path}: no metric {metric!r}",
-        expected="a metric in the per-frame scores",
-        available=nearest(metric, table.metrics),
-        fix="use one of: " + ", ".join(table.metrics),
-      )
-    variants = []
-    for variant, scores in table.scores.items():
-      if not np.isnan(scores.metrics[metric]).all():
-        variants.append(variant)
-    variants_of.append(variants)
-    if not variants:
-      raise SgdxError(
-        f"{table.path}: the predictions have no {metric}",
-        expected="a metric of what was predicted",
-        available=", ".join(x for x in table.metrics if x != metric),
-        fix="choose another, or score predictions that have it",
-      )
-  a, b = variants_of
+  a, b = _scored_variants(tables[0], metric), _scored_variants(tables[1], metric)
   shared = [variant for variant in a if variant in b]
   if not shared:
     raise SgdxError(
@@ -272,27 +245,51 @@ def _common_variants(
       available=f"A: {', '.join(a) or 'none'} | B: {', '.join(b) or 'none'}",
       fix="score the same variants for both systems",
     )
-  unshared = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
-  notes = [f"not compared, only in {x}: {', '.join(v)}" for x, v in unshared if v]
-  return shared, tuple(notes)
+  notes = []
+  for name, variants in (("A", a), ("B", b)):
+    if unshared := [variant for variant in variants if variant not in shared]:
+      notes.append(f"not compared, only in {name}: {', '.join(unshared)}")
+  return shared, notes
+
+
+def _scored_variants(table: FrameTable, metric: str) -> list[str]:
+  """Returns the variants for which a system has the metric. Raises SgdxError without any."""
+  if metric not in table.metrics:
+    raise SgdxError(
+      f"{table.path}: no metric {metric!r}",
+      expected="a metric in the per-frame scores",
+      available=nearest(metric, table.metrics),
+      fix="use one of: " + ", ".join(table.metrics),
+    )
+  variants = []
+  for variant, scores in table.scores.items():
+    if not np.isnan(scores.metrics[metric]).all():
+      variants.append(variant)
+  if not variants:
+    raise SgdxError(
+      f"{table.path}: the predictions have no {metric}",
+      expected="a metric of what was predicted",
+      available=", ".join(name for name in table.metrics if name != metric),
+      fix="choose another, or score predictions that have it",
+    )
+  return variants
 
 
 def _common_frames(
-  tables: Sequence[FrameTable], allow_missing: bool
+  tables: tuple[FrameTable, FrameTable], allow_missing: bool
 ) -> tuple[list[np.ndarray], list[str]]:
   """Returns the positions of the shared frames in A and in B, and what makes them PARTIAL."""
   a, b = (dict.fromkeys(table.frame_ids.tolist()) for table in tables)  # sets, in order
   shared = [key for key in a if key in b]
-  unshared = [key for key in (*a, *b) if not (key in a and key in b)]
-  missing = [
-    f"{len(ids) - len(shared):,} of {len(ids):,} frames of {x} are not in {y}"
-    for ids, x, y in ((a, "A", "B"), (b, "B", "A"))
-    if len(ids) > len(shared)
-  ]
+  missing = []
+  for name, ids, other_name in (("A", a, "B"), ("B", b, "A")):
+    if num_missing := len(ids) - len(shared):
+      missing.append(f"{num_missing:,} of {len(ids):,} frames of {name} are not in {other_name}")
   if missing and not (allow_missing and shared):
     compares = "; --allow-missing compares the shared frames" if shared else ""
+    first_missing = next(key for key in (*a, *b) if key not in a or key not in b)
     raise SgdxError(
-      f"{'; '.join(missing)}; the first is {unshared[0]}",
+      f"{'; '.join(missing)}; the first is {first_missing}",
       expected=_ALIKE,
       available=f"{len(shared):,} frames in both",
       fix=f"score both on the same dialogues{compares}",
@@ -301,19 +298,27 @@ def _common_frames(
 
 
 def _common_scores(
-  systems: Sequence[Mapping[str, FrameScores]], metric: str, allow_missing: bool
+  tables: tuple[FrameTable, FrameTable],
+  positions: Sequence[np.ndarray],
+  variants: Sequence[str],
+  metric: str,
+  allow_missing: bool,
 ) -> tuple[tuple[dict[str, FrameScores], dict[str, FrameScores]], list[str]]:
-  """Sets a score that is nan in one system to nan in both, as if the frame were missing."""
+  """Returns each system's scores of the shared frames, and what makes them PARTIAL.
+
+  A score that is nan in one system is nan in both, as if the frame were missing.
+  """
   missing: list[str] = []
   aligned: tuple[dict[str, FrameScores], dict[str, FrameScores]] = ({}, {})
-  for variant in systems[0]:
-    values = np.stack([system[variant].metrics[metric] for system in systems])
-    unknown = np.isnan(values)
-    if unshared := int((unknown[0] != unknown[1]).sum()):
+  for variant in variants:
+    systems = [table.scores[variant].take(x) for table, x in zip(tables, positions, strict=True)]
+    a, b = systems[0].metrics[metric], systems[1].metrics[metric]
+    if unshared := int((np.isnan(a) != np.isnan(b)).sum()):
       missing.append(f"{unshared:,} frames of {variant} have {metric} in only one of A and B")
-    values[:, unknown.any(axis=0)] = np.nan
-    for into, system, row in zip(aligned, systems, values, strict=True):
-      into[variant] = dataclasses.replace(system[variant], metrics={metric: row})
+    unknown = np.isnan(a + b)
+    for scores, system in zip(aligned, systems, strict=True):
+      values = np.where(unknown, np.nan, system.metrics[metric])
+      scores[variant] = dataclasses.replace(system, metrics={metric: values})
   if missing and not allow_missing:
     raise SgdxError(
       "; ".join(missing),
@@ -327,10 +332,10 @@ def _agreement(
   tables: tuple[FrameTable, FrameTable], metric: str, frames: FrameScores
 ) -> tuple[np.ndarray, np.ndarray] | None:
   """Returns both systems' agreement on these frames; None if one lacks it, or not for JGA."""
-  agreements = [table.agreement for table in tables if table.agreement is not None]
-  if metric != metrics.JOINT_GOAL or len(agreements) < 2:
+  a, b = tables[0].agreement, tables[1].agreement
+  if metric != metrics.JOINT_GOAL or a is None or b is None:
     return None
-  return frames.column(agreements[0]), frames.column(agreements[1])
+  return frames.column(a), frames.column(b)
 
 
 def _for_json(difference: Difference) -> dict[str, Any] | None:

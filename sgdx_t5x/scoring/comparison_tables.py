@@ -31,7 +31,6 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
     report: from `compare.comparison_report`.
     split_intervals: whether the ends of an interval get a column each, as in CSV.
   """
-
   metric = report["metric"]
   header = ("", "A", "B", "B-A", *interval_names(split_intervals), "p", "broken", "fixed")
   tables = []
@@ -39,12 +38,14 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
     lines = []
     for column in _compared(columns(compare.short_name(metric), tuple(report["variants"]))):
       if difference := row["differences"].get(column.key):
-        flips = row["flips"].get(column.variant)
+        broken = fixed = Number(None, "")
+        if flips := row["flips"].get(column.variant):  # frames flip under one variant
+          broken, fixed = count(flips["broken"]), count(flips["fixed"])
         cells = (
           *(percent(difference["a"]), percent(difference["b"]), points(difference["difference"])),
           *interval(difference["ci95"], split_intervals),
           p_value(difference["p"], report["resamples"]),
-          *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
+          *(broken, fixed),
         )
         lines.append((column.plain, *cells))
     size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
@@ -63,9 +64,10 @@ def tables(name_a: str, name_b: str, compared: Comparison) -> list[Table]:
 
 def worst_and_best(table: Table) -> Sequence[str]:
   """Returns a line on the services that lost and gained most, from the table of `_services`."""
+  # By the mean over variants, or by the original if that is all there is.
   column = 2 if any(row[2].value is not None for row in table.rows) else 1
   rows = [row for row in table.rows if row[column].value is not None]
-  number = min(3, len(rows) // 2)
+  number = min(3, len(rows) // 2)  # no service is in both lists
   if not number:
     return []
   worst = ", ".join(f"{row[0]} {row[column]}" for row in rows[:number])
@@ -85,19 +87,21 @@ def _jga(compared: Comparison) -> Columns:
 
 
 def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
-  masks = group_masks(compared.frames.seen).items()
-  rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
+  header, rows = [""], []
+  for group, mask in group_masks(compared.frames.seen).items():
+    if mask.any():
+      header += [group, f"p ({group})"]
+      rows.append(compare.row(compared, mask, samples))
   lines = []
   for column in _compared(_jga(compared)):
-    differences = [row["differences"].get(column.key) for row in rows.values()]
+    differences = [row["differences"].get(column.key) for row in rows]
     if any(differences):
       cells: list[Cell] = [column.heading]
       for difference in differences:
         p = difference["p"] if difference else None
         cells += [_difference(difference), p_value(p, len(samples.weights))]
       lines.append(tuple(cells))
-  header = ("", *(name for group in rows for name in (group, f"p ({group})")))
-  return Table(f"Differences: {title} (points)", header, tuple(lines))
+  return Table(f"Differences: {title} (points)", tuple(header), tuple(lines))
 
 
 def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
@@ -116,15 +120,17 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
     differences = row["differences"]
     if not differences.get(basis.key):  # a service without slots has no JGA
       continue
-    flips = row["flips"].values()
+    flips: Counter[str] = Counter()
+    for of_variant in row["flips"].values():
+      flips.update(of_variant)
     cells = (
       service,
       _difference(differences.get(jga.original.key)),
       _difference(differences.get(middle.key)),
       p_value(differences[basis.key]["p"], len(samples.weights)),
       _difference(differences.get(jga.sensitivity.key)),
-      *(count(sum(numbers[kind] for numbers in flips)) for kind in ("broken", "fixed")),
-      count(row["num_frames"] * len(flips)),
+      *(count(flips["broken"]), count(flips["fixed"])),
+      count(row["num_frames"] * len(row["flips"])),
       count(row["num_dialogues"]),
     )
     lines.append((differences[basis.key]["difference"], cells))

@@ -1,5 +1,6 @@
 """Per-frame scores as JSON lines, one per frame, and their header; see docs/score-json.md."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -12,7 +13,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import not_found, opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
-from sgdx_t5x.metrics.frames import FrameScores
+from sgdx_t5x.metrics.frames import FrameScores, Place
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.signature import Signature
 
@@ -59,6 +60,7 @@ def frame_lines(
     columns = []
     for by_variant in scores.values():
       values = by_variant.metrics[metric].tolist()
+      # JSON has no nan.
       columns.append([None if math.isnan(x) else x for x in values])
     scores_by_metric.append(zip(*columns, strict=True))
   for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
@@ -112,43 +114,41 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
     )
   variants = head.variants
   metrics_read = [name for name in head.metrics if metrics is None or name in metrics]
-  rows: dict[str, _Row] = {}
-  values: list[list[float]] = []
+  places: dict[str, Place] = {}
+  values: list[list[float | None]] = []
+  failures: dict[str, tuple[Failure, ...]] = {}
+  agreement: dict[str, float] = {}
   with opened(path, _EXPECTED) as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
       row, scores = _parse_row(line, f"{path}, line {number}", variants, metrics_read)
-      if row.id in rows:
+      if row.id in places:
         raise SgdxError(
           f"{path}, line {number}: frame {row.id} occurs twice",
           expected="unique frames",
           fix="run `sgdx score` again",
         )
-      rows[row.id] = row
+      places[row.id] = row.id, row.dialogue_id, row.turn, row.service, row.seen
       values.append(scores)
-      row.scores = {}  # now in `values`; they take the most memory
+      if row.failures:
+        failures[row.id] = row.failures
+      if row.agreement is not None:
+        agreement[row.id] = row.agreement
   # A file that was truncated between lines is valid JSON: the signature has the number.
-  expected = Signature.parse(head.signature).fields.get("frames", str(len(rows)))
-  if expected != str(len(rows)):
+  expected = Signature.parse(head.signature).fields.get("frames", str(len(places)))
+  if expected != str(len(places)):
     raise SgdxError(
-      f"{path}: {len(rows):,} frames",
+      f"{path}: {len(places):,} frames",
       expected=f"{expected} frames, as stated in its signature",
       fix=_RESTORE,
     )
-  columns = (
-    np.array(list(rows), dtype=str),
-    np.array([row.dialogue_id for row in rows.values()], dtype=str),
-    np.array([row.turn for row in rows.values()], dtype=np.int32),
-    np.array([row.service for row in rows.values()], dtype=str),
-    np.array([row.seen for row in rows.values()], dtype=bool),
-  )
-  table = np.array(values, dtype=np.float64).reshape(len(rows), len(metrics_read), len(variants))
+  frames = FrameScores.of(places.values(), {})
+  # NumPy reads None, a missing score, as nan.
+  table = np.array(values, dtype=np.float64).reshape(len(places), len(metrics_read), len(variants))
   scores_by_variant = {}
   for v, variant in enumerate(variants):
-    by_metric = {name: table[:, m, v] for m, name in enumerate(metrics_read)}
-    scores_by_variant[variant] = FrameScores(*columns, by_metric)
-  failures = {key: row.failures for key, row in rows.items() if row.failures}
-  agreement = {key: row.agreement for key, row in rows.items() if row.agreement is not None}
+    by_metric = dict(zip(metrics_read, table[:, :, v].T, strict=True))
+    scores_by_variant[variant] = dataclasses.replace(frames, metrics=by_metric)
   return FrameTable(
     path,
     head.signature,
@@ -173,25 +173,29 @@ class _Row(msgspec.Struct, gc=False):
   failures: tuple[Failure, ...] = ()
 
 
+# Built once: that takes longer than decoding a line.
 _ROWS = msgspec.json.Decoder(_Row)
 
 
 def _parse_row(
-  line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
-) -> tuple[_Row, list[float]]:
+  line: bytes, location: str, variants: Collection[str], metrics: Collection[str]
+) -> tuple[_Row, list[float | None]]:
   """Parses a row of per-frame scores; returns it, and its scores by metric and then variant."""
   try:
     row = _ROWS.decode(line)
-    values = [row.scores[metric][variant] for metric in metrics for variant in variants]
+    values: list[float | None] = []
+    for metric in metrics:
+      by_variant = row.scores[metric]
+      values += [by_variant[variant] for variant in variants]
     for failure in row.failures:
       if failure.predicted.keys() != set(variants) or not failure.kinds.keys() <= set(variants):
         raise ValueError(f"failure of {failure.slot}: its variants differ from those in the header")
       if unknown := set(failure.kinds.values()).difference(KINDS):
         raise ValueError(f"unknown kind of failure {unknown.pop()!r}")
-    return row, [math.nan if x is None else x for x in values]
+    return row, values
   except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as e:
     raise SgdxError(
-      f"{where}: not a row of per-frame scores ({type(e).__name__}: {e})",
+      f"{location}: not a row of per-frame scores ({type(e).__name__}: {e})",
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
       fix=_RESTORE,
     ) from None

@@ -72,6 +72,7 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
   reference, positions = tables[0], []
   if len(tables) == 1:
     return reference
+  warnings, notes = [], []
   signature, frame_ids = Signature.parse(reference.signature), reference.frame_ids.tolist()
   for table in tables:
     changes = differences(signature, Signature.parse(table.signature), same_frames=True)
@@ -85,6 +86,8 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
         fix="score all runs in the same way, and compare a run without an equal separately",
       )
     positions.append(table.frames.positions(frame_ids))
+    warnings += table.warnings
+    notes += table.notes
   scores = {}
   for variant in reference.scores:
     runs = [table.scores[variant].take(x) for table, x in zip(tables, positions, strict=True)]
@@ -101,10 +104,10 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
     scores_checksum(scores),
     scores,
     reference.metrics,
-    tuple(dict.fromkeys(line for table in tables for line in table.warnings)),
+    tuple(dict.fromkeys(warnings)),  # each once, in order
     agreement=agreement,
     runs=len(tables),
-    notes=tuple(dict.fromkeys(line for table in tables for line in table.notes)),
+    notes=tuple(dict.fromkeys(notes)),
   )
 
 
@@ -113,15 +116,19 @@ def _joined(runs: Sequence[FrameScores]) -> FrameScores:
 
   Runs have different turns, since a turn of several services may be scored as a whole.
   """
-  ids = [np.char.add(run.frame_ids, f"#{number}") for number, run in enumerate(runs)]
-  apart = 1 + int(runs[0].turns.max(initial=0))
+  first, num_runs = runs[0], len(runs)
+  run_numbers = np.repeat(np.arange(num_runs, dtype=np.int32), len(first))
+  turns_apart = 1 + int(first.turns.max(initial=0))
+  metrics = {}
+  for key in first.metrics:
+    metrics[key] = np.concatenate([run.metrics[key] for run in runs])
   return FrameScores(
-    np.concatenate(ids),
-    np.concatenate([run.dialogue_ids for run in runs]),
-    np.concatenate([run.turns + number * apart for number, run in enumerate(runs)]),
-    np.concatenate([run.services for run in runs]),
-    np.concatenate([run.seen for run in runs]),
-    {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics},
+    np.char.add(np.tile(first.frame_ids, num_runs), np.char.mod("#%d", run_numbers)),
+    np.tile(first.dialogue_ids, num_runs),
+    np.tile(first.turns, num_runs) + run_numbers * turns_apart,
+    np.tile(first.services, num_runs),
+    np.tile(first.seen, num_runs),
+    metrics,
   )
 
 

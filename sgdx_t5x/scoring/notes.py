@@ -39,6 +39,7 @@ def warning_lines(
 
 def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
   """Yields each nonzero count with the variants that have it."""
+  # Usually all variants lack the same frames: one line for those with equal counts.
   for count in dict.fromkeys(counts.values()):
     if count:
       yield count, ", ".join(variant for variant, n in counts.items() if n == count)
@@ -58,6 +59,8 @@ def note_lines(
     split: the split that was scored.
     settings: the scorer's settings.
   """
+  # Somebody who copies a command easily passes one variant's file for another, too. Only rows name
+  # their variant, so that one file of them can be right for several.
   by_file: dict[pathlib.Path, list[str]] = {}
   for variant, place in sources.items():
     file = files_of(place, split)[0]
@@ -106,8 +109,8 @@ def with_origins(
   """
   fields, notes = dict(files.fields), files.notes
   if schemas:
-    checksums = {name: schema_checksum(schema) for name, schema in sorted(schemas.items())}
-    fields["schemas"] = "+".join(f"{name}={checksum}" for name, checksum in checksums.items())
+    checksums = [f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items())]
+    fields["schemas"] = "+".join(checksums)
   if oracles:
     fields["history"] = "gold"
     names = ", ".join(oracles)

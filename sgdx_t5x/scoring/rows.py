@@ -36,17 +36,17 @@ class Row:
     """
     values = dict(data)
     intervals: dict[str, tuple[float, float] | None] = {}
+    numbers = []
     for key, pair in values.pop("ci95", {}).items():
       intervals[key] = None
       if pair is not None:
         low, high = pair
         intervals[key] = low, high
-    row = cls(values, values.pop("num_frames", None), values.pop("num_dialogues", None), intervals)
-    ends = [end for pair in intervals.values() if pair for end in pair]
-    numbers = [*row.values.values(), row.num_frames, row.num_dialogues]
-    if not all(map(is_number, (*(x for x in numbers if x is not None), *ends))):
+        numbers += [low, high]
+    numbers += [number for number in values.values() if number is not None]  # counts, too
+    if not all(map(is_number, numbers)):
       raise ValueError("not a finite number")
-    return row
+    return cls(values, values.pop("num_frames", None), values.pop("num_dialogues", None), intervals)
 
   def to_json(self) -> dict[str, Any]:
     """Returns the row as docs/score-json.md describes it."""
@@ -103,7 +103,7 @@ class Rows:
         names the row.
     """
     groups = _read_rows({group: data[group] for group in GROUPS})
-    return cls(groups, *(_read_rows(data.get(part, {})) for part in ("domains", "services")))
+    return cls(groups, _read_rows(data.get("domains", {})), _read_rows(data.get("services", {})))
 
   def to_json(self) -> dict[str, Any]:
     """Returns the rows as docs/score-json.md describes them."""

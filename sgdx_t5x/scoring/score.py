@@ -20,23 +20,18 @@ from sgdx_t5x import metrics
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.variants import in_order, reworded_variants
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames
-from sgdx_t5x.scoring.notes import (
-  ignored_lines,
-  note_lines,
-  warning_lines,
-  with_origins,
-)
+from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines, with_origins
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -194,41 +189,71 @@ def score_predictions(
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sources = sources_of(predictions)
   for name in predictions:
+    # "ned+v1" is scored with that perturbed corpus alone.
     corpus.check_kinds(split, name)
   names = (*sources, *options.schemas)  # the order in which the user named variants
   if gold is None:
     gold = gold_frames(corpus, split, split, options.provenance, on_progress)
   files = provenance(options.prompt_format, corpus, gold)
-  schema, seen = corpus.schema(split), corpus.seen_services(split)
-
-  def score(frames: Sequence[GoldFrame], predicted: Mapping[str, PredictedFrame]) -> FrameScores:
-    return metrics.score_frames(frames, predicted, schema, seen, options.fuzzy)
-
-  prediction_files = [file for source in sources.values() for file in files_of(source, split)]
-  size = sum(map(size_of, prediction_files))
+  score = functools.partial(
+    metrics.score_frames,
+    schema=corpus.schema(split),
+    seen_services=corpus.seen_services(split),
+    backend=options.fuzzy,
+  )
+  size = 0
+  for source in sources.values():
+    size += sum(map(size_of, files_of(source, split)))
   on_read = counter(on_progress, "reading predictions", size, "MB", MEGABYTE)
   selection = Selection(
     corpus, split, gold, options.prompt_format, options.allow_missing, on_read, options.schemas
   )
   results = _score_variants(gold, sources, selection, score)
   results = {variant: results[variant] for variant in in_order(results, names)}
-  scores = {variant: result.scores for variant, result in results.items()}
-  missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
-  if options.across_turn and any(missing.values()):
-    scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
-  common = _common(scores)
-  ids = set(next(iter(common.values())).frame_ids.tolist())
-  common_gold = tuple(frame for frame in gold if frame.frame_id in ids)
-  sample = ""
-  if len(common_gold) < len(gold):
-    sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in common_gold).encode()):08x}"
-  own_schemas = {v: selection.schemas.get(split, v) for v in scores if v in options.schemas}
-  oracles = [variant for variant, result in results.items() if result.gold_history]
-  files = with_origins(files, own_schemas, oracles)
+  return _joined(results, selection, sources, options, files, score)
+
+
+def _joined(
+  results: Mapping[str, "_Variant"],
+  selection: Selection,
+  sources: Mapping[str, PredictionSource],
+  options: Settings,
+  files: Provenance,
+  score: Callable[..., FrameScores],
+) -> Scored:
+  """Returns the scores of all variants, and what is the same or compared in all of them.
+
+  Args:
+    results: variant -> what is kept of its predictions, in the order shown.
+    selection: what the predictions were joined to.
+    sources: variant -> where its predictions are.
+    options: how they were scored.
+    files: what the prompt format records of the files that prompts were made from.
+    score: see `_score_variants`.
+  """
+  corpus, split, gold = selection.corpus, selection.split, selection.gold
+  scores: dict[str, FrameScores] = {}
+  missing: dict[str, int] = {}
+  own_schemas: dict[str, Schema] = {}
   further: dict[str, dict[str, Any]] = {}
   for variant, result in results.items():
+    scores[variant] = result.scores
+    missing[variant] = len(gold) - len(result.scores)
+    if options.across_turn and missing[variant]:
+      scores[variant] = _whole_turns(result.scores, gold)
+    if variant in options.schemas:
+      own_schemas[variant] = selection.schemas.get(split, variant)
     for key, numbers in result.further.items():
       further.setdefault(key, {})[variant] = numbers
+  common = _common(scores)
+  frame_ids = dict.fromkeys(next(iter(common.values())).frame_ids.tolist())
+  common_gold = tuple(frame for frame in gold if frame.frame_id in frame_ids)
+  sample = ""
+  if len(common_gold) < len(gold):
+    # The split's name says which frames are scored only if all are.
+    sample = f"{zlib.crc32(' '.join(frame_ids).encode()):08x}"
+  oracles = [variant for variant, result in results.items() if result.gold_history]
+  files = with_origins(files, own_schemas, oracles)
   notes = (
     *annex_notes(further),
     *note_lines(scores, sources, split, options),
@@ -325,6 +350,7 @@ def score_report(
       scored.nothing.dialogue_ids, settings.bootstrap_samples, settings.seed
     )
   jga = metrics.JOINT_GOAL
+  # Who predicts nothing does so with every schema, so that all pairs of states agree.
   nothing = dict.fromkeys(common, scored.nothing)
   agreement = scored.nothing.column(scored.agreement)
   full_agreement = np.where(np.isnan(agreement), np.nan, 1.0)
@@ -333,6 +359,9 @@ def score_report(
   rows_per_metric = len(GROUPS) + len(domains) + len(services)  # all take about as long
   total = rows_per_metric * (1 + len(settings.metrics))
   on_row = counter(on_progress, "computing scores", total, "rows")
+  rows_by_metric = {}
+  for name in settings.metrics:
+    rows_by_metric[name] = summaries(common, name, name, settings, samples, on_row).to_json()
   official = {}
   for variant, scores in scored.frames.items():
     groups = metrics.official_scores(scores, settings.across_turn)
@@ -347,9 +376,7 @@ def score_report(
     "per_frame": per_frame,
     "variants": official,
     "sgdx": summaries(common, jga, "jga", settings, samples, on_row, agreement=agreement).to_json(),
-    "metrics": {
-      n: summaries(common, n, n, settings, samples, on_row).to_json() for n in settings.metrics
-    },
+    "metrics": rows_by_metric,
     "predict_nothing": summaries(
       nothing, jga, "jga", settings, None, per_service=False, agreement=full_agreement
     ).to_json(),
@@ -382,6 +409,7 @@ def _read(
         fix="leave out one of the two",
       )
     names.update(by_variant)
+    # Popped: whoever scores them can then free them before the next.
     for variant in list(by_variant):
       yield variant, by_variant.pop(variant)
 
@@ -402,5 +430,6 @@ def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
   """Keeps the turns whose frames all have a prediction."""
   ids = set(scores.frame_ids.tolist())
   incomplete = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in ids}
+  # A product over some of a turn's frames would be higher than over all.
   is_whole = [(dialogue, turn) not in incomplete for _, dialogue, turn, *_ in scores.places()]
   return scores.take(np.array(is_whole, dtype=bool))

@@ -210,6 +210,7 @@ def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
     )
   report = decode_json(read_input(path, expected), str(path), expected, "run `sgdx score` again")
   is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
+  # 0 is of none of these types, so a missing key is found too.
   if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
     raise SgdxError(
       f"{path}: not a report of `sgdx score`",

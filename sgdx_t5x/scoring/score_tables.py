@@ -34,22 +34,19 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns all tables of a report of `scoring.score_report`, in percent."""
-  jga, jga_columns = Rows.from_json(report["sgdx"]), _columns("jga", report)
-  further = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
+  jga_columns, jga = _columns("jga", report), Rows.from_json(report["sgdx"])
+  has_intervals = bool(jga.groups["all"].intervals)
   tables = [_variants_table("predictions", jga_columns, jga)]
   tables += _robustness_table("", jga_columns, jga)
   tables.append(_official_table(report["variants"]))
-  for name, rows in further.items():
-    tables.append(_variants_table(name, _columns(name, report), rows))
-    tables += _robustness_table(f"{name}, ", _columns(name, report), rows)
-  tables += provenance_tables(report)
-  tables += _annex_tables(report)
-  if jga.groups["all"].intervals:
-    tables.append(_interval_table("95% intervals", jga_columns, jga))
-    for name, rows in further.items():
-      if rows.groups["all"].num_frames:
-        metric = _columns(name, report)
-        tables.append(_interval_table(f"{name}, 95% intervals", metric, rows))
+  interval_tables = [_interval_table("95% intervals", jga_columns, jga)] if has_intervals else []
+  for name, data in report["metrics"].items():
+    metric, rows = _columns(name, report), Rows.from_json(data)
+    tables.append(_variants_table(name, metric, rows))
+    tables += _robustness_table(f"{name}, ", metric, rows)
+    if has_intervals and rows.groups["all"].num_frames:  # there may be no slots of its kind
+      interval_tables.append(_interval_table(f"{name}, 95% intervals", metric, rows))
+  tables += [*provenance_tables(report), *_annex_tables(report), *interval_tables]
   floor = Rows.from_json(report["predict_nothing"])
   return [*tables, _variants_table("predict nothing", jga_columns, floor)]
 
@@ -69,14 +66,14 @@ def provenance_tables(report: Mapping[str, Any]) -> list[Table]:
   provenance = report.get("provenance")
   if provenance is None:
     return []
-  parts = (  # key, title, metric, unit
+  breakdowns = (  # key, title, metric, unit
     ("values", "slot accuracy by provenance of the value", "slot_accuracy", "values"),
     ("entering", "slot accuracy by provenance, where values enter", "slot_accuracy", "values"),
     ("frames", "JGA by provenance of the frame's values", "jga", "frames"),
   )
   tables = []
-  for part, title, name, unit in parts:
-    rows = {source: Rows.from_json(rows).groups["all"] for source, rows in provenance[part].items()}
+  for key, title, name, unit in breakdowns:
+    rows = {source: Rows.from_json(data).groups["all"] for source, data in provenance[key].items()}
     metric = _columns(name, report)
     numbers = (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
     table_columns = defined(numbers, rows.values())
@@ -157,15 +154,18 @@ def _interval_table(title: str, metric: Columns, rows: Rows) -> Table:
   # The mean needs all of v1 to v5: show those given; and any of the user's own.
   if not metric.is_sgdx or not overall.has(metric.mean.key):
     table_columns += defined(metric.variants, [overall])
-  counts = (count(row.num_dialogues) for row in groups)
+  counts = [count(row.num_dialogues) for row in groups]
   lines = (*_interval_lines(table_columns, rows), ("dialogues", *counts))
   return Table(f"{title} (%)", ("", *GROUPS), lines)
 
 
 def _interval_lines(table_columns: Sequence[Column], rows: Rows) -> tuple[tuple[Cell, ...], ...]:
   """Returns a line per number: its name, and its value with interval for each group."""
-  groups = rows.groups.values()
-  return tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in table_columns)
+  lines: list[tuple[Cell, ...]] = []
+  for column in table_columns:
+    cells = [row.cell_with_interval(column.key) for row in rows.groups.values()]
+    lines.append((column.full, *cells))
+  return tuple(lines)
 
 
 # --- parts of annexes -----------------------------------------------------------------------

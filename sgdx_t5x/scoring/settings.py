@@ -88,6 +88,7 @@ class Settings:
     check_choice(self.fuzzy, "fuzzy", BACKENDS)
     check_choice(self.zero_mean, "zero_mean", ZERO_MEAN_RULES)
     number = self.bootstrap_samples
+    # The ends of a 95% interval are the 2.5% tails: fewer than 100 samples have almost none there.
     if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
       raise UsageError(
         f"{number} bootstrap samples, seed {self.seed}",
@@ -99,6 +100,7 @@ class Settings:
       check_choice(name, "metric", metrics)
 
 
+# A dataclass writes its own constructor, so there is none to decorate in the class.
 Settings.__init__ = checked_arguments(  # type: ignore[method-assign]
   "the scoring",
   fuzzy=str,

@@ -34,13 +34,13 @@ def summaries(
     agreement: [F] float, of the same frames; None leaves it out. It is always per frame, even
       if scores are per turn.
   """
-  dialogue_ids = next(iter(frames.values())).dialogue_ids
+  reference = next(iter(frames.values()))  # for what is the same in all variants
+  dialogue_ids = reference.dialogue_ids
+  # A sum is nan if any variant's score is.
   frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
 
   def row(mask: np.ndarray) -> Row:
-    values = {}
-    for variant, scores in frames.items():  # all have the same units
-      values[variant], units = metrics.unit_values(scores, metric, mask, settings.across_turn)
+    values, units = metrics.values_by_variant(frames, metric, mask, settings.across_turn)
     numbers = metrics.summarise(values, settings.zero_mean, name)
     intervals: dict[str, tuple[float, float]] = {}
     if samples is not None:
@@ -62,15 +62,16 @@ def summaries(
   row_of_mask: dict[bytes, Row] = {}
 
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
-    for mask in masks.values():  # a domain with one service shares its row
-      if (key := mask.tobytes()) not in row_of_mask:
+    result = {}
+    for label, mask in masks.items():
+      if (key := mask.tobytes()) not in row_of_mask:  # a domain with one service shares its row
         row_of_mask[key] = row(mask)
+      result[label] = row_of_mask[key]
       on_row(1)
-    return {key: row_of_mask[mask.tobytes()] for key, mask in masks.items()}
+    return result
 
-  first = next(iter(frames.values()))
-  groups = rows(group_masks(first.seen))
-  return Rows(groups, *map(rows, service_masks(first.services) if per_service else ()))
+  groups = rows(group_masks(reference.seen))
+  return Rows(groups, *map(rows, service_masks(reference.services) if per_service else ()))
 
 
 def group_masks(seen: np.ndarray) -> dict[str, np.ndarray]:

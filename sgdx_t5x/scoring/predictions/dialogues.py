@@ -85,7 +85,7 @@ def _read_dialogues(file: PredictionFile) -> list[PredictedDialogue]:
 class _RawFrame(msgspec.Struct):
   """A predicted user frame, with the names of the file."""
 
-  place: str  # file and dialogue
+  dialogue_location: str  # file and dialogue
   dialogue_id: str
   turn: int
   utterance: str
@@ -95,8 +95,8 @@ class _RawFrame(msgspec.Struct):
   gold_history: bool
 
   @property
-  def where(self) -> str:
-    return f"{self.place}, turn {self.turn}"
+  def location(self) -> str:
+    return f"{self.dialogue_location}, turn {self.turn}"
 
   @property
   def slots(self) -> list[str]:
@@ -112,15 +112,16 @@ def dialogue_frames(
   extra: set[str] = set()
   raw = list(_raw_frames(files, selection, extra))
   names = _find_names(raw, variant, selection)
+  # The gold frames' own strings, so that each id is in memory once, whatever the variants.
   gold_ids = {frame.frame_id: frame.frame_id for frame in selection.gold}
   frames: dict[str, PredictedFrame] = {}
-  shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+  shared: dict[Values, Values] = {}
   for frame in raw:
     to = names[frame.service]
     key = frame_id(frame.dialogue_id, frame.turn, to.service)
     if key in frames:
       raise SgdxError(
-        f"{frame.where}: service {frame.service} occurs twice in this turn",
+        f"{frame.location}: service {frame.service} occurs twice in this turn",
         expected="one frame per service",
         fix="merge the two frames",
       )
@@ -130,20 +131,21 @@ def dialogue_frames(
   return Predictions(frames, len(extra), any(frame.gold_history for frame in raw))
 
 
-def _rename(
-  frame: _RawFrame, to: Renaming, shared: dict[tuple[str, ...], tuple[str, ...]]
-) -> PredictedFrame:
+def _rename(frame: _RawFrame, to: Renaming, shared: dict[Values, Values]) -> PredictedFrame:
   """Returns a frame in original names; `shared` keeps equal values once, most stay for turns."""
-  intent, requested, spans = frame.state.active_intent, frame.state.requested_slots, frame.spans
-  values = {to.slots[slot]: tuple(texts) for slot, texts in frame.state.slot_values.items()}
-  return PredictedFrame(
-    {slot: shared.setdefault(texts, texts) for slot, texts in values.items()},
-    None if intent is None else to.intents.get(intent, intent),
-    None if requested is None else tuple(to.slots[slot] for slot in requested),
-    None
-    if spans is None
-    else tuple((to.slots[s.slot], frame.utterance[s.start : s.exclusive_end]) for s in spans),
-  )
+  values: dict[str, Values] = {}
+  for slot, texts in frame.state.slot_values.items():
+    values[to.slots[slot]] = shared.setdefault(texts, texts)
+  intent, requested = frame.state.active_intent, frame.state.requested_slots
+  spans: tuple[tuple[str, str], ...] | None = None
+  if intent is not None:
+    intent = to.intents.get(intent, intent)
+  if requested is not None:
+    requested = tuple(to.slots[slot] for slot in requested)
+  if frame.spans is not None:
+    text = frame.utterance
+    spans = tuple((to.slots[s.slot], text[s.start : s.exclusive_end]) for s in frame.spans)
+  return PredictedFrame(values, intent, requested, spans)
 
 
 def _check_uniform(raw: Sequence[_RawFrame]) -> None:
@@ -155,7 +157,7 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
     without_key = [frame for frame in raw if getattr(frame.state, key) is None]
     if without_key and len(without_key) < len(raw):
       raise SgdxError(
-        f"{without_key[0].where}, service {without_key[0].service}: no {key} in the state",
+        f"{without_key[0].location}, service {without_key[0].service}: no {key} in the state",
         expected=f"{key} in the state of every user frame, or of none",
         available=f"{len(raw) - len(without_key):,} of {len(raw):,} frames have it",
         fix="write it in every state, or omit it in all, which makes its scores null",
@@ -169,54 +171,57 @@ def _raw_frames(
 
   Ids of dialogues that are not in the corpus are added to `extra` if `allow_missing` is set.
   """
-  turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in selection.gold}
-  dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
+  gold_crcs: dict[str, dict[int, int]] = {}  # dialogue -> turn -> checksum of its utterance
+  for gold in selection.gold:
+    gold_crcs.setdefault(gold.dialogue_id, {})[gold.turn] = gold.utterance_crc
   file_of_dialogue: dict[str, str] = {}
   for file in files:
     selection.on_read(size_of(file))
     for item in _read_dialogues(file):
-      where = f"{file}, dialogue {item.dialogue_id}"
-      gold_history, states = item.history == "gold", _states(item, where)
-      if item.dialogue_id not in dialogue_ids and selection.allow_missing:
+      location = f"{file}, dialogue {item.dialogue_id}"
+      # Checked even in dialogues that are left out: the file is malformed all the same.
+      gold_history, states = item.history == "gold", _states(item, location)
+      if item.dialogue_id not in gold_crcs and selection.allow_missing:
         extra.add(item.dialogue_id)
         continue
-      if item.dialogue_id not in dialogue_ids:
+      if item.dialogue_id not in gold_crcs:
         raise SgdxError(
-          f"{where}: no such dialogue",
+          f"{location}: no such dialogue",
           expected=f"a dialogue of {selection.split}",
-          available=nearest(item.dialogue_id, similar_names(item.dialogue_id, dialogue_ids)),
+          available=nearest(item.dialogue_id, similar_names(item.dialogue_id, gold_crcs)),
           fix=EXTRA,
         )
       if item.dialogue_id in file_of_dialogue:
         raise SgdxError(
-          f"{where}: the dialogue already occurs in {file_of_dialogue[item.dialogue_id]}",
+          f"{location}: the dialogue already occurs in {file_of_dialogue[item.dialogue_id]}",
           expected="unique dialogues",
           fix="remove one of the two",
         )
       file_of_dialogue[item.dialogue_id] = file.name
+      crcs = gold_crcs[item.dialogue_id]
       for number, turn in enumerate(item.turns):
-        crc = turns.get((item.dialogue_id, number))
+        crc = crcs.get(number)
         if crc is None:  # no gold frames: the official scorer ignores predicted ones
           continue
         if turn.speaker != USER or crc != utterance_crc(turn.utterance):
           raise SgdxError(
-            f"{where}, turn {number}: differs from the user turn in the corpus",
+            f"{location}, turn {number}: differs from the user turn in the corpus",
             expected=f"the speaker and utterance of that turn in {selection.split}",
             available=f"{turn.speaker}: {turn.utterance!r}",
             fix=f"{SAME_CORPUS}; different splits have the same dialogue ids",
           )
-        key = where, item.dialogue_id, number, turn.utterance
+        key = location, item.dialogue_id, number, turn.utterance
         for frame, state in zip(turn.frames, states.get(number, ()), strict=True):
           yield _RawFrame(*key, frame.service, state, frame.slots, gold_history)
 
 
-def _states(item: PredictedDialogue, where: str) -> dict[int, list[PredictedState]]:
+def _states(item: PredictedDialogue, location: str) -> dict[int, list[PredictedState]]:
   """Returns the states of all user turns' frames. Raises SgdxError for a frame without one."""
   states: dict[int, list[PredictedState]] = {}
   for number, turn in enumerate(item.turns):
     for frame in turn.frames if turn.speaker == USER else ():
       if frame.state is None:
-        problem = f"{where}, turn {number}, service {frame.service}: no state"
+        problem = f"{location}, turn {number}, service {frame.service}: no state"
         raise SgdxError(problem, expected=_EXPECTED, fix=_FIX)
       states.setdefault(number, []).append(frame.state)
   return states
@@ -231,24 +236,27 @@ def _find_names(
     SgdxError: a name that neither the original nor the variant has, a mixture of both, or names
       that mean different things in the two.
   """
-  schemas = {
-    v: selection.schemas.get(selection.split, v) for v in dict.fromkeys((variant, ORIGINAL))
-  }
-  readings = {v: renamings(schema, selection.schema) for v, schema in schemas.items()}
+  readings = {}
+  for schema_name in dict.fromkeys((variant, ORIGINAL)):
+    schema = selection.schemas.get(selection.split, schema_name)
+    readings[schema_name] = renamings(schema, selection.schema)
+  # A reading must fit every frame so far, so a file that mixes the names of both fits neither.
   for frame in raw:
-    fits = {v: r for v, r in readings.items() if _fits(frame, r)}
+    fits = {name: renaming for name, renaming in readings.items() if _fits(frame, renaming)}
     if not fits:
       raise _unknown_name(frame, variant, readings, selection)
     readings = fits
   renaming, *alternatives = readings.values()
-  for frame in raw if alternatives else ():
-    if any(_renamed(frame, renaming) != _renamed(frame, x) for x in alternatives):
-      raise SgdxError(
-        f"{frame.where}: the names of {frame.service} exist both in {variant} and in the original",
-        expected="unambiguous names",
-        available=", ".join(frame.slots),
-        fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
-      )
+  for alternative in alternatives:  # harmless if it means the same
+    for frame in raw:
+      if _renamed(frame, renaming) != _renamed(frame, alternative):
+        raise SgdxError(
+          f"{frame.location}: the names of {frame.service} exist both in {variant} and in the "
+          "original",
+          expected="unambiguous names",
+          available=", ".join(frame.slots),
+          fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
+        )
   return renaming
 
 
@@ -268,26 +276,27 @@ def _unknown_name(
   readings: Mapping[str, Mapping[str, Renaming]],
   selection: Selection,
 ) -> SgdxError:
-  names = " or ".join(readings)
-  holders = [r[frame.service] for r in readings.values() if frame.service in r]
-  if holders:
-    slots = [slot for to in holders for slot in to.slots]
-    slot = next((s for s in frame.slots if s not in slots), frame.slots[0])
-    return SgdxError(
-      f"{frame.where}: unknown slot {slot!r} of service {frame.service!r}",
-      expected=f"slot names of {names}, from only one schema throughout",
-      available=nearest(slot, slots),
-      fix=f"check that these are predictions for {variant}; use the names of one schema throughout",
-    )
-  owners = [
-    v
-    for v in selection.corpus.variants
-    if frame.service in selection.corpus.schema(selection.split, v)
-  ]
-  services = [service for r in readings.values() for service in r]
+  services: list[str] = []
+  slots: list[str] = []
+  for renaming in readings.values():
+    services += renaming
+    if frame.service in renaming:
+      slots += renaming[frame.service].slots
+  if frame.service in services:
+    # All slots may be in one of the schemas, if the frame mixes the names of the two.
+    slot = next((x for x in frame.slots if x not in slots), frame.slots[0])
+    kind, problem = "slot", f"unknown slot {slot!r} of service {frame.service!r}"
+    available = nearest(slot, slots)
+  else:
+    owners = []
+    for name in selection.corpus.variants:
+      if frame.service in selection.corpus.schema(selection.split, name):
+        owners.append(name)
+    kind, problem = "service", f"unknown service {frame.service!r}"
+    available = f"{', '.join(owners)} has it" if owners else nearest(frame.service, services)
   return SgdxError(
-    f"{frame.where}: unknown service {frame.service!r}",
-    expected=f"service names of {names}, from only one schema throughout",
-    available=f"{', '.join(owners)} has it" if owners else nearest(frame.service, services),
+    f"{frame.location}: {problem}",
+    expected=f"{kind} names of {' or '.join(readings)}, from only one schema throughout",
+    available=available,
     fix=f"check that these are predictions for {variant}; use the names of one schema throughout",
   )

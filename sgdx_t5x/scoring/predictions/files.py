@@ -160,8 +160,7 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
     raise not_found(path, "predictions", "file or folder")
   for folder in (path, path / "inference_eval", path / split):
     files = sorted(p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name))
-    formats = {is_rows(p) for p in files}
-    if len(formats) > 1:
+    if len(set(map(is_rows, files))) > 1:
       raise SgdxError(
         f"{folder}: both DSTC8 dialogues and JSONL",
         expected="predictions in one format",
@@ -222,13 +221,9 @@ def _holds_predictions(name: str) -> bool:
   if ".jsonl" in name:
     # T5X's markers of finished and unfinished files, and SeqIO's metric logs.
     return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
-  # The official scorer writes its scores next to the predictions.
-  official = name == "dialogues_and_metrics.json"
-  return (
-    name.startswith("dialogues")
-    and name.endswith((".json", ".json.gz", ".json.xz"))
-    and not official
-  )
+  if name == "dialogues_and_metrics.json":
+    return False  # the official scorer writes its scores next to the predictions
+  return name.startswith("dialogues") and name.endswith((".json", ".json.gz", ".json.xz"))
 
 
 def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:

@@ -43,13 +43,13 @@ class PredictionRow:
   """One row of JSONL.
 
   Attributes:
-    where: file and line.
+    location: file and line.
     example: the example that it answers.
     text: the answer; None if it was already parsed as "not in the state".
     read: returns the predicted frame, if `text` is not to be parsed by the prompt format.
   """
 
-  where: str
+  location: str
   example: ExampleId
   text: str | None
   read: Callable[[ServicePair], PredictedFrame] | None = None
@@ -68,21 +68,21 @@ def read_rows(
     unit: what an example of the prompt format asks for.
     on_read: called from time to time with the number of further bytes read.
   """
-  for where, line in numbered_lines(file, on_read):
+  for location, line in numbered_lines(file, on_read):
     expected = "one JSON object per line"
     if line.startswith(b"["):
       raise SgdxError(
-        f"{where}: a JSON list",
+        f"{location}: a JSON list",
         expected=expected,
         fix="rename the file to *.json if it holds DSTC8 dialogues",
       )
-    row = decode_json(line, where, expected, "write one row per line")
+    row = decode_json(line, location, expected, "write one row per line")
     if isinstance(row, dict) and "prediction" not in row and not _ANSWERED.isdisjoint(row):
-      raise _tool_calls(row, where)
-    example = ExampleId.parse(row_id(row, where), where)
+      raise _tool_calls(row, location)
+    example = ExampleId.parse(row_id(row, location), location)
     if example.unit != unit:
-      raise _other_format(example, unit, where)
-    yield PredictionRow(where, example, row_text(row, where, unit))
+      raise _other_format(example, unit, location)
+    yield PredictionRow(location, example, row_text(row, location, unit))
 
 
 def numbered_lines(
@@ -107,39 +107,39 @@ def numbered_lines(
 def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
   """Yields rows in memory as lines of JSON, so that they are read and checked like a file's."""
   for number, row in enumerate(predictions.items, start=1):
-    where = f"{predictions}, row {number}"
+    location = f"{predictions}, row {number}"
     try:
       line = json.dumps(dict(row)).encode()
     except (TypeError, ValueError, RecursionError) as e:
       raise SgdxError(
-        f"{where}: {e}",
+        f"{location}: {e}",
         expected="a row of strings, as JSON has them",
         fix=f"write {_OWN_ROW}",
       ) from None
-    yield where, line
+    yield location, line
 
 
-def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
+def _tool_calls(row: Mapping[str, Any], location: str) -> SgdxError:
   return SgdxError(
-    f"{where}: an API response or a tool call, not an answer to a text prompt",
+    f"{location}: an API response or a tool call, not an answer to a text prompt",
     expected=f"rows {_OWN_ROW}, or rows written by t5x.infer or SeqIO",
     available=", ".join(row)[:80],
     fix="score answers to `sgdx tools requests` with `sgdx tools score`",
   )
 
 
-def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
+def _other_format(example: ExampleId, unit: Unit, location: str) -> SgdxError:
   """Returns the error for an answer to a prompt of another format."""
   names = [f"format={name}" for name in formats_of(example.unit)]
   return SgdxError(
-    f"{where}: an answer for a {example.unit} (id {str(example)!r})",
+    f"{location}: an answer for a {example.unit} (id {str(example)!r})",
     expected=f"one answer per {unit}, according to the given prompt style: {FORMS[unit]}",
     available=", ".join(names),
     fix=f"specify the prompt format and its fields: --prompt-style {' or '.join(names)}",
   )
 
 
-def row_id(row: Any, where: str) -> str:
+def row_id(row: Any, location: str) -> str:
   """Returns the example id of a row. Raises SgdxError if it has none."""
   keys = row if isinstance(row, dict) else {}
   inputs, doc = keys.get("inputs", keys.get("input")), keys.get("doc")
@@ -149,7 +149,7 @@ def row_id(row: Any, where: str) -> str:
     example_id = (doc if isinstance(doc, dict) else keys).get("id")
   if not isinstance(example_id, str):
     raise SgdxError(
-      f"{where}: no example id",
+      f"{location}: no example id",
       expected=f'{ID_KEY} in the inputs of a row of t5x.infer or SeqIO, or {{"id", "prediction"}}',
       available=", ".join(keys)[:80] or type(row).__name__,
       fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of `sgdx prompts`",
@@ -157,7 +157,7 @@ def row_id(row: Any, where: str) -> str:
   return example_id
 
 
-def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
+def row_text(row: Mapping[str, Any], location: str, unit: Unit) -> str | None:
   """Returns the answer of a row; None for "not in the state". Raises SgdxError if it has none."""
   # SeqIO's "prediction" has been through the postprocessor: a value, or null for "not in the
   # state". Its "output" is the generated text, which can tell the value "None" from "none".
@@ -175,7 +175,7 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
   if "inputs" not in row and "input" not in row:
     fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; write numbers as strings, too"
   raise SgdxError(
-    f"{where}: prediction {problem}"[:200],
+    f"{location}: prediction {problem}"[:200],
     expected="one string per example",
     available=", ".join(row),
     fix=fix,
@@ -218,25 +218,19 @@ def collect_rows(
       if kinds:  # "ned+v3": from here on, v3
         row = dataclasses.replace(row, example=dataclasses.replace(row.example, variant=variant))
       example = row.example
-      dialogue = "" if example.frame_id in frames else example.dialogue_id
-      is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)
+      is_unknown = example.frame_id not in frames
+      is_extra = is_unknown and selection.allow_missing and example.dialogue_id not in dialogue_ids
       _check_row(row, selection, frames, is_extra)
       if is_extra:
-        extra.setdefault(example.variant, set()).add(dialogue)
+        extra.setdefault(example.variant, set()).add(example.dialogue_id)
         continue
+      # Other variants stay, empty: an error about a missing one can then say which there are.
       of_variant = answers.setdefault(example.variant, {})
       if only not in (None, example.variant):
         continue
       of_frame = of_variant.setdefault(example.frame_id, {})
       if example.slot in of_frame:
-        raise SgdxError(
-          f"{row.where}: example {example} occurs twice",
-          expected="unique examples",
-          available="files read: " + ", ".join(f.name for f in files),
-          fix="pass the file of a single task and step instead of the folder"
-          if files[1:]
-          else "keep one row per id in the file",
-        )
+        raise _repeated(row, files)
       if row.text is None:
         of_frame[example.slot] = None
       else:
@@ -249,12 +243,24 @@ def collect_rows(
   return answers, extra
 
 
+def _repeated(row: PredictionRow, files: Sequence[PredictionFile]) -> SgdxError:
+  """Returns the error for a second row with the same id."""
+  return SgdxError(
+    f"{row.location}: example {row.example} occurs twice",
+    expected="unique examples",
+    available="files read: " + ", ".join(file.name for file in files),
+    fix="pass the file of a single task and step instead of the folder"
+    if files[1:]
+    else "keep one row per id in the file",
+  )
+
+
 def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
   """Returns the error for predictions of another perturbation, or of an unperturbed corpus."""
   corpus, (kinds, _) = selection.corpus, untagged(row.example.variant)
   label = tagged(corpus.perturbed(selection.split), ORIGINAL)
   return SgdxError(
-    f"{row.where}: a prediction for {' and '.join(kinds) or 'an unperturbed corpus'} "
+    f"{row.location}: a prediction for {' and '.join(kinds) or 'an unperturbed corpus'} "
     f"(id {str(row.example)!r})",
     expected=f"ids from {corpus.origin}, starting with {label}/{selection.split}/",
     available=f"{corpus.origin} is {label if label != ORIGINAL else 'not perturbed'}",
@@ -293,7 +299,7 @@ def _check_row(
   else:
     return
   raise SgdxError(
-    f"{row.where}: {problem} (id {str(example)!r})",
+    f"{row.location}: {problem} (id {str(example)!r})",
     expected=expected,
     available=available,
     fix=fix,
