@@ -174,7 +174,6 @@ def summary_samples(
       number of them in a sample varies too.
     zero_mean, name: see `summarise`.
   """
-  values = values or {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
   statistics = frame_statistics(values, zero_mean, name)
   # All variants have the same frames, so the mean over both is the mean of each frame's mean.
   per_frame = [x if x.ndim == 1 else x.mean(axis=0) for x in statistics.values()]

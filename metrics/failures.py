@@ -53,8 +53,7 @@ def slot_failures(
     return ()
   failures = []
   for slot in service.slots:
-    gold_values = gold.get(slot.name, ())
-    values, kinds = {}, {}
+    gold_values, values, kinds = gold.get(slot.name, ()), {}, {}
     for variant, state in predicted.items():
       predicted_values = state.get(slot.name, ())
       values[variant] = predicted_values[0] if predicted_values else None

@@ -109,10 +109,8 @@ class FrameScores:
 
   def with_metrics(self, further: Mapping[str, Mapping[str, float]]) -> "FrameScores":
     """Adds metrics that only some trackers have. Args: further, key -> frame id -> score."""
-    metrics = dict(self.metrics)
-    for key, by_frame in further.items():
-      metrics[key] = self.column(by_frame)
-    return dataclasses.replace(self, metrics=metrics)
+    columns = {key: self.column(by_frame) for key, by_frame in further.items()}
+    return dataclasses.replace(self, metrics={**self.metrics, **columns})
 
   def take(self, frames: np.ndarray) -> "FrameScores":
     """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""
@@ -273,15 +271,11 @@ def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
   """
   if not scores:
     return {}
-  first, *others = scores.values()
-  shared_ids, is_same = set(first.frame_ids.tolist()), True
-  for scored in others:
-    if not np.array_equal(scored.frame_ids, first.frame_ids):
-      is_same = False
-      shared_ids.intersection_update(scored.frame_ids.tolist())
-  if is_same:  # as a rule: nothing is copied
-    return dict(scores)
-  order = [key for key in first.frame_ids.tolist() if key in shared_ids]
+  first_ids, *other_ids = [scored.frame_ids for scored in scores.values()]
+  if all(np.array_equal(ids, first_ids) for ids in other_ids):
+    return dict(scores)  # as a rule; nothing is copied
+  shared_ids = set(first_ids.tolist()).intersection(*map(np.ndarray.tolist, other_ids))
+  order = [key for key in first_ids.tolist() if key in shared_ids]
   return {variant: scored.take(scored.positions(order)) for variant, scored in scores.items()}
 
 

@@ -62,6 +62,7 @@ def frame_retained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:
 
   nan where the frame is wrong with the original, and for all variants if the frame lacks a score.
   """
+  # Only a frame that was right can be retained or lost.
   was_right = _scored(original, variants) & (original >= 1)
   return np.where(was_right, variants >= 1, np.nan)
 

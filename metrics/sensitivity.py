@@ -31,7 +31,7 @@ def frame_cov(scores: np.ndarray) -> np.ndarray:
   nan where all variants score 0, where a variant has no score (nan), and everywhere if K < 2.
   """
   num_variants = len(scores)
-  if num_variants < 2:
+  if num_variants < 2:  # no sample standard deviation
     return np.full(scores.shape[1], _NAN)
   means = scores.mean(axis=0)
   # np.std subtracts the mean first, so equal scores give exactly 0 or a few 1e-17.

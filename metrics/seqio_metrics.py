@@ -142,12 +142,11 @@ def schema_sensitivity(
   shared = [key for key, number in num_complete.items() if number == len(variants)]
   result = {"num_frames_incomplete": float(len(num_complete) - len(shared))}
   scores: dict[str, dict[str, np.ndarray]] = {}
-  is_seen: list[bool] = []
+  frames: list[_Frame] = []
   for variant, by_frame in variants.items():
     frames = [by_frame[key] for key in shared]
     scores[variant] = _scores(frames)
-    is_seen = [frame.seen for frame in frames]  # the same in every variant
-  for suffix, group in _groups(is_seen):
+  for suffix, group in _groups([frame.seen for frame in frames]):  # the same in every variant
     for name in (JGA, INTENT, REQUESTED):
       if not all(name in by_name for by_name in scores.values()):
         continue
@@ -191,6 +190,7 @@ def _collect(
   variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
     example = ExampleId.parse(target["id"])
+    # An example without a slot asks for the whole frame.
     num_examples = 1 if example.slot is None else target["service_slots"]
     frame = variants.setdefault(example.variant, {}).setdefault(
       (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))

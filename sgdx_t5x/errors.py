@@ -110,6 +110,7 @@ def escaped(text: str, kept: str = "") -> str:
 def printable(text: str) -> str:
   """Returns a text with control characters escaped and overlong lines cut in the middle."""
   lines = escaped(text, kept="\n").split("\n")
+  # The end of a long line often says what is wrong with it, as of a path.
   half = _LONGEST_LINE // 2
   return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
 

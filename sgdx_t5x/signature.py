@@ -12,6 +12,7 @@ _FRAME_FIELDS = ("frames", "sample")
 _FREE_FIELDS = ("sgdx", "variants", "sets", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
 # Values that trackers' signatures leave out; tool calls that have them are comparable.
 _USUAL = {"format": "tools", "delivery": "gold"}
+# Of the field "schemas": NAME=CHECKSUM, joined by "+", which a name may contain too.
 _OWN_SCHEMA = re.compile(r"(?:^|\+)(.+?)=([0-9a-f]{8})(?=\+|$)")
 
 

@@ -222,7 +222,7 @@ def _signature_name(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-  return _TAG.sub(r"\<", text.replace("\n", " "))
+  return _TAG.sub(r"\<", text.replace("\n", " "))  # a row of a table is one line
 
 
 def _markdown_cell(cell: Cell) -> str:

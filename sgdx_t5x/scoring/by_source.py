@@ -75,9 +75,8 @@ def source_rows(
       for variant, frames in scores.items():
         slots = right_slots[variant]
         is_right = np.array([slot in slots[number] for number, slot in places], dtype=np.float64)
-        values[variant] = dataclasses.replace(
-          frames.take(numbers), metrics={SLOT_ACCURACY: is_right}
-        )
+        per_value = frames.take(numbers)
+        values[variant] = dataclasses.replace(per_value, metrics={SLOT_ACCURACY: is_right})
       result[part][source] = rows(values, SLOT_ACCURACY, SLOT_ACCURACY)
   kinds = np.array([frame_kind(frame.origins) for frame in gold], dtype=str)
   result["frames"] = {}

@@ -160,20 +160,21 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
     mask: [F] bool, the frames to use.
     samples: bootstrap samples of the dialogues of all frames.
   """
+  # B was scored by the same rules, or `compare` would have refused.
   rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
   dialogue_ids = comparison.frames.dialogue_ids
   scores_a, scores_b = comparison.scores
-  a, units = metrics.values_by_variant(scores_a, comparison.metric, mask, across_turn)
-  b, _ = metrics.values_by_variant(scores_b, comparison.metric, mask, across_turn)
+  values_a, units = metrics.values_by_variant(scores_a, comparison.metric, mask, across_turn)
+  values_b, _ = metrics.values_by_variant(scores_b, comparison.metric, mask, across_turn)
   zero_mean = rules.get("zero_mean", "zero")
   differences = metrics.paired_differences(
-    a, b, dialogue_ids[units], samples, zero_mean, comparison.name
+    values_a, values_b, dialogue_ids[units], samples, zero_mean, comparison.name
   )
   if comparison.agreement:
-    a_agreement, b_agreement = comparison.agreement
+    a, b = comparison.agreement
     differences["agreement"] = metrics.mean_difference(
-      a_agreement[mask], b_agreement[mask], dialogue_ids[mask], samples
+      a[mask], b[mask], dialogue_ids[mask], samples
     )
   scored, counts = mask, {}
   for variant in comparison.scores[0]:
@@ -294,6 +295,7 @@ def _common_frames(
       available=f"{len(shared):,} frames in both",
       fix=f"score both on the same dialogues{compares}",
     )
+  # In A's order, in both.
   return [table.frames.positions(shared) for table in tables], missing
 
 
@@ -341,7 +343,7 @@ def _agreement(
 def _for_json(difference: Difference) -> dict[str, Any] | None:
   if math.isnan(difference.difference):
     return None
-  has_interval = not math.isnan(difference.p)
+  has_interval = not math.isnan(difference.p)  # not if its frames are of one dialogue
   return {
     "a": difference.a,
     "b": difference.b,

@@ -165,6 +165,7 @@ def _slots(title: str, compared: Comparison) -> Table | None:
       return None
     failing.append(dict(_failing(table.failures, scores)))
   a, b = failing
+  # Of each slot, how often it fails in B alone, and in A alone.
   broken = Counter(b[key] for key in b.keys() - a.keys())
   fixed = Counter(a[key] for key in a.keys() - b.keys())
   names = sorted(broken | fixed, key=lambda name: (-broken[name] - fixed[name], name))

@@ -55,14 +55,10 @@ def frame_lines(
       **({} if agreement is None else {"agreement": True}),
     }
   )
-  scores_by_metric = []  # per frame, a score per variant
+  scores_by_metric = []  # [F, K] each: per frame, a score per variant
   for metric in metrics:
-    columns = []
-    for by_variant in scores.values():
-      values = by_variant.metrics[metric].tolist()
-      # JSON has no nan.
-      columns.append([None if math.isnan(x) else x for x in values])
-    scores_by_metric.append(zip(*columns, strict=True))
+    values = np.stack([by_variant.metrics[metric] for by_variant in scores.values()], axis=1)
+    scores_by_metric.append(np.where(np.isnan(values), None, values))  # JSON has no nan
   for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
     row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
     row["scores"] = {}
@@ -119,7 +115,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
   failures: dict[str, tuple[Failure, ...]] = {}
   agreement: dict[str, float] = {}
   with opened(path, _EXPECTED) as lines:
-    next(lines)
+    next(lines)  # the header
     for number, line in enumerate(lines, start=2):
       row, scores = _parse_row(line, f"{path}, line {number}", variants, metrics_read)
       if row.id in places:
@@ -187,6 +183,7 @@ def _parse_row(
     for metric in metrics:
       by_variant = row.scores[metric]
       values += [by_variant[variant] for variant in variants]
+    # The decoder cannot check names, which are in another line.
     for failure in row.failures:
       if failure.predicted.keys() != set(variants) or not failure.kinds.keys() <= set(variants):
         raise ValueError(f"failure of {failure.slot}: its variants differ from those in the header")

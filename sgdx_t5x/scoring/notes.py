@@ -71,11 +71,10 @@ def note_lines(
       yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"
   for name in settings.metrics:
     if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
-      yield (
-        f"{name}: no scored frame has a slot of this kind"
-        if name in GOAL_METRICS
-        else f"{name}: the predictions for {', '.join(absent)} do not include it"
-      )
+      if name in GOAL_METRICS:  # of states, which every tracker predicts
+        yield f"{name}: no scored frame has a slot of this kind"
+      else:
+        yield f"{name}: the predictions for {', '.join(absent)} do not include it"
   for variant, scores in by_variant.items():
     absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
     if 0 < absent < len(scores):

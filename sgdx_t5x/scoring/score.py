@@ -209,6 +209,7 @@ def score_predictions(
     corpus, split, gold, options.prompt_format, options.allow_missing, on_read, options.schemas
   )
   results = _score_variants(gold, sources, selection, score)
+  # Rows name their variants in any order.
   results = {variant: results[variant] for variant in in_order(results, names)}
   return _joined(results, selection, sources, options, files, score)
 

@@ -77,6 +77,7 @@ def provenance_tables(report: Mapping[str, Any]) -> list[Table]:
     metric = _columns(name, report)
     numbers = (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)
     table_columns = defined(numbers, rows.values())
+    # The title names the metric, and what is counted are not always frames.
     header = ("", *(x.plain for x in table_columns), unit)
     table = rows_table(f"{title} (%)", table_columns, rows.items())
     tables.append(dataclasses.replace(table, header=header))

@@ -4,6 +4,7 @@ Of SGD's format (see its README), only speaker, utterance, frames, service, stat
 slots are read.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -139,6 +140,7 @@ def _rename(frame: _RawFrame, to: Renaming, shared: dict[Values, Values]) -> Pre
   intent, requested = frame.state.active_intent, frame.state.requested_slots
   spans: tuple[tuple[str, str], ...] | None = None
   if intent is not None:
+    # The service has no "NONE"; and an intent it lacks is simply wrong.
     intent = to.intents.get(intent, intent)
   if requested is not None:
     requested = tuple(to.slots[slot] for slot in requested)
@@ -247,16 +249,15 @@ def _find_names(
       raise _unknown_name(frame, variant, readings, selection)
     readings = fits
   renaming, *alternatives = readings.values()
-  for alternative in alternatives:  # harmless if it means the same
-    for frame in raw:
-      if _renamed(frame, renaming) != _renamed(frame, alternative):
-        raise SgdxError(
-          f"{frame.location}: the names of {frame.service} exist both in {variant} and in the "
-          "original",
-          expected="unambiguous names",
-          available=", ".join(frame.slots),
-          fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
-        )
+  for frame, alternative in itertools.product(raw, alternatives):
+    if _renamed(frame, renaming) != _renamed(frame, alternative):  # harmless if they mean the same
+      raise SgdxError(
+        f"{frame.location}: the names of {frame.service} exist both in {variant} and in the "
+        "original",
+        expected="unambiguous names",
+        available=", ".join(frame.slots),
+        fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
+      )
   return renaming
 
 

@@ -124,6 +124,7 @@ def _source(source: Any, variant: str) -> PredictionSource:
   items = source if isinstance(source, list | tuple) else [source]
   if items and all(isinstance(item, str | os.PathLike) for item in items):
     return source
+  # Paths may come one by one or in a list, rows only in a list.
   if items is source and items and all(isinstance(item, Mapping) for item in items):
     return InMemory(variant, items)
   kinds = sorted({type(item).__name__ for item in items})
@@ -208,7 +209,7 @@ def find_variants(
 def is_rows(file: PredictionFile) -> bool:
   """Whether a file is JSONL; T5X names shards `x.jsonl-00000-of-00001`."""
   if isinstance(file, InMemory):
-    return "turns" not in file.items[0]
+    return "turns" not in file.items[0]  # which only dialogues have
   return ".jsonl" in file.name
 
 

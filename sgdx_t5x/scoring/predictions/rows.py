@@ -142,6 +142,7 @@ def _other_format(example: ExampleId, unit: Unit, location: str) -> SgdxError:
 def row_id(row: Any, location: str) -> str:
   """Returns the example id of a row. Raises SgdxError if it has none."""
   keys = row if isinstance(row, dict) else {}
+  # t5x.infer writes "inputs", SeqIO's logger "input", lm-evaluation-harness "doc".
   inputs, doc = keys.get("inputs", keys.get("input")), keys.get("doc")
   if isinstance(inputs, dict):
     example_id, keys = inputs.get(ID_KEY), inputs or keys
