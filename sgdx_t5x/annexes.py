@@ -49,6 +49,7 @@ def load(reference: str) -> Any:
 def _registers() -> tuple[types.ModuleType, ...]:
   """The `register` modules of all annexes; they import nothing themselves."""
   registers = []
+  # Sorted, as file systems list folders in any order.
   for file in sorted([*_ROOT.glob("papers/*/register.py"), *_ROOT.glob("*/register.py")]):
     names = file.relative_to(_ROOT.parent).with_suffix("").parts
     registers.append(importlib.import_module(".".join(names)))

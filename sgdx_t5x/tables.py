@@ -188,6 +188,7 @@ def document(
   if form == "csv":
     rows: list[Row] = [tuple(mark.split(": ", 1)) for mark in marks]
     rows += signed.items()
+    # CSV has no captions: what the numbers depend on is a table of its own, the first.
     about = [Table("about", ("", "text"), tuple(rows))] if rows else []
     return csv_lines([*about, *tables])
   if form == "md":

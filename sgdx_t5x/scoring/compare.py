@@ -198,6 +198,7 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
   """
   frames, variants = comparison.frames, list(comparison.scores[0])
   is_flipped = np.stack([np.logical_or(*comparison.flipped(v)) for v in variants], axis=1)
+  # All variants of a frame, then the next frame.
   for frame, column in np.argwhere(is_flipped):
     a, b = comparison.values(variants[column])
     key, run = str(frames.frame_ids[frame]), {}

@@ -95,7 +95,7 @@ def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Tab
   lines = []
   for column in _compared(_jga(compared)):
     differences = [row["differences"].get(column.key) for row in rows]
-    if any(differences):
+    if any(differences):  # those that no group has are left out
       cells: list[Cell] = [column.heading]
       for difference in differences:
         p = difference["p"] if difference else None
@@ -114,6 +114,7 @@ def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Ta
     if any(row["differences"].get(column.key) for row in rows.values()):
       basis = column
       break
+  # The original has a column anyway.
   middle = jga.mean if basis is jga.original else basis
   lines = []
   for service, row in rows.items():

@@ -156,6 +156,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
   )
 
 
+# Rows hold no cycles, so the garbage collector need not look at them.
 class _Row(msgspec.Struct, gc=False):
   """A line of a frame, of which the decoder checks types and ranges."""
 

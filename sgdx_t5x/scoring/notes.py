@@ -77,7 +77,7 @@ def note_lines(
         yield f"{name}: the predictions for {', '.join(absent)} do not include it"
   for variant, scores in by_variant.items():
     absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
-    if 0 < absent < len(scores):
+    if 0 < absent < len(scores):  # not if slot tagging is not predicted at all
       yield (
         f"slot tagging of {variant} covers the {len(scores) - absent:,} of {len(scores):,} "
         'frames that have "slots", as in the official scorer'

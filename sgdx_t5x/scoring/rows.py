@@ -40,7 +40,7 @@ class Row:
     for key, pair in values.pop("ci95", {}).items():
       intervals[key] = None
       if pair is not None:
-        low, high = pair
+        low, high = pair  # fails unless there are two
         intervals[key] = low, high
         numbers += [low, high]
     numbers += [number for number in values.values() if number is not None]  # counts, too

@@ -239,6 +239,7 @@ def _joined(
   further: dict[str, dict[str, Any]] = {}
   for variant, result in results.items():
     scores[variant] = result.scores
+    # Before turns are left out: their other frames do have a prediction.
     missing[variant] = len(gold) - len(result.scores)
     if options.across_turn and missing[variant]:
       scores[variant] = _whole_turns(result.scores, gold)
@@ -253,6 +254,7 @@ def _joined(
   if len(common_gold) < len(gold):
     # The split's name says which frames are scored only if all are.
     sample = f"{zlib.crc32(' '.join(frame_ids).encode()):08x}"
+  # Their scores must not be taken for a tracker's own.
   oracles = [variant for variant, result in results.items() if result.gold_history]
   files = with_origins(files, own_schemas, oracles)
   notes = (
@@ -363,6 +365,8 @@ def score_report(
   rows_by_metric = {}
   for name in settings.metrics:
     rows_by_metric[name] = summaries(common, name, name, settings, samples, on_row).to_json()
+  # Official scores are of all frames that a variant has; what compares variants, of those that all
+  # have.
   official = {}
   for variant, scores in scored.frames.items():
     groups = metrics.official_scores(scores, settings.across_turn)

@@ -202,7 +202,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
 def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
   """Reads a report whose required keys are `keys`."""
   expected = "a report written by `sgdx score --json`"
-  if is_frames_file(path):
+  if is_frames_file(path):  # easily confused, as both are written by one command
     raise SgdxError(
       f"{path}: per-frame scores, not a report of `sgdx score`",
       expected=expected,

@@ -189,11 +189,12 @@ def find_variants(
   paths: dict[str, pathlib.Path] = {}
   unknown: list[pathlib.Path] = []
   for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    # A folder "v1", or a file "v1.json" or "v1.jsonl".
     variant = path.name.partition(".json")[0]
     if untagged(variant)[0]:
       continue  # of a perturbed set, which is scored with its own corpus
     if schemas.has(split, variant):
-      paths.setdefault(variant, path)
+      paths.setdefault(variant, path)  # a folder comes before a file of its name
     elif path.is_dir() and any(_holds_predictions(file.name) for file in path.iterdir()):
       unknown.append(path)
   if paths and unknown:

@@ -77,6 +77,7 @@ def read_rows(
         fix="rename the file to *.json if it holds DSTC8 dialogues",
       )
     row = decode_json(line, location, expected, "write one row per line")
+    # A likely mistake, which "no example id" would not explain.
     if isinstance(row, dict) and "prediction" not in row and not _ANSWERED.isdisjoint(row):
       raise _tool_calls(row, location)
     example = ExampleId.parse(row_id(row, location), location)
@@ -336,6 +337,7 @@ def row_frames(
     missing = missing or missing_slots
     if not missing_slots:
       frames[frame.frame_id] = _joined(by_slot, selection.prompt_format.unit)
+  # The slot is None if a prompt asks for the whole frame.
   predictions = Predictions(frames, len(extra.get(variant, ())))
   return check_missing(predictions, path, variant, selection, missing[0] or "" if missing else "")
 
