@@ -58,7 +58,8 @@ def frame_lines(
   scores_by_metric = []  # [F, K] each: per frame, a score per variant
   for metric in metrics:
     values = np.stack([by_variant.metrics[metric] for by_variant in scores.values()], axis=1)
-    scores_by_metric.append(np.where(np.isnan(values), None, values))  # JSON has no nan
+    scores_by_metric.append(values.astype(object))
+    scores_by_metric[-1][np.isnan(values)] = None  # JSON has no nan
   for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
     row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
     row["scores"] = {}
