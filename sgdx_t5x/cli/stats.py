@@ -155,9 +155,9 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
   """
   tables = []
   paper_original = report["paper_original"]
-  empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
-  for number, part in enumerate(report["sets"] or [empty]):
-    paper = part["paper"] or {"variants": {}, "average": {}, "self_bleu": None}
+  empty: dict[str, Any] = {"variants": {}, "average": {}, "self_bleu": None}
+  for number, part in enumerate(report["sets"] or [{"name": "original", "paper": None, **empty}]):
+    paper = part["paper"] or empty
     has_paper = part["paper"] is not None
     rows: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []  # name, ours, the paper's
     if number == 0:
