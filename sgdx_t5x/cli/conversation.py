@@ -67,7 +67,7 @@ class Conversation:
         print(line)  # echoed, as on a terminal
       if line.startswith("/"):
         self._command(line)
-      elif line or is_system:
+      elif line or is_system:  # a system can stay silent; a user has only pressed Enter
         self._say(line, is_system)
 
   def _help(self) -> None:

@@ -36,6 +36,7 @@ def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
 def floor_of(run: "Run", group: str) -> float:
   """JGA of predicting nothing in percent, the same with every variant scored."""
   row = run.floor.groups[group]
+  # Gold states do not depend on the wording, so that any variant will do.
   for column in jga_columns([run]).per_variant:
     if row.has(column.key):
       return row.percent(column.key)

@@ -130,6 +130,7 @@ def inline_svg(figure: "Figure") -> str:
   out = io.BytesIO()
   with style():
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+  # Ids of two plots on a page must differ, and be the same whenever the page is made.
   prefix = f"p{hashlib.sha256(out.getvalue() + describe(figure).encode()).hexdigest()[:10]}-"
   root = ElementTree.fromstring(out.getvalue())
   for element in root.iter():

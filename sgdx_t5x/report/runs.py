@@ -162,6 +162,7 @@ def is_predictions(path: pathlib.Path) -> bool:
   if not path.exists():
     expected = "a file written by `sgdx score --json`, or predictions: a folder or JSONL"
     raise not_found(path, expected, "file or folder")
+  # A report has JSONL files, too, and a MODEL_DIR has predictions: neither must be scored.
   report = path / "report.html" if path.is_dir() else path
   if report.name == "report.html" and report.is_file():
     scores = sorted(str(file) for file in report.parent.glob("scores/*.json"))

@@ -185,6 +185,7 @@ def compose(
   for number, (element, original) in enumerate(elements.items(), start=1):
     on_progress("ranking paraphrases", number, len(elements))
     ranked, unused = _rank(element, original, paraphrases.get(element, ()), lemmas)
+    # SGD-X leaves the names of services as they are, but for the digit.
     if len(ranked) < num_variants and (ranked or not _is_service_name(element)):
       too_few.append((element, len(ranked)))
     placements += _place(element, original, ranked, num_variants) + unused
@@ -253,7 +254,7 @@ def write_variants(
     SgdxError: the folder is not empty, or cannot be written.
   """
   folder = check_out(folder)
-  names = union(list(originals.values()), "originals").names
+  names = union(list(originals.values()), "originals").names  # in the order of the composition
   with atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       service_by_name = dict(zip(names, variant, strict=True))

@@ -182,6 +182,7 @@ def report(
   """
   originals = {split: corpus.schema(split) for split in corpus.splits}
   train = originals.get("train")
+  # As in the paper, the names of test's new services are looked up, not those of dev's.
   unseen = frozenset()
   if train is not None and "test" in originals:
     unseen = frozenset(originals["test"].names) - corpus.seen_services("test")

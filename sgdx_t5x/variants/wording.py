@@ -104,7 +104,7 @@ def _items(service: Service) -> Iterator[tuple[str, Service | Slot | Intent]]:
 
 def name_words(name: str, kind: str) -> str:
   """Splits a name into words: "account_type", "AccountType" or "AccountType_1"."""
-  if kind == SERVICE:
+  if kind == SERVICE:  # whose number tells it from others of its domain, and says nothing
     name = _NUMBER.sub("", name)
   return " ".join(_CAPITAL.sub(" ", name.replace("_", " ")).lower().split())
 
@@ -164,7 +164,7 @@ def reword(
       fix="use texts that were made for this schema",
     )
   writer = _Writer(texts)
-  used: set[str] = set()
+  used: set[str] = set()  # names of services; those of slots and intents are a service's own
   return Schema([writer.service(x, used) for x in schema], origin), writer.repairs
 
 

@@ -90,7 +90,7 @@ def _split_row(
 
   def check(dialogue: "Dialogue", schema: "Schema", origin: str) -> None:
     validate(dialogue, schema, origin)
-    if (number := next(checked)) % 10 == 0:  # more often, the bar would take most of the time
+    if (number := next(checked)) % 10 == 0:  # often enough to see the bar move
       update(f"checking {split}", number, total)
 
   sizes = count(corpus, split, check)
