@@ -302,7 +302,7 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
           boxes.append(_square(x + side * way, y + level * way, unit / 2))
       # A line says whose name it is; without one, other points must be farther off.
       clear = unit * (4 if gap > _NEAR else 6)
-      obstacles = [*occupied, *(_square(*point, clear) for point in neighbours)]
+      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
       if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
         _label(axes, name, xy[index], side, level, gap)
         occupied += boxes
