@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")
+  # An element of a split that is not composed is no mistake, only not used.
   everything = [corpus.schema(split) for split in corpus.splits]
   paraphrases = compose.read_paraphrases(args.paraphrases, everything)
   elements = wording(schema)

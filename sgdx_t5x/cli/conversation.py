@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.progress import native_stderr_hidden
+from sgdx_t5x.corpus.schema import NO_INTENT
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tracking.conversations import Utterance, from_utterances, read_acts, states
@@ -15,6 +16,7 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 _WIDTH = 80
 _NOTHING = "-"
+_REQUESTED, _INTENT = "(asked for)", "(intent)"  # labels of rows that are no slot's
 _ACTS = re.compile(r"\{([^{}]*)\}\s*$")
 _HELP = """\
 Type user and system utterances in turn. After every user turn, the state is
@@ -33,13 +35,13 @@ class Conversation:
   def __init__(
     self,
     tracker: Tracker,
-    shown: Mapping[str, Shown],
+    shown_by_variant: Mapping[str, Shown],
     services: Sequence[str],
     debug: bool = False,
   ):
-    """Args: tracker; shown, variant -> what the tracker is shown; services to track; debug."""
-    self._tracker, self._shown, self._services = tracker, shown, tuple(services)
-    self._said: list[Utterance] = []
+    """Args: tracker; variant -> what the tracker is shown; services to track; debug."""
+    self._tracker, self._shown, self._services = tracker, shown_by_variant, tuple(services)
+    self._utterances: list[Utterance] = []
     self._debug = debug
 
   def run(self) -> None:
@@ -48,23 +50,24 @@ class Conversation:
       import readline  # noqa: F401  # line editing, and history with the arrow keys
     self._help()
     while True:
-      is_system = len(self._said) % 2 == 1
+      is_system = len(self._utterances) % 2 == 1
       try:
         line = input("system> " if is_system else "user> ").strip()
       except EOFError:
         print()
         return
       except UnicodeDecodeError as e:  # of a pipe, the lines after it are lost too
+        encoding = e.encoding.upper()
         raise SgdxError(
-          f"the line after {len(self._said)} utterances is not {e.encoding.upper()} ({e.reason})",
-          expected=f"text in {e.encoding.upper()}",
+          f"the line after {len(self._utterances)} utterances is not {encoding} ({e.reason})",
+          expected=f"text in {encoding}",
           fix="convert the text, for example with iconv, or set PYTHONIOENCODING to its encoding",
         ) from None
       if not sys.stdin.isatty():
         print(line)  # echoed, as on a terminal
       if line.startswith("/"):
         self._command(line)
-      elif line or is_system:
+      elif line or is_system:  # a system can stay silent; a user has only pressed Enter
         self._say(line, is_system)
 
   def _help(self) -> None:
@@ -74,11 +77,11 @@ class Conversation:
 
   def _command(self, line: str) -> None:
     if line == "/reset":
-      self._said.clear()
+      self._utterances.clear()
       print("a new dialogue")
     elif line == "/undo":
-      del self._said[-1:]
-      print(f"{len(self._said)} lines left")
+      del self._utterances[-1:]
+      print(f"{len(self._utterances)} lines left")
     else:
       if line != "/help":
         print(f"unknown command {line}")
@@ -90,14 +93,14 @@ class Conversation:
       utterance: Utterance = line
       if is_system and self._tracker.reads_acts and (match := _ACTS.search(line)):
         utterance = (line[: match.start()].strip(), read_acts(match[1], original, self._services))
-      dialogue = from_utterances([*self._said, utterance], original, self._services)
+      dialogue = from_utterances([*self._utterances, utterance], original, self._services)
       if not is_system:
+        frames_by_variant = {}
         with native_stderr_hidden(self._debug):
-          frames_by_variant = {
-            k: states(self._tracker, dialogue, x)[-1] for k, x in self._shown.items()
-          }
+          for variant, shown in self._shown.items():
+            frames_by_variant[variant] = states(self._tracker, dialogue, shown)[-1]
         self._show(frames_by_variant)
-      self._said.append(utterance)
+      self._utterances.append(utterance)
     except SgdxError as e:  # the line can be typed again
       sys.stdout.flush()
       print(e, file=sys.stderr)
@@ -105,26 +108,37 @@ class Conversation:
   def _show(self, frames_by_variant: Mapping[str, Mapping[str, TrackedFrame]]) -> None:
     tables = []
     for service in self._services:
-      frames = [of_variant[service] for of_variant in frames_by_variant.values()]
-      rows = [(label, *cells, _mark(cells)) for label, cells in _rows(frames)]
-      header = (service, *frames_by_variant, "")
-      tables.append(Table("", header, tuple(rows), left=len(header)))
-      if not rows:
+      rows = _rows([by_service[service] for by_service in frames_by_variant.values()])
+      if rows:
+        header = (service, *frames_by_variant, "")
+        tables.append(Table("", header, rows, left=len(header)))
+      else:
         print(textwrap.fill(f"{service}: nothing yet", _WIDTH))
-    output.show("text", [table for table in tables if table.rows], {})
+    output.show("text", tables, {})
     sys.stdout.flush()
 
 
-def _rows(frames: Sequence[TrackedFrame]) -> list[tuple[str, list[str]]]:
-  """Returns (label, a cell per variant) for whatever is predicted for a service in any variant."""
-  slots = dict.fromkeys(slot for frame in frames for slot in frame.slot_values)
-  rows = [(x, [" | ".join(frame.slot_values.get(x, ())) for frame in frames]) for x in slots]
-  requested = [", ".join(frame.requested_slots or ()) for frame in frames]
-  rows.append(("(asked for)", requested))
-  intents = [frame.active_intent or "" for frame in frames]
-  rows.append(("(intent)", [intent if intent != "NONE" else "" for intent in intents]))
-  return [(label, [x or _NOTHING for x in cells]) for label, cells in rows if any(cells)]
+def _rows(frames: Sequence[TrackedFrame]) -> tuple[tuple[str, ...], ...]:
+  """Returns (label, a cell per variant, mark of a difference) for what any variant predicts.
+
+  Args:
+    frames: of a service, one per variant.
+  """
+  slots: dict[str, None] = {}  # a dict for its order
+  for frame in frames:
+    slots.update(dict.fromkeys(frame.slot_values))
+  rows = []
+  for label in (*slots, _REQUESTED, _INTENT):
+    texts = [_text(frame, label) for frame in frames]
+    if any(texts):
+      cells = [text or _NOTHING for text in texts]
+      rows.append((label, *cells, "*" if len(set(cells)) > 1 else ""))
+  return tuple(rows)
 
 
-def _mark(cells: Sequence[str]) -> str:
-  return "*" if len(set(cells)) > 1 else ""
+def _text(frame: TrackedFrame, label: str) -> str:
+  if label == _REQUESTED:
+    return ", ".join(frame.requested_slots or ())
+  if label == _INTENT:
+    return "" if frame.active_intent == NO_INTENT else frame.active_intent or ""
+  return " | ".join(frame.slot_values.get(label, ()))

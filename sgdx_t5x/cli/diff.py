@@ -89,14 +89,15 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.scoring.score_files import read_frames
 
   check_sampling(args)
+  # A mean over more runs varies less, whatever the system.
   if len(args.more_a) != len(args.more_b):
     raise UsageError(
       f"{1 + len(args.more_a)} runs of A and {1 + len(args.more_b)} of B",
       expected="as many runs of A as of B",
       fix="leave some out, or compare each pair of runs",
     )
-  runs = ((args.a, *args.more_a), (args.b, *args.more_b))
-  a, b = (pooled([read_frames(path, [args.metric]) for path in paths]) for paths in runs)
+  a = pooled([read_frames(path, [args.metric]) for path in (args.a, *args.more_a)])
+  b = pooled([read_frames(path, [args.metric]) for path in (args.b, *args.more_b)])
   compared = compare.compare(a, b, args.metric, args.allow_missing)
   report = compare.comparison_report(compared, args.bootstrap_samples)
   if args.flips:
@@ -142,9 +143,9 @@ def finish(
     layout(report, split_intervals=args.format == "csv"),
     report,
     warnings=report["warnings"],
-    heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
+    heading=(*report["notes"], f"A {report['a']['file']}", f"B {report['b']['file']}"),
     notes=notes,
-    signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
+    signatures={"A": report["a"]["signature"], "B": report["b"]["signature"]},
   )
   output.say_written(args.json, getattr(args, "flips", None))
   return 0

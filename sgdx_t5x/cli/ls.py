@@ -61,15 +61,17 @@ def run(args: argparse.Namespace) -> int:
   for name in args.module:
     _import(name)
   patterns = args.patterns or ["*"]
-  names = [n for n in REGISTERED if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
-  if not names:
+  entries = []
+  for name, entry in REGISTERED.items():
+    if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+      entries.append(entry)
+  if not entries:
     raise UsageError(
       f"no task or mixture is named {' or '.join(patterns)}",
       expected="names, in which * stands for any characters",
       available=nearest(patterns[0], REGISTERED),
       fix="omit the names to list all",
     )
-  entries = [REGISTERED[name] for name in names]
   if not args.patterns:
     output.show("text", [_families(entries)], {}, notes=_suffixes(entries))
     return 0
@@ -101,9 +103,11 @@ def _suffixes(entries: "Sequence[Registered]") -> list[str]:
   """Returns lines that list what follows a family in names."""
   lines = []
   for is_mixture, plural in ((False, "tasks"), (True, "mixtures")):
-    names = [entry.name for entry in entries if entry.mixture == is_mixture]
-    # Numbered ones once: _sgd_para_K.
-    suffixes = dict.fromkeys(_NUMBER.sub("K", name.removeprefix(_family(name))) for name in names)
+    suffixes: dict[str, None] = {}  # a dict for its order
+    for entry in entries:
+      if entry.mixture == is_mixture:
+        suffix = entry.name.removeprefix(_family(entry.name))
+        suffixes[_NUMBER.sub("K", suffix)] = None  # numbered ones once: _sgd_para_K
     text = f"{plural}: {' '.join(filter(None, suffixes))}"
     lines += textwrap.wrap(text, HELP_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
   return [*lines, "K is a number; to list some: sgdx ls tasks 't5dst_*'; all: sgdx ls tasks '*'"]

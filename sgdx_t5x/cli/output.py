@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import operator
 import os
 import re
 import sys
@@ -124,20 +125,23 @@ def _print_text(
   def measure(rich_tables: Any) -> int:
     return console.measure(rich_tables).minimum
 
-  rich_tables = {id(table): _rich_tables(table, limit, measure) for table in tables if table.rows}
-  needed = (measure(part) for tables_of_one in rich_tables.values() for part in tables_of_one)
-  console.width = width if limit else max([width, *needed])
+  parts_of_tables: list[list[Any]] = []
+  widths = [width]
+  for table in tables:
+    parts = _rich_tables(table, limit, measure) if table.rows else []
+    parts_of_tables.append(parts)
+    widths += map(measure, parts)
+  console.width = width if limit else max(widths)
   for line in alarms:
     _print_lines(console, line, limit, "bold red")
   for line in heading:
     _print_lines(console, line, limit)
   if heading:
     console.print()
-  for table in tables:
-    if table.rows:
-      for part in rich_tables[id(table)]:
-        console.print(part)
-    else:
+  for table, parts in zip(tables, parts_of_tables, strict=True):
+    for part in parts:
+      console.print(part)
+    if not parts:  # a title alone says that there is nothing of the kind
       _print_lines(console, table.title, limit, "bold")
     console.print()
   for line in lines:
@@ -165,6 +169,7 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
   whole_table = _rich_table(table, _NAME)
   if limit is None or (surplus := measure(whole_table) - limit) <= 0:
     return [whole_table]
+  # First narrower names, then fewer columns: a table in one piece is easier to read.
   longest = min(_NAME, max(len(str(row[0])) for row in table.rows))
   short = max(_SHORTEST_NAME, longest - surplus)
   whole_table = _rich_table(table, short)
@@ -180,15 +185,18 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
 
 def _escaped_table(table: Table) -> Table:
   """Returns a table whose texts have no control characters."""
-  rows = (tuple(x if isinstance(x, Number) else escaped(str(x)) for x in row) for row in table.rows)
+  rows = []
+  for row in table.rows:
+    rows.append(tuple(cell if isinstance(cell, Number) else escaped(str(cell)) for cell in row))
   return Table(escaped(table.title), tuple(map(escaped, table.header)), tuple(rows), table.left)
 
 
 def _columns_of(table: Table, columns: Sequence[int]) -> Table:
-  """Returns a table with only the given columns."""
-  rows = tuple(tuple(row[i] for i in columns) for row in table.rows)
-  left = sum(i < table.left for i in columns)
-  return Table(table.title, tuple(table.header[i] for i in columns), rows, left)
+  """Returns a table with only the given columns, two or more."""
+  of_columns = operator.itemgetter(*columns)
+  num_left = sum(column < table.left for column in columns)
+  rows = tuple(map(of_columns, table.rows))
+  return Table(table.title, of_columns(table.header), rows, num_left)
 
 
 def _rich_table(table: Table, shortest: int) -> Any:
@@ -197,12 +205,12 @@ def _rich_table(table: Table, shortest: int) -> Any:
 
   text = RichTable(title=table.title or None, title_justify="left", title_style="bold", box=None)
   text.padding, text.min_width = (0, 1, 0, 0), len(table.title)  # titles are not folded
-  for i, name in enumerate(table.header):
+  for i, (name, *cells) in enumerate(zip(table.header, *table.rows, strict=True)):
     # Text may be folded; numbers and the headings above them may not.
-    numbers = any(isinstance(row[i], Number) for row in table.rows)
+    has_numbers = any(isinstance(cell, Number) for cell in cells)
     side: Literal["left", "right"] = "left" if i < table.left else "right"
-    min_width = 0 if i else min(shortest, max(len(str(row[0])) for row in table.rows))
-    text.add_column(name, justify=side, no_wrap=numbers, overflow="fold", min_width=min_width)
+    min_width = 0 if i else min(shortest, max(len(str(cell)) for cell in cells))
+    text.add_column(name, justify=side, no_wrap=has_numbers, overflow="fold", min_width=min_width)
   for row in table.rows:
     text.add_row(*map(str, row))
   return text

@@ -121,15 +121,13 @@ def check_no_inputs(
         expected="an output file that is not also an input",
         fix="name another file",
       )
-    inputs_below = [
-      inputs[identity] for below in _walk(path) if (identity := _identity(below)) in inputs
-    ]
-    if inputs_below:
-      raise UsageError(
-        f"{option} {path} contains {inputs_below[0]}, which this command reads",
-        expected="a folder that contains no inputs: its content is replaced",
-        fix="name another folder",
-      )
+    for below in _walk(path):
+      if name := inputs.get(_identity(below)):
+        raise UsageError(
+          f"{option} {path} contains {name}, which this command reads",
+          expected="a folder that contains no inputs: its content is replaced",
+          fix="name another folder",
+        )
 
 
 def _check_writable(name: str, path: pathlib.Path, option: str) -> None:

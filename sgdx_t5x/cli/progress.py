@@ -30,7 +30,7 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
   """
   # Not as rich decides: for it, FORCE_COLOR makes a terminal of a pipe.
   if not (enabled and sys.stderr.isatty()):
-    yield lambda task, done, total=None, unit=unit: None
+    yield lambda task, completed, total=None, unit=unit: None
     return
   from rich.console import Console
 

@@ -140,10 +140,9 @@ def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
     )
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
-  reworded = {
-    corpus.name_in_ids(args.split, variant): schemas.get(args.split, variant)
-    for variant in variants
-  }
+  reworded = {}
+  for variant in variants:
+    reworded[corpus.name_in_ids(args.split, variant)] = schemas.get(args.split, variant)
   return corpus, reworded
 
 
@@ -251,11 +250,12 @@ def _print_summary(
   ]
   lines += incomplete(corpus, args.split, counts.of_dialogues)
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
+  # The ids of the answers say which variant each is for; a single one is clearer by its name.
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
   command += schemas_of(args.variant)
   if args.prompt_style:
     command += ["--prompt-style", *args.prompt_style]
-  if counts.dialogues < counts.of_dialogues:
+  if counts.dialogues < counts.of_dialogues:  # which scoring would refuse
     command.append("--allow-missing")
   answers = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
   lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))

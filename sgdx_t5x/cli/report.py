@@ -37,7 +37,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.report.runs import Run
 
 _TITLE = "Robustness to schema wording"
-_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")
+_OF_PREDICTIONS = ("split", "prompt_style", "allow_missing")  # options only for runs to score
 
 
 def add_parser(subparsers: Any) -> None:
@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
   check_least(args, "examples", 0, "omit it to use the default, 5")
   out = pathlib.Path(args.out)
+  # Locked from the check to the end: two reports at once would mix their files.
   with lock(out), no_cycles(), progress("parts") as update:
     build.check_out(out)
     check_no_inputs(args, [out])
@@ -128,7 +129,7 @@ def _runs(args: argparse.Namespace, on_progress: "Update") -> "tuple[list[Run], 
 
   paths = runs.parse_names(args.runs)
   unscored = {name for name, path in paths.items() if runs.is_predictions(path)}
-  if not unscored:
+  if not unscored:  # before anything is read
     _check_no_scoring_options(args)
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = {**scoring_settings(args), "on_progress": on_progress}

@@ -106,7 +106,7 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   schemas = VariantSchemas(corpus, parse_schemas(args))
-  items: list[str] = []
+  items: list[str] = []  # of `--predictions`, with a folder of variants replaced by what it has
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   for item in args.predictions:
     if "=" not in item and not os.path.exists(item):
@@ -169,5 +169,5 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
     signatures={"": report["signature"]},
   )
   output.say_written(args.json, args.per_frame)
-  score_tables.check_annexes(report)
+  score_tables.check_annexes(report)  # last: what is wrong with the scores shows in the tables
   return 0

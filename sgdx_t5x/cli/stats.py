@@ -109,7 +109,7 @@ def _given(
   for item in items:
     name, _, folder = item.partition("=")
     path = pathlib.Path(item)
-    if folder and not path.exists():
+    if folder and not path.exists():  # else the = is part of the path
       path = pathlib.Path(folder)
     else:
       name = path.resolve().name
@@ -117,6 +117,7 @@ def _given(
       yield _GIVEN, name, schemas
       continue
     variants = {x.name: schemas for x in sorted(path.glob("*/")) if (schemas := _read(x, corpus))}
+    # A set is named by its folder: NAME= names one wording only.
     if not variants or path != pathlib.Path(item):
       raise SgdxError(
         f"--schemas {item}: no schema in {path}"
@@ -155,9 +156,9 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
   """
   tables = []
   paper_original = report["paper_original"]
-  empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
-  for number, part in enumerate(report["sets"] or [empty]):
-    paper = part["paper"] or {"variants": {}, "average": {}, "self_bleu": None}
+  empty: dict[str, Any] = {"variants": {}, "average": {}, "self_bleu": None}
+  for number, part in enumerate(report["sets"] or [{"name": "original", "paper": None, **empty}]):
+    paper = part["paper"] or empty
     has_paper = part["paper"] is not None
     rows: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []  # name, ours, the paper's
     if number == 0:

@@ -146,15 +146,15 @@ def _check_usage(args: argparse.Namespace) -> None:
   of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
   of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
   of_schema |= {"--dialogues": args.dialogues}
-  wrong = [name for name, x in (of_schema if args.corpus else of_corpus).items() if x]
-  if wrong:
-    given, other = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
-    instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(wrong[0])
-    raise UsageError(
-      f"{wrong[0]} with {given}",
-      expected=f"{wrong[0]} only with {other}",
-      fix=f"use {instead}" if instead else "leave it out",
-    )
+  mode, other_mode = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
+  for name, is_used in (of_schema if args.corpus else of_corpus).items():
+    if is_used:
+      instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(name)
+      raise UsageError(
+        f"{name} with {mode}",
+        expected=f"{name} only with {other_mode}",
+        fix=f"use {instead}" if instead else "leave it out",
+      )
   if args.dialogues and not args.variant_schema:
     raise UsageError(
       "--dialogues without --variant-schema",
@@ -213,14 +213,14 @@ def _track_corpus(args: argparse.Namespace) -> int:
   variants = {name: schemas.get(args.split, name) for name in names}
   if args.limit is not None:
     corpus = Subset(corpus, {args.split: args.limit}, args.seed)
-  if args.overwrite:
+  if args.overwrite:  # before the tracker is loaded, which takes longer than all of the above
     check_no_inputs(args, [args.out])
   tracker = _open(args)
   from sgdx_t5x.tracking.predicting import track_split
 
   try:
     with progress("frames") as update, native_stderr_hidden(args.debug):
-      written = list(
+      tracked = list(
         track_split(
           tracker,
           corpus,
@@ -228,13 +228,13 @@ def _track_corpus(args: argparse.Namespace) -> int:
           variants,
           pathlib.Path(args.out),
           overwrite=args.overwrite,
-          on_progress=lambda done, total: update("tracking", done, total),
+          on_progress=lambda number, total: update("tracking", number, total),
         )
       )
   except KeyboardInterrupt as stop:
     again = "without --overwrite " if args.overwrite else ""
     return ended(stop, f"run the same command {again}again to resume")
-  for variant in written:
+  for variant in tracked:
     resumed = f", {variant.resumed:,} of them from an earlier run" if variant.resumed else ""
     print(f"written: {variant.folder}: {variant.frames:,} frames{resumed}", file=sys.stderr)
   _print_next(args, variants)
@@ -260,31 +260,31 @@ def _converse(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.variants import ORIGINAL
   from sgdx_t5x.tracking.conversations import read_schema, show
 
-  given = parse_named(
+  files = parse_named(
     [f"{ORIGINAL}={args.schema}", *args.variant_schema],
     "variant-schema",
     "NAME=FILE",
     "pass, for example, --variant-schema v1=mine_v1.json",
   )
-  schemas = {name: read_schema(file) for name, file in given.items()}
+  schemas = {name: read_schema(file) for name, file in files.items()}
   original = schemas[ORIGINAL]
   services = args.service or original.names
   for name in services:
     original[name]  # raises if there is none
   tracker = _open(args)
-  shown = {
-    name: show(tracker, original, name, schema, services) for name, schema in schemas.items()
-  }
+  shown_by_variant = {}
+  for name, schema in schemas.items():
+    shown_by_variant[name] = show(tracker, original, name, schema, services)
   if args.dialogues:
-    return _compare_wordings(args.dialogues, tracker, shown, services)
+    return _compare_wordings(args.dialogues, tracker, shown_by_variant, services)
   from sgdx_t5x.cli.conversation import Conversation
 
-  Conversation(tracker, shown, services, args.debug).run()
+  Conversation(tracker, shown_by_variant, services, args.debug).run()
   return 0
 
 
 def _compare_wordings(
-  path: str, tracker: "Tracker", shown: "Mapping[str, Shown]", services: "Sequence[str]"
+  path: str, tracker: "Tracker", shown_by_variant: "Mapping[str, Shown]", services: Sequence[str]
 ) -> int:
   """Prints in how many turns each variant's states differ from the original's, by slot."""
   from sgdx_t5x.cli import output
@@ -292,14 +292,14 @@ def _compare_wordings(
   from sgdx_t5x.tables import Table, count, percent
   from sgdx_t5x.tracking.rewording import count_changes, read_typed
 
-  variants = {name: x for name, x in shown.items() if name != ORIGINAL}
-  dialogues = read_typed(path)
-  changes, filled = count_changes(tracker, dialogues, shown[ORIGINAL], variants, services)
-  turns = next(iter(changes.values())).turns
-  total = ("any slot", count(turns), *(percent(x.changed / turns) for x in changes.values()))
-  rows = [total]
+  variants = dict(shown_by_variant)
+  original = variants.pop(ORIGINAL)
+  changes, filled = count_changes(tracker, read_typed(path), original, variants, services)
+  turns = next(iter(changes.values())).turns  # the same for all: those of the dialogues
+  shares = [percent(change.changed / turns) for change in changes.values()]
+  rows = [("any slot", count(turns), *shares)]
   for (service, slot), number in sorted(filled.items()):
-    shares = (percent(x.by_slot[service, slot] / number) for x in changes.values())
+    shares = [percent(change.by_slot[service, slot] / number) for change in changes.values()]
     rows.append((f"{service} {slot}", count(number), *shares))
   title = "Turns whose state differs from the original wording's, in % of those with a value"
   header = ("slot", "turns", *variants)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.options import add_command, add_group
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -47,9 +47,7 @@ _STEPS = 50_000  # the paper's fine-tuning
 def add_parser(subparsers: Any) -> None:
   """Adds `weights import`, `weights export` and `weights pack`."""
   summary = "convert T5 and BERT weights between Hugging Face and T5X"
-  parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
-  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
-  verbs = parser.add_subparsers(metavar="VERB")
+  verbs = add_group(subparsers, "weights", __doc__, _EPILOG, summary)
 
   summary = "convert a Hugging Face folder into a T5X checkpoint"
   command = add_command(
@@ -155,11 +153,7 @@ def _export(args: argparse.Namespace) -> int:
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     with progress("MB") as update:
       path = write_huggingface(weights, args.out, "float32", args.vocab, args.overwrite, update)
-  names = ", ".join(sorted(file.name for file in path.iterdir()))
-  print(f"written:    {path}, float32")
-  print(f"            {names}")
-  if not args.vocab:
-    print("            no tokenizer; --vocab FILE adds its SentencePiece model")
+  _print_written(path, None if args.vocab else "SentencePiece model")
   if not weights.sizes.tied:
     print("            transformers 5 warns that lm_head is not tied, which is correct")
   print("config:     sizes are taken from the arrays; dropout_rate is T5's default, 0.1")
@@ -176,11 +170,8 @@ def _pack(args: argparse.Namespace) -> int:
     from sgdx_t5x.tracking.packing import pack
 
     path = pack(args.checkpoint, args.out, args.bits)
-  sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
-  print(
-    f"written:    {path}, {args.bits} bits: "
-    + ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in sizes.items())
-  )
+  files = [f"{file.name} ({file.stat().st_size / 1e6:.1f} MB)" for file in sorted(path.iterdir())]
+  print(f"written:    {path}, {args.bits} bits: {', '.join(files)}")
   print(f"next:       sgdx track {shlex.quote(str(path))} --schema FILE")
   return 0
 
@@ -204,10 +195,7 @@ def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
     path = bert_huggingface.write(
       weights, args.out, config, "float32", args.vocab, args.overwrite, update
     )
-  print(f"written:    {path}, float32")
-  print(f"            {', '.join(sorted(file.name for file in path.iterdir()))}")
-  if not args.vocab:
-    print("            no tokenizer; --vocab FILE adds its vocab.txt")
+  _print_written(path, None if args.vocab else "vocab.txt")
   print("next:       in Python, with transformers:")
   print(f"  BertModel.from_pretrained({str(path)!r})")
   return 0
@@ -248,9 +236,9 @@ def _print_read(origin: str, weights: "Weights") -> None:
   sizes = weights.sizes
   if isinstance(sizes, BertSizes):
     family, layers = "BERT", f"{sizes.num_layers} layers"
-    head_dim, rest = sizes.emb_dim // sizes.num_heads, f", {sizes.max_positions:,} positions"
+    head_dim, positions = sizes.emb_dim // sizes.num_heads, f", {sizes.max_positions:,} positions"
   else:
-    family, head_dim, rest = _family(sizes), sizes.head_dim, ""
+    family, head_dim, positions = _family(sizes), sizes.head_dim, ""
     layers = f"{sizes.num_encoder_layers} + {sizes.num_decoder_layers} layers"
   print(f"read:       {origin}")
   print(f"parameters: {weights.num_parameters:,} in {len(weights.arrays)} arrays")
@@ -258,10 +246,18 @@ def _print_read(origin: str, weights: "Weights") -> None:
     f"model:      {family}: {layers} of width {sizes.emb_dim}, {sizes.num_heads} heads of "
     f"{head_dim},"
   )
-  print(f"            MLP of {sizes.mlp_dim:,}, {sizes.vocab_size:,} vocabulary rows{rest}")
+  print(f"            MLP of {sizes.mlp_dim:,}, {sizes.vocab_size:,} vocabulary rows{positions}")
   for note in weights.notes:
     print(f"note:       {note}")
   sys.stdout.flush()
+
+
+def _print_written(folder: pathlib.Path, tokenizer: str | None) -> None:
+  """Prints what a Hugging Face folder has. Args: tokenizer, the file that it could have, too."""
+  print(f"written:    {folder}, float32")
+  print(f"            {', '.join(sorted(file.name for file in folder.iterdir()))}")
+  if tokenizer:
+    print(f"            no tokenizer; --vocab FILE adds its {tokenizer}")
 
 
 def _family(sizes: "Sizes") -> str:

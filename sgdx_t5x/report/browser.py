@@ -53,11 +53,15 @@ def read_texts(
   corpus: Corpus, split: str, runs: Sequence[Run], of_variants: VariantSchemas
 ) -> Texts:
   """Reads the schemas of all variants scored, and the dialogues with errors."""
-  tables = [run.table for run in runs if run.table and (run.table.failures or _sets(run))]
-  with_errors = {row["dialogue"] for run in runs for row in frame_rows(run)}
-  variants = in_order(dict.fromkeys(v for table in tables for v in table.scores))
+  with_errors: set[str] = set()
+  variants: dict[str, None] = {}  # a dict for its order
+  for run in runs:
+    # Of a run without errors, no wording is shown, and a schema of one's own is not needed.
+    if run.table and (run.table.failures or _sets(run)):
+      variants.update(dict.fromkeys(run.table.scores))
+    with_errors.update(row["dialogue"] for row in frame_rows(run))
   services: dict[str, dict[str, Any]] = {}
-  for variant in variants:
+  for variant in in_order(variants):
     schema = of_variants.get(split, variant)
     for original, reworded in zip(corpus.schema(split), schema, strict=True):
       slots = {}
@@ -83,14 +87,16 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
   for key, dialogue, turn, service, _ in table.frames.places():
     if failures := _failures(run, key):
       scores, baseline = scores_by_frame[key], baseline_scores.get(key, {})
+      broken = [name for name, score in scores.items() if score < 1 <= baseline.get(name, 0)]
       yield {
         "id": key,
         "dialogue": dialogue,
         "turn": turn,
         "service": service,
-        "scores": {variant: None if math.isnan(x) else x for variant, x in scores.items()},
-        "changes": any(x >= 1 for x in scores.values()),  # there is an error: some are wrong
-        "broken": [v for v, x in scores.items() if x < 1 and baseline.get(v, 0) >= 1],
+        "scores": {name: None if math.isnan(score) else score for name, score in scores.items()},
+        # Since there is an error, it is wrong with another variant.
+        "changes": any(score >= 1 for score in scores.values()),
+        "broken": broken,
         "failures": failures,
       }
 
@@ -117,7 +123,12 @@ def embed(
   """
   totals: dict[tuple[Any, ...], dict[str, int]] = {}
   ranked: list[tuple[int, dict[str, Any]]] = []
-  for number, of_run in enumerate(rows_of):
+  unknown, sets = [], {}
+  for number, (run, of_run) in enumerate(zip(runs, rows_of, strict=True)):
+    if not run.table or run.table.failures is None:
+      unknown.append(number)
+    for label, version in _sets(run).items():
+      sets[label] = version.variant
     rows = [{"run": number, **row} for row in of_run]
     for row in rows:
       for cell in _cells(row):
@@ -126,26 +137,29 @@ def embed(
         counts["changes"] += row["changes"]
         counts["broken"] += cell[3] in row["broken"]
     ranked += _choose(rows, examples)
-  frames, turns = _fit([row for _, row in sorted(ranked, key=lambda x: x[0])], texts)
+  # The first example of every cell, then the second of every cell, while there is room.
+  ranked.sort(key=lambda item: item[0])
+  frames, turns = _fit([row for _, row in ranked], texts)
+  services = {}
+  for name, is_seen in _seen(runs).items():
+    services[name] = {"seen": is_seen, "variants": texts.services.get(name, {})}
   cell_names = ("run", "service", "slot", "variant", "kind")
+  counts_of_cells = []
+  for cell, counts in totals.items():
+    counts_of_cells.append({**dict(zip(cell_names, cell, strict=True)), **counts})
   return {
     "runs": [run.name for run in runs],
-    "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
+    "unknown": unknown,
     "variants": _columns(runs),
-    "sets": {label: other.variant for run in runs for label, other in _sets(run).items()},
+    "sets": sets,
     "kinds": list(KINDS),
     "examples": examples,
     "megabytes": BUDGET // 1_000_000,
     "jsonl": list(jsonl),
-    "services": {
-      name: {"seen": seen, "variants": texts.services.get(name, {})}
-      for name, seen in _seen(runs).items()
-    },
+    "services": services,
     "dialogues": {name: _turns(texts, name, last) for name, last in turns.items()},
     "frames": frames,
-    "totals": [
-      {**dict(zip(cell_names, cell, strict=True)), **counts} for cell, counts in totals.items()
-    ],
+    "totals": counts_of_cells,
   }
 
 
@@ -201,12 +215,13 @@ def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, di
   selected = []
 
   def order(row: dict[str, Any]) -> tuple[bool, int]:
-    # Keeps the frames of a dialogue together, since its text is embedded once.
+    # Frames that change come first: there, wording alone made the difference. The hash keeps the
+    # frames of a dialogue together, since its text is embedded once.
     return not row["changes"], zlib.crc32(row["dialogue"].encode(errors="surrogatepass"))
 
   for row in sorted(rows, key=order):
     cells = list(_cells(row))
-    rank = min(counts[cell] for cell in cells)
+    rank = min(counts[cell] for cell in cells)  # of the cell with the fewest examples so far
     if rank < examples:
       counts.update(cells)
       selected.append((rank, row))
@@ -230,9 +245,10 @@ def _fit(
     size += len(script_json(row))
     name = row["dialogue"]
     if (last_shown := turns.get(name, -1)) < row["turn"] and name in texts.dialogues:
-      size += sum(len(script_json(x)) for x in _turns(texts, name, row["turn"], last_shown + 1))
+      for turn in _turns(texts, name, row["turn"], last_shown + 1):
+        size += len(script_json(turn))
     if size > BUDGET:
-      break
+      break  # rather than go on to smaller frames, which would be those of short dialogues
     if name in texts.dialogues:
       turns[name] = max(row["turn"], last_shown)
     fitting.append(row)
@@ -263,43 +279,48 @@ def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]
 
 @functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
 def changed_words(old_text: str, new_text: str) -> tuple[tuple[bool, str], ...]:
-  """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
+  """Splits `new_text` into parts that it shares with `old_text` (False) and new parts (True)."""
   a, b = _WORD.findall(old_text), _WORD.findall(new_text)
-  pieces: list[tuple[bool, str]] = []
+  parts: list[tuple[bool, str]] = []
   for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-    text, is_new = "".join(b[start:end]), tag != "equal"
-    if text.isspace() and pieces:  # a space between two new words is new, too
-      pieces[-1] = pieces[-1][0], pieces[-1][1] + text
-    elif text and pieces and pieces[-1][0] == is_new:
-      pieces[-1] = is_new, pieces[-1][1] + text
-    elif text:
-      pieces.append((is_new, text))
-  trimmed = (piece for is_new, text in pieces for piece in _trimmed(is_new, text))
-  grouped = itertools.groupby(trimmed, key=lambda piece: piece[0])
-  return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
+    text = "".join(b[start:end])
+    is_new = tag != "equal"
+    if text.isspace():  # between two new words, it is new, too
+      is_new = bool(parts) and parts[-1][0]
+    _append_part(parts, is_new, text)
+  trimmed: list[tuple[bool, str]] = []
+  for is_new, text in parts:
+    words = text.strip() if is_new else text  # at the ends of a new part, spaces are not marked
+    leading, _, trailing = text.partition(words)
+    _append_part(trimmed, False, leading)
+    _append_part(trimmed, is_new, words)
+    _append_part(trimmed, False, trailing)
+  return tuple(trimmed)
 
 
-def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
-  """Yields a part, with the spaces at the ends of a new part split off as not new."""
-  words = text.strip() if is_new else text
-  leading, _, trailing = text.partition(words)
-  yield from ((False, leading),) * bool(leading)
-  yield is_new, words
-  yield from ((False, trailing),) * bool(trailing)
+def _append_part(parts: list[tuple[bool, str]], is_new: bool, text: str) -> None:
+  """Appends a text, to the last part if both are new or both are not."""
+  if parts and parts[-1][0] == is_new:
+    parts[-1] = is_new, parts[-1][1] + text
+  elif text:
+    parts.append((is_new, text))
 
 
 def _seen(runs: Sequence[Run]) -> dict[str, bool]:
-  seen: dict[str, bool] = {}
+  """Returns service -> whether it is in train, sorted by name."""
+  is_seen: dict[str, bool] = {}
   for run in runs:
     if run.table:
-      seen.update({service: is_seen for _, _, _, service, is_seen in run.table.frames.places()})
-  return dict(sorted(seen.items()))
+      for _, _, _, service, is_in_train in run.table.frames.places():
+        is_seen[service] = is_in_train
+  return dict(sorted(is_seen.items()))
 
 
 def _columns(runs: Sequence[Run]) -> list[str]:
   """Returns the variants of all runs, then their sets of other dialogues."""
-  variants = in_order(dict.fromkeys(variant for run in runs for variant in run.variants))
-  return list(dict.fromkeys((*variants, *(label for run in runs for label in _sets(run)))))
+  variants = in_order(dict.fromkeys(itertools.chain.from_iterable(run.variants for run in runs)))
+  sets = itertools.chain.from_iterable(map(_sets, runs))
+  return list(dict.fromkeys((*variants, *sets)))
 
 
 def _sets(run: Run) -> Mapping[str, Any]:
@@ -309,14 +330,17 @@ def _sets(run: Run) -> Mapping[str, Any]:
 
 def _failures(run: Run, key: str) -> list[dict[str, Any]]:
   """Returns the slots of a frame that fail under any variant or in any other set."""
-  table = run.table
-  rows = {x.slot: failure_json(x) for x in (table.failures or {}).get(key, ())} if table else {}
+  rows: dict[str, dict[str, Any]] = {}
+  if run.table and run.table.failures:
+    for failure in run.table.failures.get(key, ()):
+      rows[failure.slot] = failure_json(failure)
   for label, failure in run.others.failures(key) if run.others else ():
-    new = {"slot": failure.slot, "gold": failure.before, "predicted": {}, "kinds": {}}
-    row = rows.setdefault(failure.slot, new)
+    row = rows.setdefault(
+      failure.slot, {"slot": failure.slot, "gold": failure.before, "predicted": {}, "kinds": {}}
+    )
     row["predicted"] = {**row["predicted"], label: failure.predicted}
     row["kinds"] = {**row["kinds"], label: failure.kind}
-    if failure.gold != failure.before:
+    if failure.gold != failure.before:  # the version has its own gold value
       row.setdefault("gold_there", {})[label] = failure.gold
   return list(rows.values())
 

@@ -116,12 +116,11 @@ def make(
   texts, lacks = _texts(scored, corpus, schemas or {})
   others = others or OtherTexts()
   texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
-  lacks = [
-    *(line for run in scored for line in run.lacks),
-    *lacks,
-    *(line for run in scored if run.others for line in run.others.lacks),
-    *others.lacks,
-  ]
+  lacks_of_runs, lacks_of_others = [], []
+  for run in scored:
+    lacks_of_runs += run.lacks
+    lacks_of_others += run.others.lacks if run.others else ()
+  lacks = [*lacks_of_runs, *lacks, *lacks_of_others, *others.lacks]
   warnings = lines_of(scored, _warnings)
   sections, figures = make_sections(scored, lacks, on_progress)
   return Content(
@@ -161,28 +160,40 @@ def write(
       plot_style.save(figure, folder / "plots", name)
     on_progress("saving plots", len(content.figures), len(content.figures), "plots")
     _write_tables(content, folder / "tables")
-    # Scores, examples and the page's browser: the frames with errors are found once.
+    # Examples and the page's browser show the same frames with errors, which are found once.
     baseline = content.runs[0]
-    rows_of = [
-      list(browser.frame_rows(run, None if run is baseline else baseline)) for run in content.runs
-    ]
+    rows_of = []
+    for run in content.runs:
+      rows_of.append(list(browser.frame_rows(run, None if run is baseline else baseline)))
     examples_of = _write_runs(content, rows_of, folder)
     data = None
-    if examples and any(has_errors(run) for run in content.runs):
+    if examples and any(map(has_errors, content.runs)):
       data = browser.embed(content.runs, rows_of, content.texts, examples_of, examples)
-    page = Page(
-      content.title,
-      (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
-      tuple(_with_svg(section, content) for section in content.sections),
-      tuple(runs.signatures(content.runs).items()),
-      data,
-      package_version(),
-      mark,
-    )
-    (folder / PAGE).write_text(render(page), encoding="utf-8")
+    (folder / PAGE).write_text(render(_page(content, data, mark)), encoding="utf-8")
     names = (*list_files(folder), FILES)
     (folder / FILES).write_text("".join(f"{name}\n" for name in names), "utf-8")
   return out / PAGE
+
+
+def _page(content: Content, data: Mapping[str, Any] | None, mark: str) -> Page:
+  """Returns the page. Args: data, of the error browser; mark, above every table and plot."""
+  warnings = [f"PARTIAL: {line}" for line in content.warnings]
+  sections = []
+  for section in content.sections:
+    placed = []
+    for plot in section.plots:
+      svg = plot_style.inline_svg(content.figures[plot.name])
+      placed.append(dataclasses.replace(plot, svg=svg))
+    sections.append(dataclasses.replace(section, plots=tuple(placed)))
+  return Page(
+    content.title,
+    (*content.marks, *warnings),
+    tuple(sections),
+    tuple(runs.signatures(content.runs).items()),
+    data,
+    package_version(),
+    mark,
+  )
 
 
 def check_out(out: pathlib.Path) -> None:
@@ -213,8 +224,9 @@ def _texts(
   scored: Sequence[Run], corpus: Corpus | None, schemas: Mapping[str, str]
 ) -> tuple[browser.Texts, list[str]]:
   if corpus is None:
-    has_errors = any(run.table and run.table.failures for run in scored)
-    return browser.Texts(), [_NOT_SHOWN + "pass the corpus with --corpus"] if has_errors else []
+    to_show = any(run.table and run.table.failures for run in scored)
+    return browser.Texts(), [_NOT_SHOWN + "pass the corpus with --corpus"] if to_show else []
+  # With --force, some of the runs may have another corpus: see below.
   if all(run.signature.checksum != corpus.checksum() for run in scored):
     raise SgdxError(
       f"{corpus.origin} is not the corpus of {scored[0].name}",
@@ -252,15 +264,6 @@ def _warnings(run: Run) -> list[str]:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _with_svg(section: Section, content: Content) -> Section:
-  """Adds the SVG to a section's plots."""
-  filled = tuple(
-    dataclasses.replace(plot, svg=plot_style.inline_svg(content.figures[plot.name]))
-    for plot in section.plots
-  )
-  return dataclasses.replace(section, plots=filled)
-
-
 def _write_tables(content: Content, folder: pathlib.Path) -> None:
   """Writes each table as Markdown, LaTeX and CSV, with its marks and signatures."""
   folder.mkdir()
@@ -274,7 +277,7 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
       for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
         file = folder / f"{names[table.title]}.{ending}"
         text = document(form, [table], marks=content.marks, **context)
-        file.write_text(text, "utf-8", "replace")
+        file.write_text(text, "utf-8", "replace")  # names may hold lone surrogates
 
 
 def _write_runs(
@@ -284,6 +287,7 @@ def _write_runs(
   example_files = []
   for number, (run, rows) in enumerate(zip(content.runs, rows_of, strict=True), start=1):
     stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"
+    # Different names can have the same stem.
     stem = stem if len(content.runs) == 1 else f"{number}-{stem}"
     if run.scored:
       scores = folder / "scores"

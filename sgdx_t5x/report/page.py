@@ -9,7 +9,6 @@ import base64
 import dataclasses
 import hashlib
 import importlib.resources
-import itertools
 import json
 import re
 import unicodedata
@@ -124,10 +123,15 @@ def slug(title: str) -> str:
 def table_files(sections: Iterable[Section]) -> dict[str, str]:
   """Returns title -> name of its files for all tables: slugs, numbered if they repeat."""
   names: dict[str, str] = {}
-  for title in (table.title for section in sections for table in section.tables):
-    stem = slug(title)
-    numbered = (f"{stem}-{n}" if n > 1 else stem for n in itertools.count(1))
-    names.setdefault(title, next(name for name in numbered if name not in names.values()))
+  for section in sections:
+    for table in section.tables:
+      if table.title not in names:
+        name = stem = slug(table.title)
+        number = 1
+        while name in names.values():
+          number += 1
+          name = f"{stem}-{number}"
+        names[table.title] = name
   return names
 
 
@@ -150,8 +154,11 @@ def _breakable(text: str) -> Markup:
 
 def _alignments(table: Table) -> tuple[str, ...]:
   """Returns "number" (aligned right) or "text" for each column."""
-  columns = (tuple(row[c] for row in table.rows) for c in range(len(table.header)))
-  return tuple("number" if any(map(_is_numeric, column)) else "text" for column in columns)
+  alignments = []
+  for _, *cells in zip(table.header, *table.rows, strict=True):
+    is_numeric = any(map(_is_numeric, cells))  # the others are "-" or empty
+    alignments.append("number" if is_numeric else "text")
+  return tuple(alignments)
 
 
 def _is_numeric(cell: Cell) -> bool:

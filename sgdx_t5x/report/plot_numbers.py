@@ -1,6 +1,7 @@
 """The content of a report's plots, as numbers in percent and as sentences."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,25 +25,31 @@ def jga_columns(runs: Sequence["Run"]) -> Columns:
 
 def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
   """The groups ("all", "seen", "unseen") that have frames and any of the numbers."""
-  keys = tuple(keys)
-
-  def has_scores(row: Row) -> bool:
-    return bool(row.num_frames) and any(row.has(key) for key in keys)
-
-  return [group for group in GROUPS if any(has_scores(run.rows.groups[group]) for run in runs)]
+  keys, groups = tuple(keys), set()
+  for run in runs:
+    for group, row in run.rows.groups.items():
+      if row.num_frames and any(map(row.has, keys)):
+        groups.add(group)
+  return [group for group in GROUPS if group in groups]
 
 
 def floor_of(run: "Run", group: str) -> float:
   """JGA of predicting nothing in percent, the same with every variant scored."""
   row = run.floor.groups[group]
-  variants = [column.key for column in jga_columns([run]).per_variant]
-  return next((row.percent(key) for key in variants if row.has(key)), math.nan)
+  # Gold states do not depend on the wording, so that any variant will do.
+  for column in jga_columns([run]).per_variant:
+    if row.has(column.key):
+      return row.percent(column.key)
+  return math.nan
 
 
 def services_of(run: "Run") -> dict[str, Row]:
   """The services that have SS_JGA and JGA_v1-5, the most sensitive first."""
-  rows = {s: row for s, row in run.rows.services.items() if row.has(MEAN) and row.has(SENSITIVITY)}
-  return dict(sorted(rows.items(), key=lambda item: -item[1].percent(SENSITIVITY)))
+  rows = []
+  for service, row in run.rows.services.items():
+    if row.has(MEAN) and row.has(SENSITIVITY):
+      rows.append((service, row))
+  return dict(sorted(rows, key=lambda item: -item[1].percent(SENSITIVITY)))
 
 
 def seen_or_unseen(run: "Run") -> dict[str, str]:
@@ -58,12 +65,11 @@ def seen_or_unseen(run: "Run") -> dict[str, str]:
 def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:
   """Label of what the shares are of, and kind of error -> share, over v1 to v5 if there are any."""
   variants = [variant for variant in SGDX_VARIANTS if variant in run] or list(run)
-  totals: dict[str, int] = {}
+  totals: Counter[str] = Counter()
   for variant in variants:
-    for kind, number in run[variant].items():
-      totals[kind] = totals.get(kind, 0) + number
-  everything = sum(totals.values()) or 1
-  shares = {kind: number / everything for kind, number in totals.items()}
+    totals.update(run[variant])
+  num_errors = totals.total() or 1  # without errors, every share is 0
+  shares = {kind: number / num_errors for kind, number in totals.items()}
   return f"% of errors, {mean_of(variants)}", shares
 
 
@@ -91,28 +97,35 @@ def best_checkpoints(run: "Run") -> dict[str, tuple[int, Row]]:
 
 def in_words(row: Row, keys: Iterable[str]) -> str:
   """The numbers of a row, with their names."""
-  names = {key: NAMES.get(key, key.removeprefix("jga_")) for key in keys}  # else a variant's
-  return ", ".join(f"{names[key]} {row.percent(key):.1f}%" for key in names if row.has(key))
+  phrases = []
+  for key in keys:
+    if row.has(key):
+      name = NAMES.get(key, key.removeprefix("jga_"))  # else a variant's
+      phrases.append(f"{name} {row.percent(key):.1f}%")
+  return ", ".join(phrases)
 
 
 def runs_in_words(runs: Sequence["Run"], keys: Iterable[str]) -> str:
   """The numbers of each run that has any, over all services."""
-  keys = tuple(keys)
-  numbers = [(clean(run.name), in_words(run.rows.groups["all"], keys)) for run in runs]
-  return "; ".join(f"{name} {words}" for name, words in numbers if words)
+  keys, phrases = tuple(keys), []
+  for run in runs:
+    if words := in_words(run.rows.groups["all"], keys):
+      phrases.append(f"{clean(run.name)} {words}")
+  return "; ".join(phrases)
 
 
 def best_in_words(run: "Run") -> str:
   """The best checkpoints of a run."""
-  best = (
-    f"best {NAMES[key]} at step {step:,} ({in_words(row, (ORIG, MEAN, SENSITIVITY))})"
-    for key, (step, row) in best_checkpoints(run).items()
-  )
-  return f"{clean(run.name)} {', '.join(best)}"
+  phrases = []
+  for key, (step, row) in best_checkpoints(run).items():
+    numbers = in_words(row, (ORIG, MEAN, SENSITIVITY))
+    phrases.append(f"best {NAMES[key]} at step {step:,} ({numbers})")
+  return f"{clean(run.name)} {', '.join(phrases)}"
 
 
 def extremes_in_words(run: "Run", services: dict[str, Row]) -> str:
   """The most and the least sensitive service; `services` is from `services_of`."""
-  ends = dict.fromkeys((next(iter(services)), next(reversed(services))))
-  phrases = (f"{clean(s)} ({in_words(services[s], (SENSITIVITY, MEAN))})" for s in ends)
+  phrases = []
+  for name in dict.fromkeys((next(iter(services)), next(reversed(services)))):  # or only one
+    phrases.append(f"{clean(name)} ({in_words(services[name], (SENSITIVITY, MEAN))})")
   return f"{clean(run.name)} from {' to '.join(phrases)}"

@@ -8,12 +8,13 @@ imported when the first plot is drawn; nothing here touches pyplot's state.
 import contextlib
 import hashlib
 import io
+import itertools
 import math
 import pathlib
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -38,9 +39,10 @@ _LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
 _LINE = 0.16  # inches, from one line of small text to the next
 _NEAR = 3.0  # points, between the center of a dot and its name
 _OBLIQUE = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # right or left, above or below: off the intervals
-_OFFSETS = (
-  *((_NEAR, side) for side in (*_OBLIQUE, (1, 0), (-1, 0), (0, 1), (0, -1))),
-  *((gap, side) for gap in (10.0, 18.0) for side in _OBLIQUE),
+_STRAIGHT = ((1, 0), (-1, 0), (0, 1), (0, -1))
+_OFFSETS = (  # (points from the dot, direction), the best first
+  *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
+  *itertools.product((10.0, 18.0), _OBLIQUE),
 )
 _Box = tuple[float, float, float, float]  # left, low, right, high in pixels
 _STYLE: dict[str, Any] = {
@@ -128,6 +130,7 @@ def inline_svg(figure: "Figure") -> str:
   out = io.BytesIO()
   with style():
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+  # Ids of two plots on a page must differ, and be the same whenever the page is made.
   prefix = f"p{hashlib.sha256(out.getvalue() + describe(figure).encode()).hexdigest()[:10]}-"
   root = ElementTree.fromstring(out.getvalue())
   for element in root.iter():
@@ -190,13 +193,21 @@ def finish(figure: "Figure", description: str) -> "Figure":
   return figure
 
 
-def dots(
-  ax: "Axes", places: Sequence[float], cells: Sequence[tuple["Row", str]], **marks: Any
-) -> "Line2D":
-  """Draws numbers with their intervals; returns the artist for a legend."""
-  (line,) = ax.plot(places, [row.percent(key) for row, key in cells], **marks)
-  intervals = [row.interval(key) for row, key in cells]
-  bars = [(x, *ends) for x, ends in zip(places, intervals, strict=True) if ends]
+def dots(ax: "Axes", numbers: Iterable[tuple[float, "Row", str]], **marks: Any) -> "Line2D":
+  """Draws numbers with their intervals; returns the artist for a legend.
+
+  Args:
+    ax: to draw on.
+    numbers: (place on the x axis, row, key in the row) of each.
+    **marks: as for `Axes.plot`; the intervals have the same "color".
+  """
+  places, percents, bars = [], [], []
+  for x, row, key in numbers:
+    places.append(x)
+    percents.append(row.percent(key))
+    if ends := row.interval(key):
+      bars.append((x, *ends))
+  (line,) = ax.plot(places, percents, **marks)
   if bars:
     ax.vlines(*zip(*bars, strict=True), color=marks["color"], linewidth=0.9)
   return line
@@ -235,15 +246,14 @@ def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
     Height of the labels beyond that of a single line, in inches.
   """
   room = inches / len(names)
-  labels, rotation = [printable(name, room) for name in names], 0
-  if max(map(len, " ".join(names).split())) * _LETTER > room:
-    labels = [printable(name, 1.5, max(1, int(room / _LINE))) for name in names]
-    rotation = 90
-  axes.set_xticks(range(len(names)), labels, rotation=rotation)
-  lines = [name.split("\n") for name in labels]
-  if rotation:
-    return max(len(line) for name in lines for line in name) * _LETTER
-  return (max(map(len, lines)) - 1) * _LINE
+  is_upright = max(map(len, " ".join(names).split())) * _LETTER > room  # a word is too long
+  # Upright, as many lines fit as there is room from one tick to the next.
+  width, most_lines = (1.5, max(1, int(room / _LINE))) if is_upright else (room, 3)
+  labels = [printable(name, width, most_lines) for name in names]
+  axes.set_xticks(range(len(names)), labels, rotation=90 if is_upright else 0)
+  if is_upright:
+    return max(map(len, "\n".join(labels).split("\n"))) * _LETTER
+  return max(label.count("\n") for label in labels) * _LINE
 
 
 def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
@@ -252,12 +262,14 @@ def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
     return
   width = figure.get_figwidth() - 0.2
   names = [printable(name, width - 0.5) for name, _ in entries]
-  longest = max(len(line) for name in names for line in name.split("\n"))
+  longest = max(map(len, "\n".join(names).split("\n")))
   rows = math.ceil(len(names) / max(1, int(width / (longest * _LETTER + 0.5))))
   columns = math.ceil(len(names) / rows)
   figure.legend([artist for _, artist in entries], names, loc="outside upper left", ncols=columns)
-  most = max("\n".join(names[i : i + rows]).count("\n") for i in range(0, len(names), rows)) + 1
-  figure.set_figheight(figure.get_figheight() + most * _LINE)
+  lines_per_column = []  # matplotlib fills column by column; a name can have several lines
+  for start in range(0, len(names), rows):
+    lines_per_column.append("\n".join(names[start : start + rows]).count("\n") + 1)
+  figure.set_figheight(figure.get_figheight() + max(lines_per_column) * _LINE)
 
 
 def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, float]]) -> None:
@@ -285,11 +297,13 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
       y0 = y + level * gap * unit - size.height * (1 - level) / 2
       boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
       if gap > _NEAR:  # the line, as small squares
-        way = [unit * gap * part / 6 for part in range(1, 6)]
-        boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
+        for part in range(1, 6):
+          way = unit * gap * part / 6
+          boxes.append(_square(x + side * way, y + level * way, unit / 2))
+      # A line says whose name it is; without one, other points must be farther off.
       clear = unit * (4 if gap > _NEAR else 6)
-      full = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
-      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
+      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
+      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
         _label(axes, name, xy[index], side, level, gap)
         occupied += boxes
         break
@@ -330,9 +344,10 @@ def _inside(a: _Box, b: _Box) -> bool:
 
 
 def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
-  return any(
-    a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for a in boxes for b in obstacles
-  )
+  for a, b in itertools.product(boxes, obstacles):
+    if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
+      return True
+  return False
 
 
 def _untie(attributes: dict[str, str], prefix: str) -> None:

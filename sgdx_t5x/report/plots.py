@@ -5,7 +5,8 @@ lacks are left out. Dots are scores in percent, the lines through them 95% inter
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sgdx_t5x.corpus.variants import ORIGINAL, in_order
@@ -79,9 +80,8 @@ _MOST_CROSSES = 25  # services with intervals; more would hide the dots
 @style()
 def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
   """JGA with each schema variant, a series per run: the paper's Figure 4."""
-  overall = [run.rows.groups["all"] for run in runs]
-  variants = {x.key: x.plain for x in defined(jga_columns(runs).per_variant, overall)}
-  keys = list(variants)
+  columns = defined(jga_columns(runs).per_variant, [run.rows.groups["all"] for run in runs])
+  keys = [column.key for column in columns]
   groups = groups_with(runs, keys)
   if not groups:
     return None
@@ -90,17 +90,19 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
   for ax, group in zip(axes, groups, strict=True):
     for index, run in enumerate(runs):
       row = run.rows.groups[group]
-      if any(row.has(key) for key in keys):
+      if any(map(row.has, keys)):
+        # Side by side around the tick, or else the intervals would hide each other.
         shift = (index - (len(runs) - 1) / 2) * min(0.12, 0.6 / len(runs))
-        places = [place + shift for place in range(len(keys))]
-        cells = [(row, key) for key in keys]
-        entries[index] = run.name, dots(ax, places, cells, **look(index))
+        numbers = [(place + shift, row, key) for place, key in enumerate(keys)]
+        entries[index] = run.name, dots(ax, numbers, **look(index))
+    # One line, since comparable runs have the same frames; more if the report was forced.
     for floor in dict.fromkeys(floor_of(run, group) for run in runs):
       line = ax.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
       entries[len(runs)] = "predict nothing", line
-    ax.set_xticks(range(len(keys)), [_short(name) for name in variants.values()])
+    ax.set_xticks(range(len(keys)), [_short(column.plain) for column in columns])
     ax.set(title=_title(runs, group), xlim=(-0.5, len(keys) - 0.5))
   axes[0].set(ylabel="JGA (%)", ylim=(0, None))
+  # In the order of the runs, of which some are in the second or third panel only.
   legend(figure, [entries[index] for index in sorted(entries)])
   return finish(figure, f"JGA by schema variant, all services: {runs_in_words(runs, keys)}.")
 
@@ -108,26 +110,27 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
 @style()
 def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
   """JGA_orig and JGA_v1-5 of each run, single variants faint beside them: the paper's Figure 5."""
-  runs = [run for run in runs if any(run.rows.groups["all"].has(key) for key in _PAIR)]
+  runs = [run for run in runs if any(map(run.rows.groups["all"].has, _PAIR))]
   if not any(run.rows.groups["all"].has(MEAN) for run in runs):
     return None
   groups = groups_with(runs, _PAIR)
+  names = [clean(run.name) for run in runs]
   figure, axes = panels(len(groups), 3, 2.2, sharey=True)
   entries: dict[str, Line2D] = {}
   for ax, group in zip(axes, groups, strict=True):
     for x, run in enumerate(runs):
       row = run.rows.groups[group]
       for (key, marks), shift in zip(_PAIR.items(), (-0.2, 0.05), strict=True):
-        entries[NAMES[key]] = dots(ax, [x + shift], [(row, key)], **marks)
+        entries[NAMES[key]] = dots(ax, [(x + shift, row, key)], **marks)
       percents = [row.percent(column.key) for column in JGA.variants]
       faint = {**_PAIR[MEAN], "alpha": FAINT, "markersize": 2.5}
       (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(percents), percents, **faint)
     ax.set(title=_title(runs, group), xlim=(-0.5, len(runs) - 0.5))
-    ax.grid(visible=False, axis="x")
+    ax.grid(visible=False, axis="x")  # a line would run through the dots of one run
     width = figure.get_figwidth() / len(groups) - 0.4
-    below = name_places(ax, [clean(run.name) for run in runs], width)
+    below = name_places(ax, names, width)
   axes[0].set_ylabel("JGA (%)")
-  figure.set_figheight(figure.get_figheight() + below)
+  figure.set_figheight(figure.get_figheight() + below)  # long names must not squeeze the panels
   legend(figure, [*entries.items()])
   return finish(figure, f"JGA by run, all services: {runs_in_words(runs, _PAIR)}.")
 
@@ -144,16 +147,18 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
   plotted = [(run, services) for run in runs if (services := services_of(run))]
   if not plotted:
     return None
-  height = 3.2 if len(plotted) < 3 else 2.4
+  height = 3.2 if len(plotted) < 3 else 2.4  # inches, since wider panels have room for names
   figure, axes = panels(len(plotted), 3, height, page=True, sharex=True, sharey=True)
   entries: dict[str, Line2D] = {}
   for ax, (run, services) in zip(axes, plotted, strict=True):
     if len(services) <= _MOST_CROSSES:
       _crosses(ax, services.values())
-    seen = seen_or_unseen(run)
-    for kind, marks in _SEEN.items():
-      rows = [row for service, row in services.items() if seen.get(service, "") == kind]
-      (dots,) = ax.plot(*_places(rows), linestyle="none", **marks)
+    kind_of = seen_or_unseen(run)
+    rows_by_kind: dict[str, list[Row]] = {kind: [] for kind in _SEEN}
+    for service, row in services.items():
+      rows_by_kind[kind_of.get(service, "")].append(row)
+    for kind, rows in rows_by_kind.items():
+      (dots,) = ax.plot(*_places(rows), linestyle="none", **_SEEN[kind])
       if kind and rows:
         entries[kind] = dots
     ax.set_title(printable(run.name, PAGE / min(3, len(plotted)) - 0.5))
@@ -177,29 +182,39 @@ def error_kinds(
     counts: run -> variant -> kind -> errors, each of a slot in a frame.
     num_frames: run -> number of frames per variant.
   """
-  plotted = {
-    name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())
-  }
-  if not any(sum(each.values()) for run in plotted.values() for each in run.values()):
+  plotted: dict[str, Mapping[str, Mapping[str, int]]] = {}
+  totals: Counter[str] = Counter()  # by kind, of all runs
+  all_variants: dict[str, None] = {}  # a dict for its order
+  for name, by_variant in counts.items():
+    if num_frames.get(name) and any(by_variant.values()):
+      plotted[name] = by_variant
+      all_variants.update(dict.fromkeys(by_variant))
+      for by_kind in by_variant.values():
+        totals.update(by_kind)
+  if not totals.total():
     return None
-  kinds = list(dict.fromkeys(k for run in plotted.values() for each in run.values() for k in each))
-  variants = in_order(dict.fromkeys(v for run in plotted.values() for v in run))
+  variants = in_order(all_variants)
   figure, axes = panels(len(plotted), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
-  for ax, (name, run) in zip(axes, plotted.items(), strict=True):
-    share_label, shares = shares_of_kinds(run)
-    for index, kind in enumerate(kinds):
-      errors = [run[v].get(kind, 0) if v in run else math.nan for v in variants]
-      label = printable(f"{kind} {shares.get(kind, 0):.0%}", 1.1)
-      ax.plot([100 * n / num_frames[name] for n in errors], **look(index), label=label)
-    order = sorted(range(len(kinds)), key=lambda index: -shares.get(kinds[index], 0))
-    handles = [ax.lines[index] for index in order]
+  for ax, (name, by_variant) in zip(axes, plotted.items(), strict=True):
+    share_label, shares = shares_of_kinds(by_variant)
+    share_of_line: dict[Line2D, float] = {}
+    for index, kind in enumerate(totals):  # a kind looks the same in all panels
+      rates = []
+      for variant in variants:
+        # A gap where another run has a variant that this one lacks.
+        errors = by_variant[variant].get(kind, 0) if variant in by_variant else math.nan
+        rates.append(100 * errors / num_frames[name])
+      share = shares.get(kind, 0)
+      (line,) = ax.plot(rates, **look(index), label=printable(f"{kind} {share:.0%}", 1.1))
+      share_of_line[line] = share
+    handles = sorted(share_of_line, key=share_of_line.__getitem__, reverse=True)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "alignment": "left"}
     ax.legend(handles=handles, title=share_label, **beside)
     ax.set_xticks(range(len(variants)), [_short(variant) for variant in variants])
     ax.set_title(printable(name, 2.8))
-    each = ", ".join(line.get_label().replace("\n", " ") for line in handles)
-    words.append(f"{clean(name)} {each} ({share_label})")
+    phrase = ", ".join(str(line.get_label()) for line in handles).replace("\n", " ")
+    words.append(f"{clean(name)} {phrase} ({share_label})")
   axes[0].set_ylim(bottom=0)
   figure.supylabel("errors per 100 frames")
   return finish(figure, f"Kinds of error: {'; '.join(words)}.")
@@ -214,24 +229,28 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   """
   from matplotlib.lines import Line2D
 
-  curves = [(run, look(index)) for index, run in enumerate(runs) if num_points(run) > 1]
+  curves, rows = [], []
+  for index, run in enumerate(runs):
+    if num_points(run) > 1:
+      curves.append((run, look(index)))
+      rows += [row for _, row in run.steps]
   if not curves:
     return None
-  keys = [key for key in _CURVES if any(row.has(key) for run, _ in curves for _, row in run.steps)]
+  keys = [column.key for column in defined((JGA.original, JGA.mean, JGA.sensitivity), rows)]
   figure, axes = panels(2 if SENSITIVITY in keys else 1, 1, 2.0, page=True, sharex=True)
   entries: list[tuple[str, Line2D]] = []
   for run, marks in curves:
     entries.append((run.name, Line2D([], [], **marks | {"linestyle": "none"})))
-    steps = [step for step, _ in run.steps]
     for key in keys:
       ax = axes[key == SENSITIVITY]
-      dots(ax, steps, [(row, key) for _, row in run.steps], **marks | _CURVES[key])
+      dots(ax, [(step, row, key) for step, row in run.steps], **marks | _CURVES[key])
       for label, (step, row) in best_checkpoints(run).items():
         if key in (label, SENSITIVITY):
           ax.plot([step], [row.percent(key)], **_RINGS[label], color=marks["color"])
-  for key in [key for key in keys if key in _RINGS]:
-    entries.append((NAMES[key], Line2D([], [], color=INK, marker="o", **_CURVES[key])))
-    entries.append((f"best {NAMES[key]}", Line2D([], [], color=INK, **_RINGS[key])))
+  for key in keys:
+    if key in _RINGS:  # SS has a panel of its own, with the rings of the other two
+      entries.append((NAMES[key], Line2D([], [], color=INK, marker="o", **_CURVES[key])))
+      entries.append((f"best {NAMES[key]}", Line2D([], [], color=INK, **_RINGS[key])))
   axes[0].set_ylabel("JGA (%)")
   axes[-1].set_xlabel("training step")
   axes[-1].locator_params(axis="x", integer=True)
@@ -246,8 +265,8 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
 # --- what is drawn -------------------------------------------------------------------------
 
 
-def _places(rows: Iterable[Row]) -> tuple[list[float], list[float]]:
-  rows = list(rows)
+def _places(rows: Collection[Row]) -> tuple[list[float], list[float]]:
+  """Returns SS_JGA and JGA_v1-5 of each row, in percent, for the x and the y axis."""
   return [row.percent(SENSITIVITY) for row in rows], [row.percent(MEAN) for row in rows]
 
 

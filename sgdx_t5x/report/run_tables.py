@@ -1,6 +1,7 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def seeds(runs: Sequence[Run]) -> Table | None:
     system, sign, _ = run.name.rpartition("#")
     if sign:
       systems.setdefault(system, []).append(run)
-  if all(len(seeded) < 2 for seeded in systems.values()):
+  if max(map(len, systems.values()), default=0) < 2:
     return None
   robustness = defined(JGA.robustness, (run.rows.groups["all"] for run in runs))
   jga, rows = jga_columns(runs), []
@@ -69,25 +70,29 @@ def seeds(runs: Sequence[Run]) -> Table | None:
     for group in GROUPS:
       means, deviations = [], []
       for column in columns:
-        values = [run.rows.groups[group].values.get(column.key) for run in seeded]
-        numbers = [value for value in values if value is not None]
-        is_complete = len(numbers) == len(values)
-        means.append(statistics.fmean(numbers) if is_complete else None)
-        deviations.append(statistics.stdev(numbers) if is_complete and len(values) > 1 else None)
+        numbers = []
+        for run in seeded:
+          if (number := run.rows.groups[group].values.get(column.key)) is not None:
+            numbers.append(number)
+        # Of some of the seeds only, a mean could not be compared with those beside it.
+        is_complete = len(numbers) == len(seeded)
+        means.append(percent(statistics.fmean(numbers) if is_complete else None))
+        has_deviation = is_complete and len(numbers) > 1
+        deviations.append(percent(statistics.stdev(numbers) if has_deviation else None))
       label = f"{system}, {group}"
-      rows.append((label, *map(percent, means), count(len(seeded))))
-      rows.append((f"{label}, sd", *map(percent, deviations), ""))
-  header = ("", *(x.heading for x in columns), "seeds")
+      rows.append((label, *means, count(len(seeded))))
+      rows.append((f"{label}, sd", *deviations, ""))
+  header = ("", *(column.heading for column in columns), "seeds")
   return Table("Means over seeds (%)", header, tuple(rows))
 
 
 def services(run: Run) -> Table:
   """Returns a run's scores per service."""
-  seen, jga = seen_or_unseen(run), jga_columns([run])
-  rows = (
-    (f"{name}{' (unseen)' if seen.get(name) == 'unseen' else ''}", row)
-    for name, row in run.rows.services.items()
-  )
+  kind_of, jga = seen_or_unseen(run), jga_columns([run])
+  rows = []
+  for service, row in run.rows.services.items():
+    label = f"{service} (unseen)" if kind_of.get(service) == "unseen" else service
+    rows.append((label, row))
   return rows_table(f"Services: {run.name} (%)", (*jga.per_variant, *jga.summary), rows)
 
 
@@ -114,7 +119,7 @@ def slots(run: Run) -> Table | None:
     accuracy = {variant: 1 - errors[variant] / frames for variant in run.variants}
     means = []
     if sgdx_variants:
-      mean = sum(accuracy[v] for v in sgdx_variants) / len(sgdx_variants)
+      mean = sum(accuracy[variant] for variant in sgdx_variants) / len(sgdx_variants)
       change = mean - accuracy[ORIGINAL] if ORIGINAL in accuracy else None
       means = [percent(mean), points(change)]
     by_kind = [errors[kind] for kind in KINDS]
@@ -133,18 +138,22 @@ def errors(run: Run) -> Table | None:
   counts, frames = kind_counts(run), run.rows.groups["all"].num_frames
   if not counts or not frames:  # none, if no service has slots
     return None
+  # As in the plot of these errors, so that both show the same shares.
   shared = [variant for variant in counts if variant in SGDX_VARIANTS] or list(counts)
-  total = sum(sum(counts[variant].values()) for variant in shared)
-
-  def line(label: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
-    numbers = {variant: sum(counts[variant][kind] for kind in kinds) for variant in counts}
-    share = sum(numbers[variant] for variant in shared) / total if total else None
-    rates = (Number(n / frames, f"{100 * n / frames:.1f}") for n in numbers.values())
-    return (label, *rates, percent(share))
-
-  lines = (*(line(kind, [kind]) for kind in KINDS), line("all", KINDS))
+  totals: Counter[str] = Counter()  # by kind, of what the shares are of
+  for variant in shared:
+    totals.update(counts[variant])
+  totals["all"] = totals.total()
+  lines: list[tuple[Cell, ...]] = []
+  for kind in (*KINDS, "all"):
+    rates = []
+    for by_kind in counts.values():
+      number = sum(by_kind.values()) if kind == "all" else by_kind[kind]
+      rates.append(Number(number / frames, f"{100 * number / frames:.1f}"))
+    share = totals[kind] / totals["all"] if totals["all"] else None
+    lines.append((kind, *rates, percent(share)))
   header = ("", *counts, f"% of {mean_of(shared)}")
-  return Table(f"Slot errors per 100 frames: {run.name}", header, lines)
+  return Table(f"Slot errors per 100 frames: {run.name}", header, tuple(lines))
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Row]]:

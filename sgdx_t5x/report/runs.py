@@ -127,7 +127,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   for item in items:
     name, sign, path = item.partition("=")
     name = " ".join(as_text(name).split())
-    if not sign or os.path.exists(item):
+    if not sign or os.path.exists(item):  # a path can contain =
       runs.append(("", pathlib.Path(item)))
     elif name in dict(runs) or not name or not path:
       raise UsageError(
@@ -138,6 +138,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
       )
     else:
       runs.append((name, pathlib.Path(path)))
+  # Only paths without a name of the user's have to be told apart by what is in them.
   short = iter(_short_names([path for name, path in runs if not name]))
   paths_by_name: dict[str, pathlib.Path] = {}
   for own_name, path in runs:
@@ -161,6 +162,7 @@ def is_predictions(path: pathlib.Path) -> bool:
   if not path.exists():
     expected = "a file written by `sgdx score --json`, or predictions: a folder or JSONL"
     raise not_found(path, expected, "file or folder")
+  # A report has JSONL files, too, and a MODEL_DIR has predictions: neither must be scored.
   report = path / "report.html" if path.is_dir() else path
   if report.name == "report.html" and report.is_file():
     scores = sorted(str(file) for file in report.parent.glob("scores/*.json"))
@@ -197,15 +199,15 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     remedy = "score again with --per-frame OUT.jsonl"
     return dataclasses.replace(run, lacks=(f"{name}: {path} has no per-frame scores; {remedy}",))
   frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
-  if not frames.is_file():
+  if not frames.is_file():  # the tables do not need it, only plots by seen and unseen, and errors
     remedy = "restore it, or score again with --per-frame"
     problem = f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}"
     return dataclasses.replace(run, lacks=(problem,))
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
   scored = report["sgdx"].get("services", {})
-  services = set(table.frames.services.tolist())
-  if JOINT_GOAL not in table.metrics or not services <= set(scored):
-    unknown = ", ".join(sorted(services.difference(scored))) or f"no {JOINT_GOAL}"
+  unscored = set(table.frames.services.tolist()).difference(scored)
+  if JOINT_GOAL not in table.metrics or unscored:
+    unknown = ", ".join(sorted(unscored)) or f"no {JOINT_GOAL}"
     raise SgdxError(
       f"{path}: its per-frame scores have {unknown}",
       expected=f"{JOINT_GOAL} for the services in the report",
@@ -250,7 +252,7 @@ def score_run(
       fix="move the files without a step to a folder of their own",
     )
   steps = []
-  for step, source in sources.items():
+  for step, source in sources.items():  # ascending: what is left after the loop is the last
     scored = score_predictions(corpus, split, source, on_progress=on_progress, **settings)
     report = score_report(scored, on_progress=on_progress)
     if step is not None and len(sources) > 1:
@@ -264,10 +266,12 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
   baseline, *other_runs = runs
   for run in other_runs:
     pairs = signature.differences(baseline.signature, run.signature, same_frames=True)
+    fields_of_baseline, fields_of_run = [], []
+    for name, (of_baseline, of_run) in pairs.items():
+      fields_of_baseline.append(f"{name}:{of_baseline or 'none'}")
+      fields_of_run.append(f"{name}:{of_run or 'none'}")
     if pairs:
-      a, b = (
-        ", ".join(f"{name}:{values[i] or 'none'}" for name, values in pairs.items()) for i in (0, 1)
-      )
+      a, b = ", ".join(fields_of_baseline), ", ".join(fields_of_run)
       yield f"{baseline.name} has {a}; {run.name} has {b}"
 
 
@@ -292,6 +296,7 @@ def _sources(
 
   Args: schemas, variant -> folder of schemas, for variants of the user's own.
   """
+  # A folder or file per variant; or else the files of one run, or of one per checkpoint.
   if paths := find_variants(folder, split, VariantSchemas(corpus, schemas)):
     return {None: {variant: paths[variant] for variant in in_order(paths, schemas)}}
   steps: dict[int | None, list[pathlib.Path]] = {}
@@ -303,8 +308,10 @@ def _sources(
 
 
 def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
+  """Returns names of the paths: as many of their last parts as tell them apart."""
   folders = []
   for path in paths:
+    # Every EVAL_OUTPUT_DIR has a folder inference_eval, so that its parent says more.
     *above, last = path.resolve().parts
     last = last.removesuffix(".gz").removesuffix(".xz").removesuffix(".json")
     folders.append([*above, last] if last != "inference_eval" or path.is_file() else above)

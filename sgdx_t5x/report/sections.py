@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,35 +68,28 @@ def has_errors(run: Run) -> bool:
 
 
 def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
-  lines = [
-    *lacks,
-    *lines_of(
-      scored,
-      lambda run: [*run.report["notes"], *score_tables.absent(run.report)],
-    ),
-  ]
-  table_makers = (
-    run_tables.sources,
-    run_tables.summary,
-    run_tables.robustness,
-    run_tables.variants,
+  notes = lines_of(scored, lambda run: [*run.report["notes"], *score_tables.absent(run.report)])
+  tables = (
+    run_tables.sources(scored),
+    run_tables.summary(scored),
+    run_tables.robustness(scored),
+    run_tables.variants(scored),
+    run_tables.seeds(scored),
   )
-  tables = [table for make in (*table_makers, run_tables.seeds) if (table := make(scored))]
   plots_by_name = {
     "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
     "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
   }
   placed = place_plots(plots_by_name, _caption(scored), figures)
-  return Section("overview", "Overview", tuple(lines), tuple(tables), placed)
+  return Section("overview", "Overview", (*lacks, *notes), tuple(filter(None, tables)), placed)
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
   """Scores by provenance, for runs scored with --provenance."""
-  tables = [
-    dataclasses.replace(table, title=f"{run.name}: {table.title}")
-    for run in scored
-    for table in score_tables.provenance_tables(run.report)
-  ]
+  tables: list[Table] = []
+  for run in scored:
+    for table in score_tables.provenance_tables(run.report):
+      tables.append(dataclasses.replace(table, title=f"{run.name}: {table.title}"))
   if tables:
     lines = (
       "informed: stated by the user; accepted: mentioned earlier by the system; carried: carried "
@@ -105,7 +99,7 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
 
 
 def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  of_steps = [run for run in scored if plot_numbers.num_points(run) > 1]
+  of_steps = [run for run in scored if plot_numbers.num_points(run) > 1]  # a curve needs two
   if of_steps:
     plots_by_name = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
     placed = place_plots(plots_by_name, _caption(scored), figures)
@@ -116,9 +110,10 @@ def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
 
 def _best_steps(run: Run) -> str:
   """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
-  best = plot_numbers.best_checkpoints(run).items()
-  words = (f"best {plot_numbers.NAMES[key]} at step {step:,}" for key, (step, _) in best)
-  return f"{run.name}: {', '.join(words)}"
+  phrases = []
+  for key, (step, _) in plot_numbers.best_checkpoints(run).items():
+    phrases.append(f"best {plot_numbers.NAMES[key]} at step {step:,}")
+  return f"{run.name}: {', '.join(phrases)}"
 
 
 def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
@@ -134,14 +129,17 @@ def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, 
     return (f"no paired comparison: {names} without per-frame scores",), ()
   names = f"A is {baseline.name}, B is {run.name}"
   try:
+    # The page shows what can be compared; what cannot is among the warnings.
     compared = compare.compare(baseline.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
   # What makes the runs themselves PARTIAL is already at the top of the page.
-  above = [f"A: {line}" for line in baseline.report["warnings"]]
-  above += [f"B: {line}" for line in run.report["warnings"]]
-  warnings = [f"PARTIAL: {line}" for line in compared.warnings if line not in above]
-  notes = (*compared.notes, *warnings)
+  at_the_top = {f"A: {line}" for line in baseline.report["warnings"]}
+  at_the_top |= {f"B: {line}" for line in run.report["warnings"]}
+  notes = [f"{line} ({names})" for line in compared.notes]
+  for line in compared.warnings:
+    if line not in at_the_top:
+      notes.append(f"PARTIAL: {line} ({names})")
   tables = comparison_tables.tables(baseline.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {baseline.name} in percentage points, with 95% intervals "
@@ -151,7 +149,7 @@ def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, 
     "corrected for multiple comparisons. Broken: regressions, frames correct (JGA 1) with "
     f"{baseline.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
     "the reverse.",
-    *((f"{line} ({names})") for line in notes),
+    *notes,
     *comparison_tables.worst_and_best(tables[1]),
   )
   return lines, tuple(tables)
@@ -164,35 +162,32 @@ def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
       plots.sensitivity_by_service(scored),
     )
   }
-  tables = tuple(run_tables.services(run) for run in scored)
-  return Section(
-    "services", "Services", (), tables, place_plots(plots_by_name, _caption(scored), figures)
-  )
+  tables = tuple(map(run_tables.services, scored))
+  placed = place_plots(plots_by_name, _caption(scored), figures)
+  return Section("services", "Services", (), tables, placed)
 
 
 def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  listed = [run for run in scored if has_errors(run)]
-  if not listed:
+  sizes: dict[str, int] = {}
+  counts: dict[str, dict[str, dict[str, int]]] = {}
+  tables: list[Table | None] = []
+  for run in filter(has_errors, scored):
+    sizes[run.name] = run.rows.groups["all"].num_frames or 0
+    counts[run.name] = browser.kind_counts(run)
+    tables += run_tables.errors(run), run_tables.slots(run)
+  if not counts:
     return
-  sizes = {run.name: run.rows.groups["all"].num_frames or 0 for run in listed}
-  counts = {run.name: browser.kind_counts(run) for run in listed}
   plots_by_name = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
-  tables = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
   lines = (
     "A slot of a frame is an error if its official score is below 1. Its kind is the first of "
     "these that applies. missed: the gold state has the slot, the predicted state does not. value "
     "of another slot: the predicted value belongs to another slot in the gold state of the frame. "
     "spurious: the gold state does not have the slot. wrong categorical choice, wrong value: the "
     "gold state has another value.",
-    *(_most(run.name, counts[run.name]) for run in listed),
+    *itertools.starmap(_most, counts.items()),
   )
-  yield Section(
-    "errors",
-    "Errors",
-    lines,
-    tuple(table for table in tables if table),
-    place_plots(plots_by_name, _caption(scored, intervals=False), figures),
-  )
+  placed = place_plots(plots_by_name, _caption(scored, intervals=False), figures)
+  yield Section("errors", "Errors", lines, tuple(filter(None, tables)), placed)
 
 
 def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -200,31 +195,36 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   share_label, shares = plot_numbers.shares_of_kinds(counts)
   if not any(shares.values()):
     return f"{name}: no errors"
+  kind = max(shares, key=shares.__getitem__)
   phrase = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
-  kind = max(shares, key=lambda kind: shares[kind])
   return f"{name}: the most frequent kind is {kind} ({share_label}: {phrase})"
 
 
 def place_plots(
-  drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
+  plots_by_name: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
 ) -> tuple[Plot, ...]:
   """Adds figures to those of the report, and returns their placeholders for the page.
 
   Args:
-    drawn: name of a plot -> (title, matplotlib figure or None).
+    plots_by_name: name of a plot -> (title, matplotlib figure or None).
     caption: below each.
     figures: of the report, by name.
   """
-  with_figure = {name: item for name, item in drawn.items() if item[1] is not None}
-  figures.update({name: figure for name, (_, figure) in with_figure.items()})
-  return tuple(Plot(name, title, caption, "") for name, (title, _) in with_figure.items())
+  placed = []
+  for name, (title, figure) in plots_by_name.items():
+    if figure is not None:  # else there was nothing to draw
+      figures[name] = figure
+      placed.append(Plot(name, title, caption, svg=""))  # `build` adds it
+  return tuple(placed)
 
 
 def _caption(scored: Sequence[Run], intervals: bool = True) -> str:
   """n, the kind of intervals if there are any, and the signatures; one per run if they differ."""
-  rows = [run.rows.groups["all"] for run in scored]
-  sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
-  signatures = runs.signatures(scored).values()
-  has_intervals = intervals and any(row.intervals for row in rows)
-  kind = " 95% intervals: bootstrap over dialogues." if has_intervals else ""
-  return f"{'; '.join(sorted(sizes))}.{kind} Signature: {' '.join(signatures)}"
+  sizes, has_intervals = set(), False
+  for run in scored:
+    row = run.rows.groups["all"]
+    sizes.add(f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues")
+    has_intervals = has_intervals or bool(row.intervals)
+  kind = " 95% intervals: bootstrap over dialogues." if intervals and has_intervals else ""
+  signatures = " ".join(runs.signatures(scored).values())
+  return f"{'; '.join(sorted(sizes))}.{kind} Signature: {signatures}"

@@ -92,7 +92,9 @@ def read_paraphrases(
   Raises:
     SgdxError: a malformed line, a duplicate element, or one that no schema has.
   """
-  keys = {element.key for schema in schemas for element in wording(schema)}
+  elements: dict[Element, str] = {}
+  for schema in schemas:
+    elements.update(wording(schema))
   paraphrases: dict[Element, tuple[str, ...]] = {}
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
   content = read_input(path, "paraphrases, a line per element")
@@ -105,13 +107,12 @@ def read_paraphrases(
     ):
       raise SgdxError(f"{place}: {str(row)[:60]}", expected=expected, fix="correct the line")
     element = Element.from_key(row["element"], place)
-    if element.key not in keys or element in paraphrases:
+    if element not in elements or element in paraphrases:
       twice = element in paraphrases
       raise SgdxError(
-        f"{place}: "
-        + (f"duplicate element {element.key}" if twice else f"unknown element {element.key}"),
+        f"{place}: {'duplicate' if twice else 'unknown'} element {element.key}",
         expected="each element once" if twice else "an element of the corpus",
-        available="" if twice else nearest(element.key, keys),
+        available="" if twice else nearest(element.key, (x.key for x in elements)),
         fix="merge the two lines" if twice else "use the names of the original schema",
       )
     paraphrases[element] = tuple(texts)
@@ -184,18 +185,27 @@ def compose(
   for number, (element, original) in enumerate(elements.items(), start=1):
     on_progress("ranking paraphrases", number, len(elements))
     ranked, unused = _rank(element, original, paraphrases.get(element, ()), lemmas)
+    # SGD-X leaves the names of services as they are, but for the digit.
     if len(ranked) < num_variants and (ranked or not _is_service_name(element)):
       too_few.append((element, len(ranked)))
     placements += _place(element, original, ranked, num_variants) + unused
   if too_few and not fill:
     raise _too_few(too_few, num_variants, schema.origin)
-  positions = {(p.variant, p.element): i for i, p in enumerate(placements)}
+  return _apply(schema, placements, num_variants)
+
+
+def _apply(schema: Schema, placements: list[Placement], num_variants: int) -> Composition:
+  """Returns the schemas that the placements say; in `placements`, notes what was repaired."""
+  positions: dict[tuple[int, Element], int] = {}  # in `placements`
+  texts_by_variant: dict[int, dict[Element, str]] = {k: {} for k in range(1, num_variants + 1)}
+  for i, placement in enumerate(placements):
+    if placement.variant is not None:
+      positions[placement.variant, placement.element] = i
+      if "none" not in placement.rules:
+        texts_by_variant[placement.variant][placement.element] = placement.text
   variants = []
-  for k in range(1, num_variants + 1):
-    placed = [p for p in placements if p.variant == k and "none" not in p.rules]
-    variant, repairs = reword(
-      schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}"
-    )
+  for k, texts in texts_by_variant.items():
+    variant, repairs = reword(schema, texts, f"v{k} of {schema.origin}")
     variants.append(with_digit(variant, k))
     for repair in repairs:  # an original that stays may collide too
       i = positions[k, repair.element]
@@ -220,8 +230,8 @@ def lemmatizer() -> Lemmas:
   nlp.initialize()
 
   def lemmas(text: str) -> frozenset[str]:
-    tokens = (t for t in nlp(text.lower()) if not t.is_punct and not t.is_space)
-    return frozenset(t.lemma_ for t in tokens if t.text not in DETERMINERS)
+    tokens = (token for token in nlp(text.lower()) if not (token.is_punct or token.is_space))
+    return frozenset(token.lemma_ for token in tokens if token.text not in DETERMINERS)
 
   return lemmas
 
@@ -244,7 +254,7 @@ def write_variants(
     SgdxError: the folder is not empty, or cannot be written.
   """
   folder = check_out(folder)
-  names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
+  names = union(list(originals.values()), "originals").names  # in the order of the composition
   with atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       service_by_name = dict(zip(names, variant, strict=True))
@@ -253,7 +263,7 @@ def write_variants(
         path.parent.mkdir(parents=True)
         services = [service_by_name[service.name].to_json() for service in original]
         path.write_text(json.dumps(services, indent=2) + "\n", encoding="utf-8")
-    rows = ({"format": "sgdx-compose/1", **header}, *(p.to_json() for p in composition.placements))
+    rows = ({"format": "sgdx-compose/1", **header}, *map(Placement.to_json, composition.placements))
     text = "".join(map(json_line, rows))
     (temporary / RECORD).write_text(text, encoding="utf-8")
 
@@ -278,25 +288,21 @@ def _rank(
   from rapidfuzz.distance import Levenshtein
 
   is_name = element.field == NAME
-  used = {element.name if is_name else " ".join(original.split())}
+  used = {element.name if is_name else " ".join(original.split())}  # a paraphrase in it is dropped
   original_lemmas = lemmas(original) if texts and not is_name else frozenset()
   ranked, unused = [], []
   for text in texts:
-    name_or_text = (
-      join_words(text, element.kind, element.name) if is_name else " ".join(text.split())
-    )
-    if not name_or_text:
-      raise SgdxError(
-        f"{element.key}: paraphrase {text!r}",
-        expected="words that form a name, not starting with a digit"
-        if is_name
-        else "a non-empty text",
-        fix="correct the paraphrase, or remove it",
-      )
     if is_name:
+      name_or_text = join_words(text, element.kind, element.name)
       distance = float(Levenshtein.distance(element.name, name_or_text))
+      expected = "words that form a name, not starting with a digit"
     else:
+      name_or_text = " ".join(text.split())
       distance = _jaccard(original_lemmas, lemmas(name_or_text))
+      expected = "a non-empty text"
+    if not name_or_text:
+      fix = "correct the paraphrase, or remove it"
+      raise SgdxError(f"{element.key}: paraphrase {text!r}", expected=expected, fix=fix)
     if name_or_text in used:
       unused.append(Placement(element, None, text, distance, ("same",)))
     else:
@@ -326,10 +332,10 @@ def _place(
 
 def with_digit(schema: Schema, k: int) -> Schema:
   """Names services as SGD-X does: Banks_2 is Banks_21 in v1."""
-  services = [
-    dataclasses.replace(s, name=f"{s.name}{k}" if _NUMBER.search(s.name) else f"{s.name}_{k}")
-    for s in schema
-  ]
+  services = []
+  for service in schema:
+    ending = f"{k}" if _NUMBER.search(service.name) else f"_{k}"
+    services.append(dataclasses.replace(service, name=service.name + ending))
   return Schema(services, schema.origin)
 
 

@@ -34,10 +34,9 @@ def corrupt_schema(
   for element, text in texts.items():
     words.setdefault(element.field, set()).update(text.split())
   pools = {field: sorted(of_field) for field, of_field in words.items()}
-  corrupted = {
-    element: _corrupt(element, text, pools[element.field], seed, replaced, moved)
-    for element, text in texts.items()
-  }
+  corrupted = {}
+  for element, text in texts.items():
+    corrupted[element] = _corrupt(element, text, pools[element.field], seed, replaced, moved)
   return reword(schema, corrupted, f"{schema.origin}, corrupted with seed {seed}")
 
 

@@ -101,28 +101,31 @@ def schema_statistics(
   from rapidfuzz.distance import Indel, Levenshtein
 
   pairs = _pairs(originals, variants)
-  names: list[tuple[str, str]] = []
+  indel_distances: list[float] = []
+  levenshtein_distances: list[float] = []
   references: list[str] = []
   descriptions: list[str] = []
-  for x, y in pairs:
-    names += [(a.name, b.name) for a, b in zip(_elements(x), _elements(y), strict=True)]
-    references += _descriptions(x)
-    descriptions += _descriptions(y)
+  for original, reworded in pairs:
+    for a, b in zip(_elements(original), _elements(reworded), strict=True):
+      indel_distances.append(Indel.normalized_distance(a.name, b.name))
+      levenshtein_distances.append(Levenshtein.normalized_distance(a.name, b.name))
+    references += _descriptions(original)
+    descriptions += _descriptions(reworded)
   slot_share = intent_share = None
   if train is not None:
     if unseen is None:
-      unseen = {x.name for x, _ in pairs if x.name not in train}
-    unseen_services = [y for x, y in pairs if x.name in unseen]
+      unseen = {original.name for original, _ in pairs}.difference(train.names)
+    unseen_services = [reworded for original, reworded in pairs if original.name in unseen]
     slot_share = _share_in_train(unseen_services, train, "slots")
     intent_share = _share_in_train(unseen_services, train, "intents")
   return SchemaStatistics(
     len(pairs),
-    len(names),
+    len(indel_distances),
     len(descriptions),
     slot_share,
     intent_share,
-    _mean([Indel.normalized_distance(a, b) for a, b in names]),
-    _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
+    _mean(indel_distances),
+    _mean(levenshtein_distances),
     corpus_bleu(descriptions, references),
   )
 
@@ -140,15 +143,17 @@ def self_bleu(
     0 to 100, lower is more diverse; None if there are fewer than two variants, or no service that
     all have.
   """
-  texts = []
+  if not variants:
+    return None
+  texts: list[dict[str, list[str]]] = []  # per variant: service -> descriptions
   for variant in variants:
-    pairs = _pairs([originals[s] for s in variant], list(variant.values()))
-    texts.append({x.name: _descriptions(y) for x, y in pairs})
-  common = [name for name in texts[0] if all(name in t for t in texts)] if texts else []
+    pairs = _pairs([originals[split] for split in variant], list(variant.values()))
+    texts.append({original.name: _descriptions(reworded) for original, reworded in pairs})
+  common = set.intersection(*map(set, texts))
   hypotheses: list[str] = []
   references: list[str] = []
   for variant_texts, other_texts in itertools.permutations(texts, 2):
-    for name in common:
+    for name in common:  # in any order: BLEU sums counts over all texts
       hypotheses += variant_texts[name]
       references += other_texts[name]
   return corpus_bleu(hypotheses, references)
@@ -177,12 +182,13 @@ def report(
   """
   originals = {split: corpus.schema(split) for split in corpus.splits}
   train = originals.get("train")
+  # As in the paper, the names of test's new services are looked up, not those of dev's.
   unseen = frozenset()
   if train is not None and "test" in originals:
     unseen = frozenset(originals["test"].names) - corpus.seen_services("test")
 
-  # The time for the BLEU of a set grows with its number of variant pairs.
-  total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
+  # Of n variants, each is compared with the original, and for self-BLEU with n - 1 others.
+  total = 1 + sum(len(variants) ** 2 for variants in sets.values())
   steps_done = 0
 
   def advance(steps: int) -> None:
@@ -191,10 +197,10 @@ def report(
     on_progress("computing distances", steps_done, total)
 
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
-    pairs = [originals[s] for s in variant], list(variant.values())
-    statistics_of_variant = dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+    compared = [originals[split] for split in variant]
+    result = schema_statistics(compared, list(variant.values()), train, unseen)
     advance(1)
-    return statistics_of_variant
+    return dataclasses.asdict(result)
 
   is_sgd, original = corpus.name == "sgd", numbers(originals)
   reported_sets = []
@@ -206,7 +212,7 @@ def report(
       {
         "name": name,
         "variants": rows,
-        "average": {key: _mean([row[key] for row in rows.values()]) for key in _KEYS},
+        "average": _averages(list(rows.values())),
         "self_bleu": bleu,
         "paper": _paper_of(name, variants) if is_sgd else None,
       }
@@ -222,11 +228,10 @@ def report(
 
 def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
   """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
-  released = schemas.released()
   sets = {
-    SGDX: {v: released[v] for v in released if v in SGDX_VARIANTS},
-    "back-translations": {v: released[v] for v in released if v in BACK_TRANSLATIONS},
-    "back-translations that ship with sgdx_t5x": schemas.shipped(),
+    SGDX: schemas.released(SGDX_VARIANTS),
+    "back-translations": schemas.released(BACK_TRANSLATIONS),
+    "back-translations that ship with sgdx_t5x": schemas.shipped(BACK_TRANSLATIONS),
     "paraphrases that ship with sgdx_t5x": schemas.shipped(FIVE_PARAPHRASES),
     "ten more that ship with sgdx_t5x": schemas.shipped(TEN_PARAPHRASES),
   }
@@ -239,16 +244,17 @@ def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
 def _pairs(
   originals: Sequence[Schema], variants: Sequence[Schema]
 ) -> list[tuple[Service, Service]]:
+  """Returns (original, reworded) services of aligned schemas, each service once."""
   pairs: dict[str, tuple[Service, Service]] = {}
   for original, variant in zip(originals, variants, strict=True):
     check_aligned(original, variant)
-    for x, y in zip(original, variant, strict=True):
-      pairs.setdefault(x.name, (x, y))
+    for service, reworded in zip(original, variant, strict=True):
+      pairs.setdefault(service.name, (service, reworded))
   return list(pairs.values())
 
 
 def _descriptions(service: Service) -> list[str]:
-  return [service.description, *(x.description for x in _elements(service))]
+  return [item.description for item in (service, *_elements(service))]
 
 
 def _elements(service: Service) -> tuple[Slot | Intent, ...]:
@@ -256,8 +262,22 @@ def _elements(service: Service) -> tuple[Slot | Intent, ...]:
 
 
 def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> float | None:
-  train_names = {x.name for service in train for x in getattr(service, kind)}
-  return _mean([x.name in train_names for service in services for x in getattr(service, kind)])
+  """Returns the share of the names of the services' `kind`, slots or intents, that train has."""
+  train_names: set[str] = set()
+  for service in train:
+    train_names.update(item.name for item in getattr(service, kind))
+  is_in_train: list[bool] = []
+  for service in services:
+    is_in_train += [item.name in train_names for item in getattr(service, kind)]
+  return _mean(is_in_train)
+
+
+def _averages(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+  """Returns the mean over variants of each number that the paper averages, and of ours."""
+  averages = {}
+  for key in _KEYS:
+    averages[key] = _mean([row[key] for row in rows])
+  return averages
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -48,8 +48,7 @@ class Record:
 
   def to_json(self) -> dict[str, str]:
     """Returns the record as a line of a table."""
-    fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-    return {**fields, "element": self.element.key}
+    return {**dataclasses.asdict(self), "element": self.element.key}
 
 
 class Provider(Protocol):
@@ -91,11 +90,8 @@ def apply_records(
 
 def _foreign_letters(text: str) -> set[str]:
   """The letters of non-Latin scripts; full-width Latin letters count as Latin."""
-  return {
-    c
-    for c in unicodedata.normalize("NFKC", text)
-    if c.isalpha() and not unicodedata.name(c, "").startswith("LATIN ")
-  }
+  letters = filter(str.isalpha, unicodedata.normalize("NFKC", text))
+  return {c for c in letters if not unicodedata.name(c, "").startswith("LATIN ")}
 
 
 # --- tables --------------------------------------------------------------------------------
@@ -143,28 +139,32 @@ class TranslationTable:
     records = self._records[pivot]
     missing = [element for element, _ in items if element not in records]
     if missing:
-      services = {element.service for element in records}
-      services_without = list(
-        dict.fromkeys(e.service for e in missing if e.service not in services)
-      )
-      subject = (
-        f"{len(services_without)} services ({', '.join(services_without)})"
-        if services_without
-        else missing[0].key
-      )
-      raise SgdxError(
-        f"{self._origin}: no {pivot} record for {subject}; {len(missing)} of {len(items)} elements "
-        "have none",
-        expected="a record for every name and description in the schema",
-        available=nearest((services_without or [missing[0].key])[0], services),
-        fix="add the missing records to the table, or translate with --provider hf",
-      )
+      raise self._no_records(pivot, missing, len(items))
     return [records[element] for element, _ in items]
+
+  def _no_records(self, pivot: str, missing: Sequence[Element], num_elements: int) -> SgdxError:
+    services = {element.service for element in self._records[pivot]}
+    # Whole services rather than their elements: the table is then of another split.
+    names = dict.fromkeys(element.service for element in missing)
+    services_without = [name for name in names if name not in services]
+    subject = name = missing[0].key
+    if services_without:
+      subject = f"{len(services_without)} services ({', '.join(services_without)})"
+      name = services_without[0]
+    return SgdxError(
+      f"{self._origin}: no {pivot} record for {subject}; {len(missing)} of {num_elements} elements "
+      "have none",
+      expected="a record for every name and description in the schema",
+      available=nearest(name, services),
+      fix="add the missing records to the table, or translate with --provider hf",
+    )
 
 
 def open_table(table: Sequence[str]) -> TranslationTable:
   """Reads the files of --table as one table. Raises SgdxError if one is missing or wrong."""
-  records = [record for file in table for record in read_records(pathlib.Path(file))]
+  records: list[Record] = []
+  for file in table:
+    records += read_records(pathlib.Path(file))
   return TranslationTable(records, ", ".join(table))
 
 

@@ -13,7 +13,7 @@ For a perturbed corpus, "ned" is the original, and "ned+v3" is v3.
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema
@@ -95,6 +95,7 @@ class VariantSchemas:
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
     folder = self._folders.get(untagged(variant)[1])
+    # A folder need not have every split; where it has none, `get` says so with an error.
     if folder is not None and not _file_in(folder, split).is_file():
       return False
     return self._find_once(split, variant) is not None
@@ -104,22 +105,22 @@ class VariantSchemas:
     names = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
     return tuple(name for name in dict.fromkeys(names) if self.has(split, name))
 
-  def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
+  def shipped(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
     """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
+    return self._by_variant(variants, self._find_shipped)
+
+  def released(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of those of `variants` that the data set has."""
+    return self._by_variant(variants, self._find_released)
+
+  def _by_variant(
+    self, variants: Sequence[str], find: Callable[[str, str], Schema | None]
+  ) -> dict[str, dict[str, Schema]]:
     by_variant: dict[str, dict[str, Schema]] = {}
     for variant in variants:
       for split in self._released.splits:
-        if schema := self._find_shipped(split, variant):
+        if (schema := find(split, variant)) is not None:
           by_variant.setdefault(variant, {})[split] = schema
-    return by_variant
-
-  def released(self) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of all variants of the data set but the original."""
-    by_variant: dict[str, dict[str, Schema]] = {}
-    for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS):
-      for split in self._released.splits:
-        if self._released.has_schema(split, variant):
-          by_variant.setdefault(variant, {})[split] = self._released.schema(split, variant)
     return by_variant
 
   def _find_once(self, split: str, variant: str) -> Schema | None:
@@ -134,19 +135,24 @@ class VariantSchemas:
       return self.get(split, variant) if self.has(split, variant) else None
     if variant in self._folders:
       return _read_folder(pathlib.Path(self._folders[variant]), split, self.get(split))
-    if variant == ORIGINAL or self._released.has_schema(split, variant):
-      return self._released.schema(split, variant)
-    if schema := self._find_shipped(split, variant):
-      return schema
+    if variant == ORIGINAL:
+      return self._released.schema(split)  # or its error, which says what there is
+    for find in (self._find_released, self._find_shipped):
+      if (schema := find(split, variant)) is not None:
+        return schema
     if seed := _CORRUPTED.fullmatch(variant):
       return corrupt_schema(self.get(split), int(seed[1]))[0]
     return None
 
+  def _find_released(self, split: str, variant: str) -> Schema | None:
+    if self._released.has_schema(split, variant):
+      return self._released.schema(split, variant)
+    return None
+
   def _find_shipped(self, split: str, variant: str) -> Schema | None:
     # Not alongside the data set's own: that would mix two translators.
-    if variant in BACK_TRANSLATIONS and any(
-      self._released.has_schema(split, v) for v in BACK_TRANSLATIONS
-    ):
+    has_own = any(self._released.has_schema(split, name) for name in BACK_TRANSLATIONS)
+    if variant in BACK_TRANSLATIONS and has_own:
       return None
     return shipped_schema(self._released.schema(split), variant)
 

@@ -6,10 +6,10 @@ they are carried over, under the new names.
 """
 
 import dataclasses
+import itertools
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.errors import SgdxError, nearest
@@ -89,18 +89,22 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   check_aligned(original, schema)
   texts: dict[Element, str] = {}
   for service, reworded in zip(original, schema, strict=True):
-    pairs: list[tuple[str, Any, Any]] = [(SERVICE, service, reworded)]
-    pairs += [(SLOT, a, b) for a, b in zip(service.slots, reworded.slots, strict=True)]
-    pairs += [(INTENT, a, b) for a, b in zip(service.intents, reworded.intents, strict=True)]
-    for kind, a, b in pairs:
+    for (kind, a), (_, b) in zip(_items(service), _items(reworded), strict=True):
       texts[Element(service.name, kind, a.name, NAME)] = name_words(b.name, kind)
       texts[Element(service.name, kind, a.name, DESCRIPTION)] = b.description
   return texts
 
 
+def _items(service: Service) -> Iterator[tuple[str, Service | Slot | Intent]]:
+  """Yields (kind, item) for what has a name and a description: a service and all in it."""
+  yield SERVICE, service
+  yield from itertools.product((SLOT,), service.slots)
+  yield from itertools.product((INTENT,), service.intents)
+
+
 def name_words(name: str, kind: str) -> str:
   """Splits a name into words: "account_type", "AccountType" or "AccountType_1"."""
-  if kind == SERVICE:
+  if kind == SERVICE:  # whose number tells it from others of its domain, and says nothing
     name = _NUMBER.sub("", name)
   return " ".join(_CAPITAL.sub(" ", name.replace("_", " ")).lower().split())
 
@@ -160,7 +164,7 @@ def reword(
       fix="use texts that were made for this schema",
     )
   writer = _Writer(texts)
-  used: set[str] = set()
+  used: set[str] = set()  # names of services; those of slots and intents are a service's own
   return Schema([writer.service(x, used) for x in schema], origin), writer.repairs
 
 
@@ -172,30 +176,28 @@ class _Writer:
     self.repairs: list[Repair] = []
 
   def service(self, service: Service, used: set[str]) -> Service:
-    name = self._name(Element(service.name, SERVICE, service.name, NAME), used)
-    slots = self._names(service, SLOT, service.slots)
-    intents = self._names(service, INTENT, service.intents)
-    return Service(
-      name,
-      self._description(service, SERVICE, service),
-      tuple(
-        dataclasses.replace(
-          slot, name=slots[slot.name], description=self._description(service, SLOT, slot)
-        )
-        for slot in service.slots
-      ),
-      tuple(
+    # All names before all descriptions: intents refer to slots by name.
+    service_name = self._name(Element(service.name, SERVICE, service.name, NAME), used)
+    slot_names = self._names(service, SLOT, service.slots)
+    intent_names = self._names(service, INTENT, service.intents)
+    service_description = self._description(service, SERVICE, service)
+    slots = []
+    for slot in service.slots:
+      name, description = slot_names[slot.name], self._description(service, SLOT, slot)
+      slots.append(dataclasses.replace(slot, name=name, description=description))
+    intents = []
+    for intent in service.intents:
+      intents.append(
         Intent(
-          intents[intent.name],
+          intent_names[intent.name],
           self._description(service, INTENT, intent),
           intent.is_transactional,
-          tuple(slots[name] for name in intent.required_slots),
-          {slots[name]: value for name, value in intent.optional_slots.items()},
-          tuple(slots[name] for name in intent.result_slots),
+          tuple(slot_names[name] for name in intent.required_slots),
+          {slot_names[name]: value for name, value in intent.optional_slots.items()},
+          tuple(slot_names[name] for name in intent.result_slots),
         )
-        for intent in service.intents
-      ),
-    )
+      )
+    return Service(service_name, service_description, tuple(slots), tuple(intents))
 
   def _names(self, service: Service, kind: str, items: Sequence[Slot | Intent]) -> dict[str, str]:
     used: set[str] = set()
@@ -204,6 +206,7 @@ class _Writer:
   def _name(self, element: Element, used: set[str]) -> str:
     name = element.name
     words = self._texts.get(element)
+    # The same words need not give the same name again: a slot of one's own may be "checkIn".
     if words is not None and words != name_words(element.name, element.kind):
       joined = join_words(words, element.kind, element.name)
       rule = ""
@@ -215,7 +218,7 @@ class _Writer:
         self._repair(element, words, name, rule)
       else:
         name = joined
-    unique, number = name, 2
+    unique, number = name, 2  # also of an original: an earlier element may have taken its name
     while unique in used:
       unique = _numbered(name, element.kind, number)
       number += 1

@@ -14,6 +14,7 @@ from sgdx_t5x.report.browser import changed_words
     ("", "Well", ["*Well"]),
     ("at San Jose", "at Nas Sejo", ["at ", "*Nas Sejo"]),
     ("I like it", "I uh like it", ["I ", "*uh", " like it"]),
+    ("Well", " Well", [" Well"]),
   ],
 )
 def test_words_that_differ_are_marked(before, after, parts):

@@ -17,6 +17,7 @@ docs/demonstrations.md describes the file, and how to write your own.
 """
 
 import argparse
+import itertools
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -82,6 +83,7 @@ def _make(args: argparse.Namespace) -> int:
   by_service: dict[str, list[Demonstration]] = {}
   for split in args.split:
     schema = corpus.schema(split)
+    # A service keeps the demonstrations of an earlier split: those of train are no leak.
     missing = [name for name in schema.names if name not in by_service]
     total = corpus.expected_dialogues(split)
     dialogues = track(corpus.dialogues(split), f"reading {split}", "dialogues", total)
@@ -94,7 +96,7 @@ def _make(args: argparse.Namespace) -> int:
       available=corpus.file_counts(),
       fix="choose a split with dialogues",
     )
-  _write([demo for demos in by_service.values() for demo in demos], args.out)
+  _write(list(itertools.chain.from_iterable(by_service.values())), args.out)
   for split in corpus.splits:
     if missing := [name for name in corpus.schema(split).names if name not in by_service]:
       print(f"         none for {', '.join(missing)} of {split}", file=sys.stderr)
@@ -107,6 +109,7 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
   from sgdx_t5x.prompts.sdt.demonstrations import demonstrations_text
 
   text = demonstrations_text(demos)
+  # People edit demonstrations: only a file that would not change is replaced.
   earlier = pathlib.Path(path)
   if (
     earlier.is_file()

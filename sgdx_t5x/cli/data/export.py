@@ -45,13 +45,12 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   schemas_by_split = choose(corpus, variants, args.split, schemas.get)
-  total = sum(
-    len(corpus.dialogue_files(split)) for split, names in schemas_by_split.items() if names
-  )
   dialogues: dict[str, int] = dict.fromkeys(schemas_by_split, 0)
+  total = 0
   with lock(args.out):
     for split, names in schemas_by_split.items():
       files_of_split = [f"{split}/schema.json", *corpus.dialogue_files(split)]
+      total += len(corpus.dialogue_files(split)) if names else 0  # one step for all variants
       replaced = itertools.product([args.out], names, files_of_split)
       check_no_inputs(args, [pathlib.Path(*place) for place in replaced])
     for path in track(export(corpus, schemas_by_split, args.out), "writing", "files", total):

@@ -122,7 +122,7 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
     _, folder, file, task, *environment = records_of_annexes[plain]
   else:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
-  path = "/".join(part for part in ("gin", folder, "sample" * is_of_sample) if part)
+  path = "/".join(filter(None, ("gin", folder, "sample" * is_of_sample)))
   command = [*(() if is_of_sample else environment)]
   command += ["python", "-m", "t5x.eval" if task else "t5x.train", f"--gin_file={path}/{file}.gin"]
   if task:
@@ -131,8 +131,8 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
   else:
     command += [f"--gin.MODEL_DIR='runs/{file}'"]
-  words = [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
-  return folded_command(words)
+  command.append(f"--tfds_data_dir={data_dir}")
+  return folded_command(list(map(_quoted, command)))
 
 
 def _quoted(word: str) -> str:

@@ -14,14 +14,13 @@ def splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> Table:
     rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"}.
     corpus: its name; of "sgd" it is known how many dialogues were published.
   """
-  keys = ("dialogues", "user_turns", "frames", "services")
+  header = ("split", "dialogues", "user turns", "frames", "services")
   is_partial = not all(row["complete"] for row in rows)
   lines = []
   for row in rows:
     state = "complete" if row["complete"] else "PARTIAL"
     if not row["complete"] and corpus == "sgd":
       state += f": {PUBLISHED_DIALOGUES[row['split']]:,} published"
-    states = [state] if is_partial else []
-    lines.append((row["split"], *(count(row[key]) for key in keys), *states))
-  header = ["split", *(key.replace("_", " ") for key in keys), *(["state"] if is_partial else [])]
-  return Table("splits", tuple(header), tuple(lines))
+    numbers = [count(row[heading.replace(" ", "_")]) for heading in header[1:]]
+    lines.append((row["split"], *numbers, *([state] * is_partial)))
+  return Table("splits", header + ("state",) * is_partial, tuple(lines))

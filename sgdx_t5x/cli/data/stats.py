@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
   with progress("dialogues") as update:
 
     def on_dialogue(split: str, number: int) -> None:
-      if number % 10 == 1:
+      if number % 10 == 1:  # often enough to see the bar move
         update(f"counting {split}", number, totals.get(split))
 
     report = statistics.report(corpus, on_dialogue=on_dialogue)
@@ -124,7 +124,7 @@ def _layout(report: Mapping[str, Any]) -> list[Table]:
     by_split = [split["acts"][speaker]["actions"] for split in splits.values()]
     sgd_shares = report["sgd_train_acts"][speaker]
     rows = []
-    for act in sorted({*sgd_shares}.union(*by_split)):
+    for act in sorted({*sgd_shares}.union(*by_split)):  # those of SGD that are missing show too
       shares = [_share(actions, act) for actions in by_split]
       rows.append((act, percent(sgd_shares.get(act, 0)), *shares))
     if rows:

@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
   warnings: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
   with progress("dialogues") as update:
     rows = [_split_row(corpus, split, warnings[split], update) for split in corpus.splits]
-  rules = [rule for rule in WARNINGS if any(rule in of_split for of_split in warnings.values())]
+  violated: set[str] = set().union(*warnings.values())
+  rules = [rule for rule in WARNINGS if rule in violated]  # in the order of the documentation
   tables = [splits_table(rows, corpus.name)]
   if rules:
     tables.append(_warnings_table(warnings, rules))
@@ -89,7 +90,7 @@ def _split_row(
 
   def check(dialogue: "Dialogue", schema: "Schema", origin: str) -> None:
     validate(dialogue, schema, origin)
-    if (number := next(checked)) % 10 == 0:
+    if (number := next(checked)) % 10 == 0:  # often enough to see the bar move
       update(f"checking {split}", number, total)
 
   sizes = count(corpus, split, check)

@@ -13,7 +13,7 @@ import zlib
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.variants import PARAPHRASES, PIVOTS
 from sgdx_t5x.variants.compose import with_digit
-from sgdx_t5x.variants.translations import TranslationTable, apply_records, read_records
+from sgdx_t5x.variants.translations import Record, TranslationTable, apply_records, read_records
 from sgdx_t5x.variants.wording import Element, reword, wording
 
 SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were reworded
@@ -29,10 +29,10 @@ def wording_checksum(schema: Schema) -> str:
 def shipped_table() -> TranslationTable:
   """Returns the records in this folder, one file per pivot."""
   folder = importlib.resources.files("sgdx_t5x.variants.shipped")
-  files = [file for pivot in PIVOTS if (file := folder / f"{pivot}.jsonl").is_file()]
-  return TranslationTable(
-    [r for file in files for r in read_records(file)], "the shipped back-translations"
-  )
+  records: list[Record] = []
+  for pivot in PIVOTS:
+    records += read_records(folder / f"{pivot}.jsonl")
+  return TranslationTable(records, "the shipped back-translations")
 
 
 @functools.cache
@@ -62,9 +62,9 @@ def shipped_schema(original: Schema, variant: str) -> Schema | None:
     texts = {element: texts[k - 1] for element, texts in shipped_paraphrases().items()}
     return with_digit(reword(original, texts, origin)[0], k)
   pivot = variant.removeprefix("bt_")
-  items = list(wording(original).items())
+  texts = wording(original)
   table = shipped_table()
-  has_all_records = pivot != variant and table.has((element for element, _ in items), pivot)
+  has_all_records = pivot != variant and table.has(texts, pivot)
   if not has_all_records or wording_checksum(original) != SGD_TRAIN:
     return None
-  return apply_records(original, table.back_translate(items, pivot), origin)[0]
+  return apply_records(original, table.back_translate(list(texts.items()), pivot), origin)[0]
