@@ -5,6 +5,7 @@ Here values and intents get the schema's spelling, and names are those of the va
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -40,10 +41,10 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   # An answer is in lower case where the style's prompts are.
   slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
-  matches = list(_names(tuple(slots)).finditer(text))
-  ends = [*(match.start() for match in matches[1:]), len(text)]
   state, answered = {}, set()
-  for match, end in zip(matches, ends, strict=False):
+  # A value ends where the next name begins.
+  for match, following in itertools.pairwise([*_names(tuple(slots)).finditer(text), None]):
+    end = following.start() if following else len(text)
     slot = slots.get(match[1].lower())
     ignored += slot is None
     if slot is not None and slot not in answered:  # the first answer counts
