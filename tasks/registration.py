@@ -328,6 +328,7 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
 
   original = task("sgd", ORIGINAL)
   sgdx = [task(f"sgdx_{variant}", variant) for variant in SGDX_VARIANTS]
+  # A record gives an example per variant, so that these two score schema sensitivity.
   task("sgdx", *SGDX_VARIANTS)
   task("sgd_sgdx", ORIGINAL, *SGDX_VARIANTS)
   back_translated = [task(f"sgd_{variant}", variant) for variant in BACK_TRANSLATIONS]

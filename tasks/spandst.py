@@ -74,15 +74,15 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
     gold_rows = set(answers.target_rows(rows))
     labelled_slots, may_stay = set(), set()
     gold_intents, gold_requested = set(), set()
-    for slot, kind, intent, _ in gold_rows:
+    for number, kind, intent, _ in gold_rows:
       if kind <= answers.MEMORY:
-        labelled_slots.add(slot)
+        labelled_slots.add(number)
         if kind == answers.KEEP:  # beside answers that repeat the value
-          may_stay.add(slot)
+          may_stay.add(number)
       elif kind == answers.INTENT:
         gold_intents.add(intent)
       elif kind == answers.REQUESTED:
-        gold_requested.add(slot)
+        gold_requested.add(number)
     frame, predicted_requested = [], set()
     for number, slot in enumerate(predicted.slots, start=1):
       if number in labelled_slots:

@@ -152,7 +152,7 @@ class Corpus:
     expected, fix = "a manifest of a perturbed corpus", "perturb the original again"
     data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
     try:
-      steps = data if isinstance(data, list) else [data]
+      steps = data if isinstance(data, list) else [data]  # a list if perturbed more than once
       return _Perturbation(
         str(steps[0]["of"]["corpus"]),
         tuple(str(step["kind"]) for step in steps),

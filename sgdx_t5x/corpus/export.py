@@ -55,7 +55,7 @@ def choose(
     SgdxError: there is no such split or variant, or there are no dialogues in them.
   """
   schema = schema or corpus.schema
-  variants = list(variants)
+  variants = list(variants)  # once per split
   schemas_by_split: dict[str, dict[str, Schema]] = {}
   for split in _expanded(splits, corpus.splits):
     corpus.schema(split)  # raises if there is no such split

@@ -76,10 +76,11 @@ def services_of(
   """
   pairs_by_variant = {}
   for variant, schema in variants.items():
-    pairs_by_variant[variant] = pairs = service_pairs(original, schema)
+    pairs = service_pairs(original, schema)
     # Now, since an error among the rows would come after a part of them.
     for _ in prompts_without_history(prompt_format, split, variant, pairs):
       pass
+    pairs_by_variant[variant] = pairs
   return pairs_by_variant
 
 

@@ -94,6 +94,7 @@ def text_examples(
         frame = ExampleId(variant, split, frame_id)
         num_before = len(examples["prompt"])
         _add_frame(examples, prompt_format, frame, pairs[variant][service.name], history, state)
+        # The graph takes from the record what its examples have in common.
         examples["record"] += [i] * (len(examples["prompt"]) - num_before)
     prompts = examples.pop("prompt")
     examples["inputs"] = input_tokens(prompts, tokens, limit)

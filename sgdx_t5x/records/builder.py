@@ -143,9 +143,9 @@ def config_name(corpus: Corpus | None) -> str:
   if not perturbed_splits:
     return SAMPLE if corpus.name == SAMPLE else FULL
   split = perturbed_splits[0]
-  is_sample = corpus.name.split("+")[0] == SAMPLE
-  words = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
-  return "_".join(words)
+  prefix = f"{SAMPLE}_" if corpus.name.split("+")[0] == SAMPLE else ""
+  suffix = "_aug" if split == "train" else ""
+  return f"{prefix}{corpus.perturbation_label(split)}{suffix}"
 
 
 def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[str]):
@@ -155,7 +155,8 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[s
   fields = tracker_fields.tracker_fields(dialogue, schema)
   for (turn, frame), of_trackers in zip(dialogue.user_frames(), fields, strict=True):
     slot_index, state = schema[frame.service].slot_index, frame.state or EMPTY_STATE
-    gold_slots, gold_values = [], []  # a slot with several values recurs
+    gold_slots: list[int] = []  # a slot with several values recurs
+    gold_values: list[str] = []
     for slot, values in state.slot_values.items():
       gold_slots += [slot_index[slot]] * len(values)
       gold_values += map(as_text, values)

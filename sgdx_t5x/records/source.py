@@ -127,7 +127,7 @@ class RecordSource(seqio.TfdsDataSource):
   def batches(self, records: tf.data.Dataset) -> tf.data.Dataset:
     """SeqIO preprocessor: serialized records -> parsed batches, with lists as ragged tensors."""
     specs = self.tfds_dataset.info.features.get_tensor_spec()
-    left_out = () if self._tracker else FIELDS
+    left_out = () if self._tracker else FIELDS  # prompts do without them, and parsing takes time
     specs = {name: spec for name, spec in specs.items() if name not in left_out}
     features = {name: _parsed_as(spec) for name, spec in specs.items()}
 

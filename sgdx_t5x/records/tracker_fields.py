@@ -95,6 +95,7 @@ def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
 
 
 def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
+  # The same iterator once per column: every row takes the next numbers from it.
   return zip(*[iter(record[name])] * len(ROWS[name]), strict=True)
 
 

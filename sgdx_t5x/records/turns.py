@@ -185,6 +185,7 @@ def after_turn(states: States, frames: Mapping[int, ServiceState]) -> dict[int, 
 def without_acts(dialogue: Dialogue) -> int | None:
   """Returns the first system turn whose acts are not annotated, or None if all are."""
   for number, turn in enumerate(dialogue.turns):
+    # The acts of a turn without a frame are missing, too.
     annotated = turn.frames and all(frame.actions is not None for frame in turn.frames)
     if turn.speaker == SYSTEM and not annotated:
       return number

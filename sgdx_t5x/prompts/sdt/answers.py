@@ -5,7 +5,6 @@ Here values and intents get the schema's spelling, and names are those of the va
 """
 
 import functools
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -42,14 +41,14 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
   # An answer is in lower case where the style's prompts are.
   slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
   state, answered = {}, set()
-  # A value ends where the next name begins.
-  for match, following in itertools.pairwise([*_names(tuple(slots)).finditer(text), None]):
-    end = following.start() if following else len(text)
-    slot = slots.get(match[1].lower())
+  # Text before the first name belongs to none; then name and value alternate.
+  _, *pieces = _names(tuple(slots)).split(text)
+  for name, answer in zip(pieces[::2], pieces[1::2], strict=True):
+    slot = slots.get(name.lower())
     ignored += slot is None
     if slot is not None and slot not in answered:  # the first answer counts
       answered.add(slot)
-      value = read_value(text[match.end() : end], service, slot, layout, style)
+      value = read_value(answer, service, slot, layout, style)
       if value is not None:
         state[service.original.slots[slot].name] = (value,)
   return PredictedFrame(state, intent, ignored=ignored)

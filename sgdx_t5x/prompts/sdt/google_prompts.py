@@ -44,7 +44,7 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
 
 
 def _table(module: ast.Module) -> ast.Dict | None:
-  for statement in module.body:
+  for statement in module.body:  # only an assignment has both a value and targets
     value = getattr(statement, "value", None)
     names = [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
     if _TABLE in names and isinstance(value, ast.Dict):

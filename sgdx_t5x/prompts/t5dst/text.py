@@ -100,6 +100,7 @@ def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
   elif slot.is_categorical and style.values == "letters":
     for letter, value in zip(_letters(slot), slot.possible_values, strict=True):
       texts.append(f"{letter}) {value}")
+  # With single spaces, at which texts are split to be tokenised.
   return " ".join(_case(" ".join(texts), style).split())
 
 
