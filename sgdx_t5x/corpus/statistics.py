@@ -208,6 +208,7 @@ def _add(counts: Counts, dialogue: Dialogue) -> None:
         counts.frames_without_acts[turn.speaker] += 1
       for action in frame.actions or ():
         acts[action["act"]] += 1
+      # The same frames as in scores.
       if turn.speaker == USER and frame.state is not None and dialogue.is_scored(number):
         counts.user_frames[frame.service] += 1
         totals["active_slots"] += len(frame.state.slot_values)
