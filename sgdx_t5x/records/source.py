@@ -173,10 +173,9 @@ def rows_of_fields(arrays: Sequence[np.ndarray], num_scalars: int) -> Iterator[t
   return zip(*columns, strict=True)
 
 
-def _rows(values: np.ndarray, splits: np.ndarray) -> Iterator[list]:
+def _rows(values: np.ndarray, splits: np.ndarray) -> list[list]:
   values = values.tolist()  # at once: items of an array are slow to take one by one
-  for start, end in itertools.pairwise(splits.tolist()):
-    yield values[start:end]
+  return [values[start:end] for start, end in itertools.pairwise(splits.tolist())]
 
 
 def _parsed_as(spec: tf.TensorSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
