@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import numbers
 import os
 import re
@@ -10,7 +11,13 @@ from typing import Any
 
 import seqio
 
-from sgdx_t5x.corpus.variants import FIVE_PARAPHRASES, PARAPHRASES
+from sgdx_t5x.corpus.variants import (
+  BACK_TRANSLATIONS,
+  FIVE_PARAPHRASES,
+  ORIGINAL,
+  PARAPHRASES,
+  SGDX_VARIANTS,
+)
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
@@ -104,7 +111,7 @@ def register(
   check_new(name)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
-  schemas = VariantSchemas(RecordSchemas(source), folders)
+  schemas = VariantSchemas(RecordSchemas(source), folders)  # read when a task is used
   steps, read_back = task_steps(prompt_format, schemas, variants)
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   task = seqio.TaskRegistry.add(
@@ -135,7 +142,7 @@ def register_encoder_task(
   metric: Callable[[Sequence, Sequence], Mapping[str, float]],
   folders: Mapping[str, Any] | None = None,
   needs: Sequence[str] = ("acts",),
-  **how: Any,
+  **settings: Any,
 ) -> seqio.Task:
   """Registers a task of a tracker with an encoder, whose features are all integers.
 
@@ -147,17 +154,18 @@ def register_encoder_task(
     vocabulary: of the feature `inputs`; all others are integers.
     features: names of the task's features.
     examples: callable that makes the examples from batches of records, lengths and SeqIO's
-      features, with `schemas`, `variants` and `how` as keyword arguments.
+      features, with `schemas`, `variants` and `settings` as keyword arguments.
     metric: SeqIO metric function.
     needs: see `RecordSource`.
-    how: further arguments of `examples`; `sgdx track` needs `style`.
+    settings: further arguments of `examples`; `sgdx track` needs `style`.
   """
   source = RecordSource(data, name, tracker, needs)
-  how |= {"schemas": VariantSchemas(RecordSchemas(source), folders), "variants": tuple(variants)}
+  schemas = VariantSchemas(RecordSchemas(source), folders)
+  settings |= {"schemas": schemas, "variants": tuple(variants)}
 
   # SeqIO goes by the names of the parameters.
   def make(batches, sequence_length, output_features):
-    return examples(batches, sequence_length, output_features, **how)
+    return examples(batches, sequence_length, output_features, **settings)
 
   check_new(name)
   integers = seqio.Feature(number_vocabulary(), add_eos=False)
@@ -166,11 +174,12 @@ def register_encoder_task(
     name,
     source=source,
     preprocessors=[source.batches, make],
-    output_features={f: texts if f == "inputs" else integers for f in features},
+    output_features={**dict.fromkeys(features, integers), "inputs": texts},
     metric_fns=[metric],
     task_cls=RecordTask,
   )
-  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, how=how.get("style"))
+  style = settings.get("style")
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, how=style)
   return task
 
 
@@ -221,11 +230,17 @@ def register_mixture(
     )
   check_new(name)
   # SeqIO has no mixtures of mixtures; a task that is in two of them counts once.
-  tasks = list(dict.fromkeys(part for task in tasks for part in _tasks_of(task)))
-  registered = [REGISTERED[task] for task in tasks]
-  if len({part.data.split("_")[0] == "sample" for part in registered}) > 1:
+  tasks = list(dict.fromkeys(itertools.chain.from_iterable(map(_tasks_of, tasks))))
+  # What the mixture is listed with, each once and in the order of the tasks.
+  data: dict[str, None] = {}
+  formats: dict[str, None] = {}
+  variants: dict[str, None] = {}
+  for task in map(REGISTERED.__getitem__, tasks):
+    data[task.data] = formats[task.format] = None
+    variants |= dict.fromkeys(task.variants)
+  if len({name.split("_")[0] == "sample" for name in data}) > 1:
     raise SgdxError(
-      f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in registered}))} data",
+      f"mixture {name!r} of tasks on {', '.join(sorted(data))} data",
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
@@ -238,11 +253,12 @@ def register_mixture(
   # A function, since sizes are known only once records are prepared.
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
-  variants = tuple(dict.fromkeys(v for part in registered for v in part.variants))
-  formats = "+".join(dict.fromkeys(part.format for part in registered))
-  data = "+".join(dict.fromkeys(part.data for part in registered))
-  how = registered[0].how if all(part.how == registered[0].how for part in registered) else None
-  REGISTERED[name] = Registered(name, data, variants, mixture=True, format=formats, how=how)
+  style = REGISTERED[tasks[0]].how
+  if any(REGISTERED[task].how != style for task in tasks):
+    style = None
+  REGISTERED[name] = Registered(
+    name, "+".join(data), tuple(variants), mixture=True, format="+".join(formats), how=style
+  )
   return mixture
 
 
@@ -310,11 +326,12 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
     register_task(name, data=data, variants=variants)
     return name
 
-  original = task("sgd", "original")
-  sgdx = [task(f"sgdx_v{k}", f"v{k}") for k in range(1, 6)]
-  task("sgdx", *(f"v{k}" for k in range(1, 6)))
-  task("sgd_sgdx", "original", *(f"v{k}" for k in range(1, 6)))
-  back_translated = [task(f"sgd_bt_{pivot}", f"bt_{pivot}") for pivot in ("zh", "ja", "ko")]
+  original = task("sgd", ORIGINAL)
+  sgdx = [task(f"sgdx_{variant}", variant) for variant in SGDX_VARIANTS]
+  # A record gives an example per variant, so that these two score schema sensitivity.
+  task("sgdx", *SGDX_VARIANTS)
+  task("sgd_sgdx", ORIGINAL, *SGDX_VARIANTS)
+  back_translated = [task(f"sgd_{variant}", variant) for variant in BACK_TRANSLATIONS]
   corrupted = [task(f"sgd_corrupt_{seed}", f"corrupt_{seed}") for seed in (1, 2, 3)]
   register_mixture(f"{family}_backtrans", [original, *back_translated])
   register_mixture(f"{family}_oracle", [original, *sgdx])
@@ -336,6 +353,6 @@ def _size(task: seqio.Task, maximum: float | None = None) -> float:
 
   The records are train's; test sets, which have no train, are as large as their first split.
   """
-  numbers = (task.num_input_examples(split) for split in ("train", "validation", "test"))
-  size = float(next(filter(None, numbers), 1)) * len(REGISTERED[task.name].variants)
+  sizes = map(task.num_input_examples, ("train", "validation", "test"))
+  size = float(next(filter(None, sizes), 1)) * len(REGISTERED[task.name].variants)
   return size if maximum is None else min(size, float(maximum))

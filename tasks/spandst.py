@@ -71,26 +71,33 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
   slots, changes, frames, intents, requested = [], [], [], [], []
   for rows, vector in zip(targets, predictions, strict=True):
     predicted = answers.read_answer(vector)
-    gold_rows = {row[:4] for row in answers.target_rows(np.asarray(rows))}
-    labelled_slots = {slot for slot, kind, _, _ in gold_rows if kind <= answers.MEMORY}
-    kept_slots = {slot for slot, kind, _, _ in gold_rows if kind == answers.KEEP}
+    gold_rows = set(answers.target_rows(rows))
+    labelled_slots, may_stay = set(), set()
+    gold_intents, gold_requested = set(), set()
+    for number, kind, intent, _ in gold_rows:
+      if kind <= answers.MEMORY:
+        labelled_slots.add(number)
+        if kind == answers.KEEP:  # beside answers that repeat the value
+          may_stay.add(number)
+      elif kind == answers.INTENT:
+        gold_intents.add(intent)
+      elif kind == answers.REQUESTED:
+        gold_requested.add(number)
     frame, predicted_requested = [], set()
     for number, slot in enumerate(predicted.slots, start=1):
       if number in labelled_slots:
         is_right = (number, slot.kind, slot.first, slot.last) in gold_rows
       else:
-        is_right = slot.kind == answers.KEEP
+        is_right = slot.kind == answers.KEEP  # the targets leave such slots out
       frame.append(is_right)
       if slot.requested > 0.5:
         predicted_requested.add(number)
-      if number in labelled_slots - kept_slots:
+      if number in labelled_slots - may_stay:
         changes.append(is_right)
     slots += frame
     frames.append(all(frame))
-    gold_intents = {first for _, kind, first, _ in gold_rows if kind == answers.INTENT}
     if gold_intents:
       intents.append(predicted.intent in gold_intents)
-    gold_requested = {number for number, kind, _, _ in gold_rows if kind == answers.REQUESTED}
     requested.append(gold_requested == predicted_requested)
   return {
     "slot_accuracy": _mean(slots),

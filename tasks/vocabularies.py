@@ -104,6 +104,7 @@ def encoder_vocabulary_later() -> WordPieceVocabulary:
   try:
     return encoder_vocabulary()
   except SgdxError:
+    # The path is in the error of a task that is used nevertheless, and says what to set.
     folder = os.environ.get(ENCODER) or f"${ENCODER}"
     return WordPieceVocabulary(os.path.join(folder, "vocab.txt"), lower_case=True)
 

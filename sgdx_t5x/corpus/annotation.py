@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
-from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Intent, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import is_text
 
@@ -68,7 +68,7 @@ def validate_annotation(
         history.report("id", f"half a character in the id {name!r}")
       ids.add(name)
       _check_services(history)
-      for history.number, turn in enumerate(dialogue.turns):
+      for history.number, turn in enumerate(dialogue.turns):  # the number is named in reports
         _check_turn(history, turn)
       if not dialogue.last_only:  # it stops at the turn that is scored
         _check_ending(history)
@@ -114,10 +114,7 @@ class _Facts:
   free: frozenset[str]
   categorical: Mapping[str, frozenset[str]]
   tracked: frozenset[str]
-  required: Mapping[str, frozenset[str]]
-  accepted: Mapping[str, frozenset[str]]
-  results: Mapping[str, frozenset[str]]
-  transactional: frozenset[str]
+  intents: Mapping[str, Intent]
 
 
 def _facts(service: Service) -> _Facts:
@@ -126,10 +123,7 @@ def _facts(service: Service) -> _Facts:
     free=service.noncategorical_slots,
     categorical={s.name: frozenset(s.possible_values) for s in service.slots if s.is_categorical},
     tracked=frozenset(service.slots[i].name for i in service.tracked_slots),
-    required={i.name: frozenset(i.required_slots) for i in service.intents},
-    accepted={i.name: frozenset((*i.required_slots, *i.optional_slots)) for i in service.intents},
-    results={i.name: frozenset(i.result_slots) for i in service.intents},
-    transactional=frozenset(i.name for i in service.intents if i.is_transactional),
+    intents={intent.name: intent for intent in service.intents},
   )
 
 
@@ -177,8 +171,10 @@ class _History:
 
 def _check_services(history: _History) -> None:
   services = history.dialogue.services
-  services_of_frames = {frame.service for turn in history.dialogue.turns for frame in turn.frames}
-  if services_of_frames != set(services) or len(services) != len(services_of_frames):
+  services_of_frames: set[str] = set()
+  for turn in history.dialogue.turns:
+    services_of_frames |= {frame.service for frame in turn.frames}
+  if sorted(services) != sorted(services_of_frames):  # each is listed, and only once
     history.report(
       "services", f"services {', '.join(services)}", ", ".join(sorted(services_of_frames))
     )
@@ -203,7 +199,7 @@ def _check_turn(history: _History, turn: Turn) -> None:
     history.report("empty-utterance", "")
   history.text += f"{turn.utterance}\n"
   if turn.speaker == USER:
-    history.user_frames = {frame.service: frame for frame in turn.frames}
+    history.user_frames = dict(zip(services, turn.frames, strict=True))
   elif len(services) != 1 or services[0] not in history.user_frames:
     history.report("system-frame", f"frames of {', '.join(services)}")
   spans: list[tuple[int, int]] = []
@@ -211,7 +207,7 @@ def _check_turn(history: _History, turn: Turn) -> None:
     spans += _check_frame(history, turn, frame)
   # Spans of two services may overlap as well, so only all of the turn's tell.
   spans.sort()
-  if any(b[0] < a[1] for a, b in itertools.pairwise(spans)):
+  if any(next_start < end for (_, end), (next_start, _) in itertools.pairwise(spans)):
     history.report("overlap", "")
 
 
@@ -256,10 +252,13 @@ def _check_spans(
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
+    # What the acts say must be marked in the utterance, and the reverse; nobody says "dontcare".
     act_values = set()
     for action in frame.actions:
       if action["slot"] in facts.free and action["act"] not in _NAMED:
-        act_values.update((action["slot"], x) for x in action["values"] if x != DONTCARE)
+        for value in action["values"]:
+          if value != DONTCARE:
+            act_values.add((action["slot"], value))
     for slot, text in sorted(texts ^ act_values):
       has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
       history.report(
@@ -278,7 +277,7 @@ def _check_actions(
     if act not in ACTS[turn.speaker]:
       history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
     kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
-    if (kind, min(len(values), 2)) not in forms:
+    if (kind, min(len(values), 2)) not in forms:  # 2 stands for more, too
       history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")
     canonical = action.get("canonical_values", values)
     if len(canonical) != len(values):
@@ -286,17 +285,17 @@ def _check_actions(
         "canonical",
         f"{act}, slot {slot!r}: {len(canonical)} canonical_values for {len(values)} values",
       )
-    history.act_values.update(canonical)
+    history.act_values.update(canonical)  # as states have them, whatever words were said
     if kind == "intent":
-      is_unknown = values[0] not in facts.required
+      is_unknown = values[0] not in facts.intents
       if is_unknown or (state is not None and values[0] != state.active_intent):
-        expected_intents = state.active_intent if state else ", ".join(facts.required)
+        expected_intents = state.active_intent if state else ", ".join(facts.intents)
         history.report(
           "act-intent", f"{act} {values[0]!r}, service {frame.service}", expected_intents
         )
     elif kind == "slot":
       if slot in facts.categorical:
-        if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
+        if set(canonical) - facts.categorical[slot] - {DONTCARE}:
           history.report("act-value", f"{act}, slot {slot!r}: {', '.join(canonical)}")
         values = canonical  # as states have them
       if act in ("INFORM", "SELECT") and state is not None:
@@ -358,13 +357,15 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
     history.results.setdefault(frame.service, []).extend(results)
     if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
       history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
+  # Older files have no calls either, so that there is nothing to compare acts with.
   is_older = any("canonical_values" not in action for action in frame.actions or ())
   if not is_older:
     notifies = not _NOTIFY.isdisjoint(acts)
     if call is None and notifies:
       history.report("transaction", f"acts {', '.join(acts)}, no service call")
-    if call is not None and not notifies and call["method"] in facts.transactional:
+    if call is not None and not notifies and facts.intents[call["method"]].is_transactional:
       history.report("transaction", f"acts {', '.join(acts)}, service call")
+  # A system may offer, or tell more about, what an earlier call of the service returned.
   results_so_far = history.results.get(frame.service, ())
   for action in frame.actions or ():
     act = action["act"]
@@ -381,17 +382,18 @@ def _check_parameters(
 ) -> None:
   method, parameters = call["method"], call["parameters"]
   state = history.states[service]
-  if method != state.active_intent or method not in facts.required:
+  if method != state.active_intent or method not in facts.intents:
     history.report("call-intent", f"a call to {method!r}", state.active_intent)
-  expected = {
-    slot
-    for slot, values in state.slot_values.items()
-    if slot in facts.accepted[method] and values != (DONTCARE,)
-  }
-  if parameters.keys() != expected:
+  intent = facts.intents[method]
+  expected_slots = []
+  for slot, values in state.slot_values.items():
+    is_taken = slot in intent.required_slots or slot in intent.optional_slots
+    if is_taken and values != (DONTCARE,):  # any value will do, so none is passed
+      expected_slots.append(slot)
+  if parameters.keys() != set(expected_slots):
     description = f"{method} called with {', '.join(parameters)}"
-    history.report("call-slots", description, ", ".join(sorted(expected)))
-  if not facts.required[method] <= parameters.keys():
+    history.report("call-slots", description, ", ".join(sorted(expected_slots)))
+  if not parameters.keys() >= set(intent.required_slots):
     history.report("call-required", "")
   for slot, value in parameters.items():
     if not isinstance(value, str):
@@ -399,7 +401,7 @@ def _check_parameters(
     if slot in facts.categorical and (value,) != state.slot_values[slot]:
       description = f"{method} called with slot {slot!r}: {value!r}"
       history.report("call-values", description, ", ".join(state.slot_values[slot]))
-  if method in facts.transactional:
+  if intent.is_transactional:
     user = history.user_frames[service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
       history.report("call-affirmed", f"a call to {method!r}", ", ".join(_acts(user)))
@@ -408,9 +410,10 @@ def _check_parameters(
 def _check_results(
   history: _History, method: str, parameters: Mapping[str, str], results: list[dict], facts: _Facts
 ) -> None:
-  if len(results) > (1 if method in facts.transactional else MAX_RESULTS):
+  intent = facts.intents[method]
+  if len(results) > (1 if intent.is_transactional else MAX_RESULTS):
     history.report("results", f"{len(results)} results of {method}")
-  slots = facts.results[method]
+  slots = set(intent.result_slots)
   for result in results:
     if result.keys() != slots:
       if unknown_slots := result.keys() - slots:

@@ -34,8 +34,9 @@ def renamings(source: Schema, target: Schema) -> dict[str, Renaming]:
   check_aligned(source, target)
   by_service = {}
   for a, b in zip(source, target, strict=True):
-    slots = {x.name: y.name for x, y in zip(a.slots, b.slots, strict=True)}
-    intents = {x.name: y.name for x, y in zip(a.intents, b.intents, strict=True)}
+    # The tables are in the order of the files, by which variants align.
+    slots = dict(zip(a.slot_index, b.slot_index, strict=True))
+    intents = dict(zip(a.intent_index, b.intent_index, strict=True))
     by_service[a.name] = Renaming(b.name, slots, intents)
   return by_service
 
@@ -51,14 +52,14 @@ def convert_json(dialogue: Mapping[str, Any], names: Mapping[str, Renaming]) -> 
   services = [names[s].service if s in names else s for s in dialogue["services"]]
   turns = []
   for turn in dialogue["turns"]:
-    frames = [
-      _frame(f, names[f["service"]]) if f["service"] in names else f for f in turn["frames"]
-    ]
+    frames = [_frame(frame, names.get(frame["service"])) for frame in turn["frames"]]
     turns.append({**turn, "frames": frames})
   return {**dialogue, "services": services, "turns": turns}
 
 
-def _frame(frame: Mapping[str, Any], to: Renaming) -> dict[str, Any]:
+def _frame(frame: Mapping[str, Any], to: Renaming | None) -> Mapping[str, Any]:
+  if to is None:  # a service without new names
+    return frame
   # Keys that are absent, empty or unknown stay as they are, as in the official converter.
   renamed: dict[str, Any] = {**frame, "service": to.service}
   if frame.get("slots"):
@@ -89,8 +90,11 @@ def _action(action: Mapping[str, Any], to: Renaming) -> Mapping[str, Any]:
     return action
   # Homes_2 has a real slot called "intent": only in these two acts does it mean an intent.
   if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
-    keys = [key for key in ("values", "canonical_values") if key in action]
-    return {**action, **{key: _names(action[key], to.intents) for key in keys}}
+    renamed = dict(action)
+    for key in ("values", "canonical_values"):
+      if key in action:  # SGD's older files have no canonical values
+        renamed[key] = _names(action[key], to.intents)
+    return renamed
   return _with_slot(action, to)
 
 

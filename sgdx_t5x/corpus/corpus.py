@@ -52,12 +52,11 @@ class Corpus:
   def __init__(self, source: Source):
     """Args: source, where the files are."""
     self.source, self.origin = source, source.origin
-    self._names = source.names()
-    schema_files = {n for n in self._names if n.endswith("schema.json")}
-    self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in schema_files)
+    self._names = dict.fromkeys(source.names())  # sorted, and fast to look up
+    self.splits = tuple(split for split in SPLITS if self.has_schema(split, ORIGINAL))
     variants = []  # a variant may lack some splits
     for variant in ALL_VARIANTS:
-      if any(schema_path(variant, split) in schema_files for split in self.splits):
+      if any(self.has_schema(split, variant) for split in self.splits):
         variants.append(variant)
     self.variants = tuple(variants)
     self._schemas: dict[tuple[str, str], Schema] = {}
@@ -153,7 +152,7 @@ class Corpus:
     expected, fix = "a manifest of a perturbed corpus", "perturb the original again"
     data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
     try:
-      steps = data if isinstance(data, list) else [data]
+      steps = data if isinstance(data, list) else [data]  # a list if perturbed more than once
       return _Perturbation(
         str(steps[0]["of"]["corpus"]),
         tuple(str(step["kind"]) for step in steps),
@@ -179,7 +178,7 @@ class Corpus:
       if path not in self._names:
         raise self._missing(split, variant)
       schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
-      if variant == ORIGINAL:
+      if variant == ORIGINAL:  # in whose names ids are
         check_slot_names(schema)
       else:
         check_aligned(self.schema(split), schema)
@@ -209,7 +208,7 @@ class Corpus:
       for dialogue in read_dialogues(self.source.read(name), origin):
         dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
         check(dialogue, schema, origin)
-        if check is check_dialogue:
+        if check is check_dialogue:  # another check has rules for ids of its own, or none
           check_ids(dialogue, ids, origin)
         ids.add(dialogue.dialogue_id)
         yield dialogue
@@ -226,7 +225,7 @@ class Corpus:
 
   def file_counts(self) -> str:
     """Dialogue files per split, for errors: "train: 127 files, dev: 20 files"."""
-    return ", ".join(f"{s}: {len(self.dialogue_files(s))} files" for s in self.splits)
+    return ", ".join(f"{split}: {len(self.dialogue_files(split))} files" for split in self.splits)
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
@@ -261,8 +260,7 @@ class Corpus:
         fix="copy the official train/schema.json there, or write [] into it if no service of yours "
         "is in the training data; train's dialogues are not needed",
       )
-    train = self.schema("train")
-    return frozenset(name for name in self.schema(split).names if name in train)
+    return frozenset(self.schema(split).names).intersection(self.schema("train").names)
 
   def checksum(self) -> str:
     """16 hex digits over names and contents of schemas and dialogues; zip and folder agree."""
@@ -381,7 +379,7 @@ def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCou
   dialogues = turns = frames = 0
   for dialogue in corpus.dialogues(split, check):
     dialogues += 1
-    turn_of_each_frame = [i for i, _ in dialogue.user_frames()]
+    turn_of_each_frame = [turn for turn, _ in dialogue.user_frames()]
     turns += len(set(turn_of_each_frame))
     frames += len(turn_of_each_frame)
   return SplitCounts(dialogues, turns, frames)

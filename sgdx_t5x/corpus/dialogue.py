@@ -218,7 +218,7 @@ def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
   """
   for i, turn in enumerate(dialogue.turns):
     place = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
-    speaker = (USER, SYSTEM)[i % 2]
+    speaker = (USER, SYSTEM)[i % 2]  # records do not store who speaks
     if turn.speaker != speaker:
       raise SgdxError(
         f"{place}: speaker {turn.speaker!r}",
@@ -244,20 +244,21 @@ def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
       expected="an id that UTF-8 can encode",
       fix="rename the dialogue, or write the file again",
     )
-  frames = [(turn, frame.service) for turn, frame in dialogue.user_frames()]
-  if len(set(frames)) < len(frames):
-    turn, service = next(x for x in frames if frames.count(x) > 1)
-    raise SgdxError(
-      f"{origin}, dialogue {name}, turn {turn}: two frames of {service}",
-      expected="at most one frame per service in a user turn",
-      fix="merge them; sgdx data verify lists what else is wrong",
-    )
+  frames = set()  # by which records, predictions and scores know them
+  for turn, frame in dialogue.user_frames():
+    if (turn, frame.service) in frames:
+      raise SgdxError(
+        f"{origin}, dialogue {name}, turn {turn}: two frames of {frame.service}",
+        expected="at most one frame per service in a user turn",
+        fix="merge them; sgdx data verify lists what else is wrong",
+      )
+    frames.add((turn, frame.service))
 
 
 def _check_frame(frame: Frame, schema: Schema, place: str, needs_state: bool) -> None:
   try:
     service = schema[frame.service]
-  except SgdxError as e:
+  except SgdxError as e:  # it names the schema, not the dialogue
     raise SgdxError(
       f"{place}: {e.found}", expected=e.expected, available=e.available, fix=e.fix
     ) from None

@@ -68,7 +68,7 @@ class ExampleId:
     """Reads an id. Args: place, file and line for errors. Raises SgdxError if it is malformed."""
     variant, _, remainder = text.partition("/")
     split, _, remainder = remainder.partition("/")
-    frame, _, slot = remainder.rpartition("/")
+    frame, _, slot = remainder.rpartition("/")  # a dialogue's id may hold slashes, a slot may not
     if not (variant and split and frame and slot):
       raise SgdxError(
         f"{place}: example id {text!r}" if place else f"example id {text!r}",

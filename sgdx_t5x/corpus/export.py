@@ -55,14 +55,15 @@ def choose(
     SgdxError: there is no such split or variant, or there are no dialogues in them.
   """
   schema = schema or corpus.schema
-  variants, schemas_by_split = list(variants), {}
+  variants = list(variants)  # once per split
+  schemas_by_split: dict[str, dict[str, Schema]] = {}
   for split in _expanded(splits, corpus.splits):
     corpus.schema(split)  # raises if there is no such split
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
-    names = _expanded(variants, released)
-    for name in names:
+    schemas_by_split[split] = {}
+    for name in _expanded(variants, released):
       corpus.check_kinds(split, name)
-    schemas_by_split[split] = {name: schema(split, name) for name in names}
+      schemas_by_split[split][name] = schema(split, name)
   if not any(schemas_by_split.values()):
     raise SgdxError(
       f"{corpus.origin}: no schema variants",
@@ -110,14 +111,17 @@ def export(
   out = pathlib.Path(out)
   _check_others(corpus, schemas_by_split, out)
   for split, schemas in schemas_by_split.items():
+    if not schemas:  # "all", and no variant has a schema for it
+      continue
     original = corpus.schema(split)
+    names = {}
     for variant, schema in schemas.items():
+      names[variant] = renamings(original, schema)
       text = _schema_text(corpus, split, variant, schema)
       _write_file(out / variant / split / "schema.json", text)
       for name in _manifests(corpus, split):
         _write_file(out / variant / name, _text_of(corpus, name))
-    names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
-    for file in corpus.dialogue_files(split) if schemas else ():
+    for file in corpus.dialogue_files(split):
       origin, text = f"{corpus.origin}: {file}", corpus.source.read(file)
       # Checked as dialogues, converted as JSON: so unknown keys are in the output, too.
       for dialogue in read_dialogues(text, origin):
@@ -135,6 +139,7 @@ def json_text(data: Any) -> str:
     text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
   except TypeError:  # half a character, or an integer of more than 64 bits
     return json.dumps(data, indent=2, sort_keys=True)
+  # Python's json escapes what is not ASCII; orjson writes it as it is.
   return _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
@@ -144,10 +149,13 @@ def _check_others(
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
   for split, variants in schemas_by_split.items():
     own_names = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
-    names = (f"{split}/dialogues_*.json", *_MANIFESTS)
-    for folder in (out / variant for variant in variants):
-      present = [path for name in names for path in folder.glob(name.format(split=split))]
-      if foreign := sorted({path.relative_to(folder).as_posix() for path in present} - own_names):
+    for variant in variants:
+      folder = out / variant
+      names = set()
+      for pattern in (f"{split}/dialogues_*.json", *_MANIFESTS):
+        for path in folder.glob(pattern.format(split=split)):
+          names.add(path.relative_to(folder).as_posix())
+      if foreign := sorted(names - own_names):
         raise SgdxError(
           f"--out {folder} contains {foreign[0]}, which {corpus.origin} lacks",
           expected="a folder without files of another corpus: they would be mixed with this one's",
@@ -162,6 +170,7 @@ def _manifests(corpus: Corpus, split: str) -> list[str]:
 
 
 def _schema_text(corpus: Corpus, split: str, variant: str, schema: Schema) -> str:
+  # The corpus's own schema keeps the spacing of its file, as in a copy by the converter.
   if corpus.has_schema(split, variant) and schema is corpus.schema(split, variant):
     return _text_of(corpus, schema_path(variant, split))
   return json.dumps(schema.to_json(), indent=2) + "\n"

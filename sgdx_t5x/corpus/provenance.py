@@ -17,6 +17,7 @@ CheckDST takes coreference from the annotation of MultiWOZ 2.3, which SGD does n
 """
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 
@@ -24,12 +25,12 @@ from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn
 
 INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN = "informed", "accepted", "carried", "own", "unknown"
 SOURCES = (INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN)
-# Subcounts of a source; values of other sources count under the source's name only.
 LAST_TURN, EARLIER, FROM_STATE, FROM_SYSTEM = "last_turn", "earlier", "state", "system"
-DETAILS = {ACCEPTED: (LAST_TURN, EARLIER), CARRIED: (FROM_STATE, FROM_SYSTEM)}
-COUNTS = (
-  "entered",
-  *(name for x in SOURCES for name in (x, *(f"{x}_{detail}" for detail in DETAILS.get(x, ())))),
+COUNTS = (  # of values that entered; of some sources by detail, too; then of frames
+  *("entered", INFORMED),
+  *(ACCEPTED, "accepted_last_turn", "accepted_earlier"),
+  *(CARRIED, "carried_state", "carried_system"),
+  *(OWN, UNKNOWN),
   *("accepted_frames", "carried_frames", "carried_slots", "carried_dialogues", "sticky_frames"),
 )
 _INFORM = "INFORM"
@@ -74,9 +75,11 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
       system_said.add(number, turn)
     if turn.speaker != USER:
       continue
-    # A value can be carried within a turn that is about two services.
-    states_of_turn = {f.service: f.state.slot_values for f in turn.frames if f.state is not None}
-    states_after = {**states, **states_of_turn}
+    # Those of all frames first: a value can be carried within a turn that is about two services.
+    states_after = dict(states)
+    for frame in turn.frames:
+      if frame.state is not None:
+        states_after[frame.service] = frame.state.slot_values
     for frame in turn.frames:
       old_origins = origins.get(frame.service, {})
       old_state = states.get(frame.service, {})
@@ -127,15 +130,18 @@ def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
   """
   counts = Counter()
   for turn, _, origins, sticky in trace_sticky(dialogue, spans):
-    entered = [origin for origin in origins.values() if origin.turn == turn]
-    counts["entered"] += len(entered)
-    counts.update(origin.source for origin in entered)
-    counts.update(f"{origin.source}_{origin.detail}" for origin in entered if origin.detail)
-    carried = sum(origin.source == CARRIED for origin in origins.values())
-    counts["carried_slots"] += carried
-    counts["carried_frames"] += carried > 0
-    counts["carried_dialogues"] |= carried > 0
-    counts["accepted_frames"] += any(origin.source == ACCEPTED for origin in origins.values())
+    sources = set()  # of all values that the frame holds
+    for origin in origins.values():
+      sources.add(origin.source)
+      counts["carried_slots"] += origin.source == CARRIED
+      if origin.turn == turn:  # it entered in this frame
+        counts["entered"] += 1
+        counts[origin.source] += 1
+        if origin.detail:
+          counts[f"{origin.source}_{origin.detail}"] += 1
+    counts["carried_frames"] += CARRIED in sources
+    counts["carried_dialogues"] |= CARRIED in sources
+    counts["accepted_frames"] += ACCEPTED in sources
     counts["sticky_frames"] += sticky
   return +counts
 
@@ -153,13 +159,17 @@ class _Said:
         values = (*action.get("values", ()), *action.get("canonical_values", ()))
         if not values:
           continue
+        # The newest turn counts: it decides whether the value is from the last one.
         turns = self.of_slot.setdefault((frame.service, action.get("slot", "")), {})
         turns.update(dict.fromkeys(values, number))
         self.of_service.setdefault(frame.service, set()).update(values)
 
 
 def _has_user_acts(dialogue: Dialogue) -> bool:
-  return any(f.actions for turn in dialogue.turns if turn.speaker == USER for f in turn.frames)
+  for turn in dialogue.turns:
+    if turn.speaker == USER and any(frame.actions for frame in turn.frames):
+      return True
+  return False
 
 
 def _informed(frame: Frame, by_span: bool) -> Set[str]:
@@ -189,14 +199,16 @@ def _origin(
     old_state: the service's state before this turn.
   """
   turns = system_said.of_slot.get((service, slot), {})
-  if heard := [turns[form] for form in forms if form in turns]:
-    return Origin(ACCEPTED, number, LAST_TURN if max(heard) == number - 1 else EARLIER)
+  if turns_said := [turns[form] for form in forms if form in turns]:
+    return Origin(ACCEPTED, number, LAST_TURN if max(turns_said) == number - 1 else EARLIER)
   for other_service, state in states.items():
-    if other_service != service and not all(forms.isdisjoint(values) for values in state.values()):
+    all_values = itertools.chain.from_iterable(state.values())
+    if other_service != service and not forms.isdisjoint(all_values):
       return Origin(CARRIED, number, FROM_STATE)
   for other_service, values in system_said.of_service.items():
     if other_service != service and not forms.isdisjoint(values):
       return Origin(CARRIED, number, FROM_SYSTEM)
-  if any(name != slot and not forms.isdisjoint(values) for name, values in old_state.items()):
-    return Origin(OWN, number)
+  for other_slot, values in old_state.items():
+    if other_slot != slot and not forms.isdisjoint(values):
+      return Origin(OWN, number)
   return Origin(UNKNOWN, number)

@@ -38,6 +38,10 @@ class Slot:
     """The values that it is limited to; () for free text, whatever examples it has."""
     return self.possible_values if self.is_categorical else ()
 
+  def to_json(self) -> dict[str, Any]:
+    """Returns the slot in the form of an SGD schema file."""
+    return {**dataclasses.asdict(self), "possible_values": list(self.possible_values)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Intent:
@@ -49,6 +53,17 @@ class Intent:
   required_slots: tuple[str, ...]
   optional_slots: Mapping[str, str]
   result_slots: tuple[str, ...] = ()
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the intent in the form of an SGD schema file."""
+    return {
+      "name": self.name,
+      "description": self.description,
+      "is_transactional": self.is_transactional,
+      "required_slots": list(self.required_slots),
+      "optional_slots": dict(self.optional_slots),
+      "result_slots": list(self.result_slots),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +102,7 @@ class Service:
     Only these can be in a dialogue state: in SGD every slot of every
     `slot_values` is one of them, so a tracker need not be asked for others.
     """
-    names = set()
+    names = set()  # results alone are not tracked
     for intent in self.intents:
       names.update(intent.required_slots, intent.optional_slots)
     return tuple(i for i, slot in enumerate(self.slots) if slot.name in names)
@@ -102,21 +117,8 @@ class Service:
     return {
       "service_name": self.name,
       "description": self.description,
-      "slots": [
-        {**dataclasses.asdict(slot), "possible_values": list(slot.possible_values)}
-        for slot in self.slots
-      ],
-      "intents": [
-        {
-          "name": intent.name,
-          "description": intent.description,
-          "is_transactional": intent.is_transactional,
-          "required_slots": list(intent.required_slots),
-          "optional_slots": dict(intent.optional_slots),
-          "result_slots": list(intent.result_slots),
-        }
-        for intent in self.intents
-      ],
+      "slots": [slot.to_json() for slot in self.slots],
+      "intents": [intent.to_json() for intent in self.intents],
     }
 
 
@@ -128,6 +130,7 @@ class Schema:
     self.services = tuple(services)
     self.origin = origin
     self._by_name = {service.name: service for service in self.services}
+    # The table has lost all but the last service of a name.
     _refuse_duplicates([s.name for s in self.services], "service", origin)
 
   def __iter__(self) -> Iterator[Service]:
@@ -163,7 +166,7 @@ class Schema:
 
 @dataclasses.dataclass(frozen=True)
 class _ServiceItem:
-  """A service in a schema file."""
+  """A service in a schema file, which calls its name `service_name`."""
 
   service_name: str
   description: str
@@ -187,6 +190,7 @@ def parse_schema(data: Any, origin: str) -> Schema:
     item = converted_item(item_data, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
     service = Service(item.service_name, item.description, item.slots, item.intents)
     place = f"{origin}, service {service.name}"
+    # Converting ignores unknown keys.
     _check_keys(item_data, _ServiceItem, place)
     for part, kind in (("slots", Slot), ("intents", Intent)):
       for element in item_data[part]:
@@ -235,6 +239,7 @@ def check_aligned(source: Schema, target: Schema) -> None:
   """
   _same_length("services", source, source.origin, target, target.origin)
   for a, b in zip(source, target, strict=True):
+    # Lengths first: with one slot missing, every later one would seem to differ.
     place_a, place_b = f"{source.origin} {a.name}", f"{target.origin} {b.name}"
     _same_length("slots", a.slots, place_a, b.slots, place_b)
     _same_length("intents", a.intents, place_a, b.intents, place_b)
@@ -243,6 +248,7 @@ def check_aligned(source: Schema, target: Schema) -> None:
 
 def _same_apart_from_wording(a: Service, b: Service, origin: str) -> None:
   for x, y in zip(a.slots, b.slots, strict=True):
+    # Values are not reworded: those of the dialogues stay.
     if (x.is_categorical, x.possible_values) != (y.is_categorical, y.possible_values):
       raise _misaligned(f"{origin} {b.name}: slot {y.name!r}", f"{x.name!r} of {a.name}", "values")
   for x, y in zip(a.intents, b.intents, strict=True):
@@ -254,12 +260,12 @@ def _same_apart_from_wording(a: Service, b: Service, origin: str) -> None:
 
 def _intent_shape(service: Service, intent: Intent) -> tuple:
   # Names differ between variants, and the order in which an intent lists its slots may.
-  index = service.slot_index
+  position = service.slot_index.__getitem__
   return (
     intent.is_transactional,
-    sorted(index[name] for name in intent.required_slots),
-    sorted(index[name] for name in intent.optional_slots),
-    sorted(index[name] for name in intent.result_slots),
+    sorted(map(position, intent.required_slots)),
+    sorted(map(position, intent.optional_slots)),
+    sorted(map(position, intent.result_slots)),
   )
 
 
@@ -282,6 +288,7 @@ def _same_length(kind: str, a: Sized, place_a: str, b: Sized, place_b: str) -> N
 
 def _check_service(service: Service, place: str) -> None:
   """Refuses what the types of a service allow and its meaning does not."""
+  # Prompts and ids, which are UTF-8, are made of these texts.
   elements: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
   for element in elements:
     values = element.possible_values if isinstance(element, Slot) else ()

@@ -81,4 +81,5 @@ def _states(turn: Turn, original: Schema, reworded: Schema) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> list[str]:
+  # Of an empty text, which has a line as well, textwrap makes none.
   return textwrap.wrap(text, _WIDTH, subsequent_indent=_INDENT, drop_whitespace=True) or [text]

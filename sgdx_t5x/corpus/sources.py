@@ -107,12 +107,13 @@ class ArchiveSource:
       self._zip = zipfile.ZipFile(path)
     except _BROKEN as e:
       raise self._broken(e) from None
-    members = [i for i in self._zip.infolist() if i.filename.endswith((".json", ".jsonl"))]
-    root = _find_root([i.filename for i in members], self.origin)
-    _check_unpacked((i.filename.removeprefix(root) for i in self._zip.infolist()), self.origin)
-    self._members = {
-      i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
-    }
+    names = self._zip.namelist()
+    root = _find_root([name for name in names if name.endswith((".json", ".jsonl"))], self.origin)
+    _check_unpacked([name.removeprefix(root) for name in names], self.origin)
+    self._members = {}
+    for info in self._zip.infolist():
+      if info.filename.startswith(root):
+        self._members[info.filename.removeprefix(root)] = info
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""
@@ -127,7 +128,9 @@ class ArchiveSource:
 
   def checksums(self) -> Iterator[tuple[str, int]]:
     """(name, CRC-32) of schemas and dialogues, as the archive stores them."""
-    return ((name, info.CRC) for name, info in self._members.items() if _PART.fullmatch(name))
+    for name, info in self._members.items():
+      if _PART.fullmatch(name):
+        yield name, info.CRC
 
   def _broken(self, error: Exception) -> SgdxError:
     return SgdxError(
@@ -143,14 +146,13 @@ class DirectorySource:
   def __init__(self, path: pathlib.Path):
     """Args: path of the folder. Raises SgdxError if it does not have the layout."""
     self.origin = str(path)
-    names = [p.relative_to(path).as_posix() for p in _json_files(path)]
-    self._root = path / _find_root(names, self.origin)
+    self._root = path / _find_root(_json_names(path), self.origin)
     packed = self._root.glob("*/*.json.gz")
-    _check_unpacked((p.relative_to(self._root).as_posix() for p in packed), self.origin)
+    _check_unpacked([p.relative_to(self._root).as_posix() for p in packed], self.origin)
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""
-    return sorted(p.relative_to(self._root).as_posix() for p in _json_files(self._root))
+    return _json_names(self._root)
 
   def read(self, name: str) -> bytes:
     """The content of one file."""
@@ -158,8 +160,13 @@ class DirectorySource:
 
   def checksums(self) -> Iterator[tuple[str, int]]:
     """(name, CRC-32) of schemas and dialogues."""
-    names = (name for name in self.names() if _PART.fullmatch(name))
-    return ((name, zlib.crc32(self.read(name))) for name in names)
+    for name in self.names():
+      if _PART.fullmatch(name):
+        yield name, zlib.crc32(self.read(name))
+
+
+def _json_names(folder: pathlib.Path) -> list[str]:
+  return sorted(path.relative_to(folder).as_posix() for path in _json_files(folder))
 
 
 def _json_files(
@@ -173,7 +180,7 @@ def _json_files(
     names = os.listdir(folder)
   except OSError:  # not ours to read
     return
-  for path in (folder / name for name in names):
+  for path in map(folder.joinpath, names):
     if path.is_dir():
       yield from _json_files(path, ancestors | {place})
     elif path.name.endswith(".json") and path.is_file():

@@ -103,15 +103,25 @@ def summarise(
     speaker, frames, frames without actions, and act -> actions; `provenance` has
     `provenance.COUNTS`.
   """
-  totals, service_sets = counts.totals, counts.service_sets
-  dialogues = service_sets.total()
-  frames = counts.user_frames.total()
-  single = sum(n for services, n in service_sets.items() if len(services) == 1)
+  totals, frames = counts.totals, counts.user_frames.total()
+  dialogues = counts.service_sets.total()
+  num_services = 0
+  dialogues_by_size: Counter[int] = Counter()  # number of services -> dialogues
+  for services, number in counts.service_sets.items():
+    num_services += len(services) * number
+    dialogues_by_size[len(services)] += number
+  acts = {}
+  for speaker, name in _SPEAKERS.items():
+    acts[name] = {
+      "frames": counts.frames[speaker],
+      "frames_without_acts": counts.frames_without_acts[speaker],
+      "actions": dict(counts.acts[speaker].most_common()),
+    }
   return {
     "dialogues": dialogues,
-    "single_domain": single,
-    "multi_domain": sum(n for services, n in service_sets.items() if len(services) > 1),
-    "services_per_dialogue": _ratio(sum(len(s) * n for s, n in service_sets.items()), dialogues),
+    "single_domain": dialogues_by_size[1],
+    "multi_domain": dialogues - dialogues_by_size[0] - dialogues_by_size[1],
+    "services_per_dialogue": _ratio(num_services, dialogues),
     "turns": totals["turns"],
     "turns_per_dialogue": _ratio(totals["turns"], dialogues),
     "tokens_per_turn": _ratio(totals["tokens"], totals["turns"]),
@@ -125,14 +135,7 @@ def summarise(
     "active_slots_per_frame": _ratio(totals["active_slots"], frames),
     **_unseen(counts, schema, train),
     **_out_of_vocabulary(counts, schema, train_values),
-    "acts": {
-      name: {
-        "frames": counts.frames[speaker],
-        "frames_without_acts": counts.frames_without_acts[speaker],
-        "actions": dict(counts.acts[speaker].most_common()),
-      }
-      for speaker, name in _SPEAKERS.items()
-    },
+    "acts": acts,
     "provenance": {key: counts.provenance[key] for key in provenance.COUNTS},
   }
 
@@ -161,6 +164,7 @@ def report(
     counts = count(_with_progress(corpus, split, on_dialogue))
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
+    # Train may be there for its schema alone.
     if not complete and (number or split in splits):
       warnings.append(f"{split}: {corpus.part(split, number)}")
     if split in splits:
@@ -204,13 +208,16 @@ def _add(counts: Counts, dialogue: Dialogue) -> None:
         counts.frames_without_acts[turn.speaker] += 1
       for action in frame.actions or ():
         acts[action["act"]] += 1
+      # The same frames as in scores.
       if turn.speaker == USER and frame.state is not None and dialogue.is_scored(number):
         counts.user_frames[frame.service] += 1
         totals["active_slots"] += len(frame.state.slot_values)
         for slot, ways in frame.state.slot_values.items():
-          values.update((frame.service, slot, value) for value in ways)
+          for value in ways:
+            if value != DONTCARE:
+              values.add((frame.service, slot, value.lower()))
   counts.service_sets[frozenset(services)] += 1
-  counts.values.update({(a, b, v.lower()) for a, b, v in values if v != DONTCARE})
+  counts.values.update(values)  # a dialogue counts once, however many states repeat the value
   counts.provenance.update(provenance.count(dialogue))
 
 
@@ -219,7 +226,7 @@ def _unseen(counts: Counts, schema: Schema, train: Schema | None) -> dict[str, A
   if train is None:
     keys = ("unseen_domains", "unseen_services", "unseen_dialogues", "unseen_frames")
     return dict.fromkeys(keys)
-  unseen = {service.name for service in schema if service.name not in train}
+  unseen = set(schema.names).difference(train.names)
   dialogues = sum(n for services, n in counts.service_sets.items() if services & unseen)
   frames = sum(n for service, n in counts.user_frames.items() if service in unseen)
   return {

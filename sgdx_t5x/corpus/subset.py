@@ -24,9 +24,9 @@ class Subset(Corpus):
       UsageError: a number below 1 or above that of the split's dialogues.
     """
     super().__init__(corpus.source)
-    self._chosen = {
-      split: self._sample(corpus, split, number, seed) for split, number in num_dialogues.items()
-    }
+    self._chosen: dict[str, frozenset[str]] = {}  # split -> ids
+    for split, number in num_dialogues.items():
+      self._chosen[split] = self._sample(corpus, split, number, seed)
 
   def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
     """Like `Corpus.dialogues`; all are checked, but only the sample is yielded."""

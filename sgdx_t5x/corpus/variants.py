@@ -48,7 +48,9 @@ def tagged(kinds: Sequence[str], variant: str) -> str:
     kinds: kinds of perturbation, see `Corpus.perturbed`; a corpus without any has plain names.
     variant: of the schema.
   """
-  return "+".join([*kinds, *([] if kinds and variant == ORIGINAL else [variant])])
+  if kinds and variant == ORIGINAL:
+    return "+".join(kinds)
+  return "+".join([*kinds, variant])
 
 
 def untagged(name: str) -> tuple[tuple[str, ...], str]:

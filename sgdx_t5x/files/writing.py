@@ -181,6 +181,7 @@ def check_folder(
       fix="write to a local folder and copy it, e.g. with `gcloud storage cp -r`",
     )
   folder = pathlib.Path(path)
+  # The folder or, if it is new, what it would be created in.
   present = next(p for p in (folder, *folder.absolute().parents) if p.exists())
   if not present.is_dir():
     below = "" if present == folder else f": {present}"

@@ -74,12 +74,13 @@ def services_of(
   Raises:
     SgdxError: the format's style cannot show a service.
   """
-  pairs_by_variant = {
-    variant: service_pairs(original, schema) for variant, schema in variants.items()
-  }
-  for variant, pairs in pairs_by_variant.items():
+  pairs_by_variant = {}
+  for variant, schema in variants.items():
+    pairs = service_pairs(original, schema)
+    # Now, since an error among the rows would come after a part of them.
     for _ in prompts_without_history(prompt_format, split, variant, pairs):
       pass
+    pairs_by_variant[variant] = pairs
   return pairs_by_variant
 
 
@@ -113,6 +114,7 @@ def dialogue_rows(
       prompts = prompt_format.prompts(example, pair, history)
       answers = prompt_format.targets(example, pair, frame.user_state) if targets else ()
       for i, (slot, prompt) in enumerate(zip(slots, prompts, strict=True)):
-        target = {"target": answers[i]} if targets else {}
         row = {"id": str(example.with_slot(slot)), "prompt": prompt.text}
-        yield {**row, **target, **prompt.row}
+        if targets:
+          row["target"] = answers[i]
+        yield {**row, **prompt.row}

@@ -48,12 +48,11 @@ def one_by_one(
   Does to a batch what `seqio.preprocessors.append_eos` and `seqio.utils.trim_dataset` do to each
   example, where each of them takes as long as everything that makes an example here.
   """
-  lengths = sequence_length or {}
-  ends = tuple(
-    (name, feature.vocabulary.eos_id if feature.add_eos else None, lengths.get(name))
-    for name, feature in output_features.items()
-  )
-  return unbatched(batches.map(_finisher(ends, tuple(batches.element_spec.items()))))
+  lengths, ends = sequence_length or {}, []
+  for name, feature in output_features.items():
+    eos = feature.vocabulary.eos_id if feature.add_eos else None
+    ends.append((name, eos, lengths.get(name)))
+  return unbatched(batches.map(_finisher(tuple(ends), tuple(batches.element_spec.items()))))
 
 
 @functools.cache
@@ -70,6 +69,7 @@ def _finisher(
 
   @tf.function(input_signature=[dict(spec)], autograph=False)
   def finished(batch):
+    # Where the length is None, the slice keeps everything.
     tokens = {name: _with_eos(batch[name], eos)[:, :length] for name, eos, length in ends}
     return {**batch, **tokens}
 
@@ -116,18 +116,18 @@ def read_back(
 
 def _frame_facts(example: Mapping[str, Any], service: Service) -> dict[str, Any]:
   state: dict[str, list[str]] = {}
-  values = zip(
-    np.asarray(example["gold_slot"]).tolist(), _texts(example["gold_value"]), strict=True
-  )
-  for position, value in values:
+  positions = np.asarray(example["gold_slot"]).tolist()
+  for position, value in zip(positions, _texts(example["gold_value"]), strict=True):
     state.setdefault(service.slots[position].name, []).append(value)
   # Metrics of a slot need all slots that a state can have, also those that this one lacks.
-  tracked = {service.slots[i].name for i in service.tracked_slots}
-  slots = [slot for slot in service.slots if slot.name in tracked or slot.name in state]
+  slots = {}
+  for i, (name, is_categorical) in enumerate(service.slot_kinds):
+    if i in service.tracked_slots or name in state:
+      slots[name] = is_categorical
   intent = np.asarray(example["active_intent"]).item()
   return {
     "state": state,
-    "slots": {slot.name: slot.is_categorical for slot in slots},
+    "slots": slots,
     "has_slots": bool(service.slots),
     "active_intent": intent.decode() if isinstance(intent, bytes) else intent,
     "requested_slots": _texts(example["requested_slots"]),

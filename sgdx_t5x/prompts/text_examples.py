@@ -31,7 +31,7 @@ from sgdx_t5x.prompts.protocol import (
   prompts_without_history,
   service_pairs,
 )
-from sgdx_t5x.records.source import split_of
+from sgdx_t5x.records.source import flat_fields, rows_of_fields, split_of
 
 _BLANK = "\u2581"  # how SentencePiece writes a space
 _LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces
@@ -79,7 +79,7 @@ def text_examples(
   if split is None:
     return batches
   original = schemas.get(split)
-  pairs = {v: service_pairs(original, schemas.get(split, v)) for v in variants}
+  pairs = {name: service_pairs(original, schemas.get(split, name)) for name in variants}
   tokens = Tokens(output_features["inputs"].vocabulary)
   target_tokens = Tokens(output_features["targets"].vocabulary)
   limit = (sequence_length or {}).get("inputs")
@@ -94,6 +94,7 @@ def text_examples(
         frame = ExampleId(variant, split, frame_id)
         num_before = len(examples["prompt"])
         _add_frame(examples, prompt_format, frame, pairs[variant][service.name], history, state)
+        # The graph takes from the record what its examples have in common.
         examples["record"] += [i] * (len(examples["prompt"]) - num_before)
     prompts = examples.pop("prompt")
     examples["inputs"] = input_tokens(prompts, tokens, limit)
@@ -103,6 +104,7 @@ def text_examples(
 
   types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
   one_each = prompt_format.unit == FRAME and len(variants) == 1
+  # Python makes the next batch while TensorFlow works on this one.
   return batches.map(_graph(columns, types, one_each)).prefetch(1)
 
 
@@ -148,11 +150,9 @@ def _graph(
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
-    lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
-    columns_of_batch = tf.numpy_function(
-      columns, [*(batch[key] for key in _SCALARS), *lists], column_types
-    )
-    for column in columns_of_batch:
+    arrays = flat_fields(batch, _SCALARS, _LISTS)
+    columns_of_batch = tf.numpy_function(columns, arrays, column_types)
+    for column in columns_of_batch:  # the graph does not know what Python returns
       column.set_shape([None])
     remaining = iter(columns_of_batch)
     example = {}
@@ -175,24 +175,17 @@ def _frames(
   arrays: Sequence[np.ndarray], services: Sequence[Service]
 ) -> Iterator[tuple[str, Service, State, History]]:
   """Yields (frame id, original service, gold state, history) of a batch of records."""
-  scalars, lists = arrays[: len(_SCALARS)], arrays[len(_SCALARS) :]
-  columns = [column.tolist() for column in scalars]
-  columns += map(_rows, lists[::2], lists[1::2])
-  for frame_id, index, intent, utterances, slots, values, requested in zip(*columns, strict=True):
+  for fields in rows_of_fields(arrays, len(_SCALARS)):
+    frame_id, index, intent, utterances, slots, values, requested = fields
     service = services[index]
     state: dict[str, tuple[str, ...]] = {}
     for slot, value in zip(slots, values, strict=True):
       name = service.slots[slot].name
       state[name] = (*state.get(name, ()), value.decode())
     gold = State(intent.decode(), tuple(map(bytes.decode, requested)), state)
+    # Records hold no speakers: the user begins, and they alternate.
     history = tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
     yield frame_id.decode(), service, gold, history
-
-
-def _rows(values: np.ndarray, lengths: np.ndarray) -> Iterator[list]:
-  values, ends = values.tolist(), itertools.accumulate(lengths.tolist(), initial=0)
-  for start, end in itertools.pairwise(ends):
-    yield values[start:end]
 
 
 def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterator[np.ndarray]:
@@ -202,12 +195,13 @@ def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterato
     if key not in _RAGGED:
       yield np.array(column, kind)
       continue
-    if key in _TOKENS:
+    lengths = np.fromiter(map(len, column), np.int64, len(column))
+    if key in _TOKENS:  # as bytes
       yield np.frombuffer(b"".join(column), _TOKEN)
-      yield np.array([len(row) for row in column], np.int64) // _TOKEN.itemsize
-      continue
-    yield np.array(list(itertools.chain.from_iterable(column)), kind)
-    yield np.array([len(row) for row in column], np.int64)
+      yield lengths // _TOKEN.itemsize
+    else:
+      yield np.array([*itertools.chain.from_iterable(column)], kind)
+      yield lengths
 
 
 class Tokens:
@@ -231,7 +225,7 @@ class Tokens:
     # Normalisation can turn other characters into spaces, or merge them with their neighbours.
     if self._scores and text.isascii():
       words = [*map(self._word, text.split(" "))]
-      if None not in words:
+      if None not in words:  # a word whose tokens its neighbours may change
         return b"".join(filter(None, words))
     return self._whole(text)
 
@@ -268,7 +262,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
     and rules.remove_extra_whitespaces
     and rules.escape_whitespaces
     and _BLANK in pieces
-    and not any(_BLANK in piece[1:] or " " in piece for piece in pieces)
+    and not any(_BLANK in piece[1:] or " " in piece for piece in pieces)  # across words
   ):
     return []
   kind = model.SentencePiece
@@ -341,10 +335,10 @@ def check_fits(
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(len(tokens.cached(part)) for part in _parts(prompt)) // _TOKEN.itemsize
+      length = sum(map(len, map(tokens.cached, _parts(prompt)))) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
-  if longest + 2 > limit:
+  if longest + 2 > limit:  # EOS, and a token of the newest turn
     raise SgdxError(
       f"prompt of {longest} tokens without history: {text[:80]!r}",
       expected=f"a prompt that fits into {limit} input tokens with some history and </s>",

@@ -28,6 +28,13 @@ ARCHIVE_URL = (
   "archive/refs/heads/master.zip"
 )
 
+_ANNEX_CONFIGS = []
+for _name, (_command, *_) in annexes.table("RECORDS").items():
+  for _prefix in ("", f"{SAMPLE}_"):
+    _ANNEX_CONFIGS.append(
+      tfds.core.BuilderConfig(name=f"{_prefix}{_name}", description=f"A corpus of `{_command}`.")
+    )
+
 # Metadata key -> function that returns a dialogue's first turn without that annotation.
 _ANNOTATED = {"without_acts": without_acts, "without_spans": without_spans}
 
@@ -48,11 +55,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
   BUILDER_CONFIGS: ClassVar = [
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
-    *(
-      tfds.core.BuilderConfig(name=f"{prefix}{name}", description=f"A corpus of `{command}`.")
-      for name, (command, *_) in annexes.table("RECORDS").items()
-      for prefix in ("", f"{SAMPLE}_")
-    ),
+    *_ANNEX_CONFIGS,
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive
   on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # called with the counts so far
@@ -97,6 +100,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     )
     for annotation in _ANNOTATED:
       self.info.metadata[annotation] = {}  # split -> the first place, if any
+    # A split with a schema alone has no records; train's schema says which services are seen.
     splits = [split for split in corpus.splits if next(corpus.dialogues(split), None)]
     if not splits:
       raise SgdxError(
@@ -139,23 +143,25 @@ def config_name(corpus: Corpus | None) -> str:
   if not perturbed_splits:
     return SAMPLE if corpus.name == SAMPLE else FULL
   split = perturbed_splits[0]
-  is_sample = corpus.name.split("+")[0] == SAMPLE
-  words = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
-  return "_".join(words)
+  prefix = f"{SAMPLE}_" if corpus.name.split("+")[0] == SAMPLE else ""
+  suffix = "_aug" if split == "train" else ""
+  return f"{prefix}{corpus.perturbation_label(split)}{suffix}"
 
 
 def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
   utterances = [as_text(turn.utterance) for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
-  fields = (
-    fields
-    for turn, fields in tracker_fields.tracker_fields(dialogue, schema)
-    if dialogue.is_scored(turn)
-  )
+  fields = tracker_fields.tracker_fields(dialogue, schema)
   for (turn, frame), of_trackers in zip(dialogue.user_frames(), fields, strict=True):
     slot_index, state = schema[frame.service].slot_index, frame.state or EMPTY_STATE
-    gold = [(slot_index[s], v) for s, values in state.slot_values.items() for v in values]
+    gold_slots: list[int] = []  # a slot with several values recurs
+    gold_values: list[str] = []
+    for slot, values in state.slot_values.items():
+      gold_slots += [slot_index[slot]] * len(values)
+      gold_values += map(as_text, values)
+    for field in tracker_fields.TEXTS:
+      of_trackers[field] = [*map(as_text, of_trackers[field])]
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
     yield {
       "frame_id": name,
@@ -166,10 +172,9 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[s
       "seen": frame.service in seen_services,
       "pick": example_pick(name),
       "utterances": utterances[: turn + 1],
-      "gold_slot": [s for s, _ in gold],
-      "gold_value": [as_text(v) for _, v in gold],
+      "gold_slot": gold_slots,
+      "gold_value": gold_values,
       "active_intent": state.active_intent,
       "requested_slots": list(state.requested_slots),
       **of_trackers,
-      **{name: [as_text(text) for text in of_trackers[name]] for name in tracker_fields.TEXTS},
     }

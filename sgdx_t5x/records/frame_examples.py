@@ -1,13 +1,13 @@
 """Records -> examples of trackers that read a frame with an encoder, in tf.data."""
 
 import array
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.records.source import flat_fields, rows_of_fields
 from sgdx_t5x.records.tracker_fields import ROWS, TEXTS, read_frame
 from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.records.unbatching import unbatched
@@ -46,17 +46,17 @@ def frame_examples(
         ids.append(name)
         for feature, all_numbers in zip(features, numbers, strict=True):
           values = example[feature]
-          if isinstance(values, list):
+          if isinstance(values, list):  # much faster than to extend by it
             all_numbers.fromlist(values)
           else:
             all_numbers.extend(values)
           sizes.append(len(values))
     sizes_by_feature = np.array(sizes, np.int64).reshape(-1, len(features))
-    return [np.array(ids, object), sizes_by_feature, *(np.frombuffer(x, np.int32) for x in numbers)]
+    return [np.array(ids, object), sizes_by_feature, *map(np.asarray, numbers)]
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make_all(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    kinds = [tf.string, tf.int64, *(tf.int32 for _ in features)]
+    kinds = [tf.string, tf.int64, *[tf.int32] * len(features)]
     ids, sizes, *numbers = tf.numpy_function(columns, flat_columns(batch), kinds)
     examples = {_ID: tf.ensure_shape(ids, [None])}
     for i, (feature, values) in enumerate(zip(features, numbers, strict=True)):
@@ -69,17 +69,11 @@ def frame_examples(
 
 def flat_columns(batch: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:
   """Returns the fields of a batch of records as flat tensors, the input of `records_of`."""
-  lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_splits)]
-  return [*(batch[key] for key in _SCALARS), *lists]
+  return flat_fields(batch, _SCALARS, _LISTS)
 
 
 def records_of(arrays: Sequence[np.ndarray]) -> Iterator[dict]:
-  """Returns the records of a batch as dicts. Args: arrays, from `flat_columns`."""
-  columns = [array.tolist() for array in arrays]
-  scalars, lists = columns[: len(_SCALARS)], columns[len(_SCALARS) :]
-  rows = (
-    [values[start:end] for start, end in itertools.pairwise(splits)]
-    for values, splits in zip(lists[::2], lists[1::2], strict=True)
-  )
+  """Yields the records of a batch as dicts. Args: arrays, from `flat_columns`."""
   names = (*_SCALARS, *_LISTS)
-  return (dict(zip(names, row, strict=True)) for row in zip(*scalars, *rows, strict=True))
+  for values in rows_of_fields(arrays, len(_SCALARS)):
+    yield dict(zip(names, values, strict=True))

@@ -116,7 +116,7 @@ def _write(builder: Sgd, data_dir: pathlib.Path) -> None:
   with contextlib.redirect_stdout(io.StringIO()):  # hides TFDS's output; the caller prints ours
     try:
       builder.download_and_prepare()
-    except SgdxError:
+    except SgdxError:  # about the corpus
       raise
     except Exception as e:
       if builder.corpus is None:
@@ -162,12 +162,9 @@ def _builder(corpus, data_dir, on_dialogue, name) -> Sgd:
 def summary(builder: Sgd) -> list[dict[str, Any]]:
   """Returns a row per split: counts, services, completeness."""
   metadata = builder.info.metadata
-  return [
-    {
-      "split": split,
-      **metadata["counts"][split],
-      "services": len(metadata["schemas"]["original"][split]),
-      "complete": metadata["complete"][split],
-    }
-    for split in metadata["counts"]
-  ]
+  rows = []
+  for split, counts in metadata["counts"].items():
+    services = len(metadata["schemas"]["original"][split])
+    complete = metadata["complete"][split]
+    rows.append({"split": split, **counts, "services": services, "complete": complete})
+  return rows

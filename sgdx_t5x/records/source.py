@@ -1,11 +1,13 @@
 """What tasks read: the records of a prepared data set, and the schemas stored with them."""
 
 import contextlib
+import itertools
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import seqio
 import tensorflow as tf
 
@@ -100,6 +102,7 @@ class RecordSource(seqio.TfdsDataSource):
         raise _REFUSALS[need](f"records of {metadata['corpus']}, {field}, {place}", self._tracker)
     if shuffle and seed is not None:
       seed = (seed + zlib.crc32(self._name.encode())) % 2**31
+    # From here on as TFDS reads, but without parsing.
     paths = [os.fspath(part.filename) for part in self.tfds_dataset.files(split)]
     files = tf.data.Dataset.from_tensor_slices(paths)
     if shard_info:
@@ -124,7 +127,7 @@ class RecordSource(seqio.TfdsDataSource):
   def batches(self, records: tf.data.Dataset) -> tf.data.Dataset:
     """SeqIO preprocessor: serialized records -> parsed batches, with lists as ragged tensors."""
     specs = self.tfds_dataset.info.features.get_tensor_spec()
-    left_out = () if self._tracker else FIELDS
+    left_out = () if self._tracker else FIELDS  # prompts do without them, and parsing takes time
     specs = {name: spec for name, spec in specs.items() if name not in left_out}
     features = {name: _parsed_as(spec) for name, spec in specs.items()}
 
@@ -144,6 +147,35 @@ class RecordSource(seqio.TfdsDataSource):
     """Files of a split."""
     self.metadata()
     return super().list_shards(split)
+
+
+def flat_fields(
+  batch: Mapping[str, Any], scalars: Sequence[str], lists: Sequence[str]
+) -> list[tf.Tensor]:
+  """Returns fields of a batch as flat tensors, since `tf.numpy_function` takes no ragged ones.
+
+  Args:
+    batch: of `RecordSource.batches`.
+    scalars: names of fields with a value per record, the first of those returned.
+    lists: names of fields with a list per record; each gives its values, then its row splits.
+  """
+  tensors = [batch[name] for name in scalars]
+  for name in lists:
+    tensors += [batch[name].flat_values, batch[name].row_splits]
+  return tensors
+
+
+def rows_of_fields(arrays: Sequence[np.ndarray], num_scalars: int) -> Iterator[tuple]:
+  """Yields the fields of each record as Python values. Args: arrays, from `flat_fields`."""
+  lists = arrays[num_scalars:]
+  columns: list[Iterable] = [scalar.tolist() for scalar in arrays[:num_scalars]]
+  columns += map(_rows, lists[::2], lists[1::2])
+  return zip(*columns, strict=True)
+
+
+def _rows(values: np.ndarray, splits: np.ndarray) -> list[list]:
+  values = values.tolist()  # at once: items of an array are slow to take one by one
+  return [values[start:end] for start, end in itertools.pairwise(splits.tolist())]
 
 
 def _parsed_as(spec: tf.TensorSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:

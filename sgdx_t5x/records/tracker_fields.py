@@ -46,15 +46,16 @@ def features() -> dict[str, tfds.features.Sequence]:
   return numbers | {name: tfds.features.Sequence(tfds.features.Text()) for name in TEXTS}
 
 
-def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, dict[str, list]]]:
-  """Yields (turn, fields) of all user frames of a dialogue, in their order."""
+def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[dict[str, list]]:
+  """Yields the fields of a dialogue's frames, in the order of `Dialogue.user_frames`."""
   states: States = {}
   frames: list[tuple[int, int, int]] = []
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   for contexts, gold in turns:
     states_after = {}
     for context, frame_gold in zip(contexts, gold, strict=True):
-      yield context.turn, _fields(context, frame_gold, states, frames)
+      if dialogue.is_scored(context.turn):
+        yield _fields(context, frame_gold, states, frames)
       states_after[context.service] = frame_gold.state(context.turn)
     # Only now: no frame of a turn may see the labels of another.
     states = after_turn(states, states_after)
@@ -94,6 +95,7 @@ def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
 
 
 def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
+  # The same iterator once per column: every row takes the next numbers from it.
   return zip(*[iter(record[name])] * len(ROWS[name]), strict=True)
 
 
@@ -115,7 +117,7 @@ def read_frame(record: Mapping[str, Any], service: Service) -> tuple[FrameContex
     _acts(record),
     tuple(record["turn_services"]),
   )
-  gold: dict[int, tuple[str, ...]] = {}
+  gold: dict[int, tuple[str, ...]] = {}  # a slot with several values recurs
   for slot, value in zip(record["gold_slot"], record["gold_value"], strict=True):
     gold[slot] = (*gold.get(slot, ()), value.decode())
   intent = service.intent_index.get(record["active_intent"].decode(), NONE)
@@ -137,8 +139,9 @@ def _states(record: Mapping[str, Any]) -> dict[int, ServiceState]:
   for (service, slot), value in zip(_rows(record, "before"), record["before_values"], strict=True):
     slots = values.setdefault(service, {})
     slots[slot] = (*slots.get(slot, ()), value.decode())
-  last = {service: (turn, intent) for turn, service, intent in _rows(record, "frames")}
-  return {
-    service: ServiceState(turn, intent, values.get(service, {}))
-    for service, (turn, intent) in last.items()
-  }
+  # A service's later frames replace its earlier ones; a state without values has no row above.
+  last_frames = {service: (turn, intent) for turn, service, intent in _rows(record, "frames")}
+  states = {}
+  for service, (turn, intent) in last_frames.items():
+    states[service] = ServiceState(turn, intent, values.get(service, {}))
+  return states

@@ -134,19 +134,14 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[FrameContext
       continue
     system_utterance = dialogue.turns[number - 1].utterance if number else ""
     services = tuple(position[frame.service] for frame in turn.frames)
-    past_acts = tuple(acts)
-    yield [
-      FrameContext(
-        frame_id(dialogue.dialogue_id, number, frame.service),
-        number,
-        service,
-        system_utterance,
-        turn.utterance,
-        past_acts,
-        services,
+    past_acts = tuple(acts)  # to which later turns add
+    contexts = []
+    for frame, service in zip(turn.frames, services, strict=True):
+      name = frame_id(dialogue.dialogue_id, number, frame.service)
+      contexts.append(
+        FrameContext(name, number, service, system_utterance, turn.utterance, past_acts, services)
       )
-      for frame, service in zip(turn.frames, services, strict=True)
-    ]
+    yield contexts
 
 
 def add_act(acts: list[Act], act: Act) -> None:
@@ -172,11 +167,11 @@ def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[FrameCont
   states: States = {}
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   for contexts, gold in turns:
-    frames = list(zip(contexts, gold, strict=True))
-    yield from ((frame, frame_gold, states) for frame, frame_gold in frames)
-    states = after_turn(
-      states, {frame.service: frame_gold.state(frame.turn) for frame, frame_gold in frames}
-    )
+    states_after = {}
+    for context, frame_gold in zip(contexts, gold, strict=True):
+      yield context, frame_gold, states
+      states_after[context.service] = frame_gold.state(context.turn)
+    states = after_turn(states, states_after)
 
 
 def after_turn(states: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
@@ -190,6 +185,7 @@ def after_turn(states: States, frames: Mapping[int, ServiceState]) -> dict[int, 
 def without_acts(dialogue: Dialogue) -> int | None:
   """Returns the first system turn whose acts are not annotated, or None if all are."""
   for number, turn in enumerate(dialogue.turns):
+    # The acts of a turn without a frame are missing, too.
     annotated = turn.frames and all(frame.actions is not None for frame in turn.frames)
     if turn.speaker == SYSTEM and not annotated:
       return number
@@ -252,7 +248,7 @@ def _acts(turn: int, frame: Frame, schema: Schema, position: int) -> Iterator[Ac
     number, slot = SYSTEM_ACTS.index(name), action.get("slot", "")
     if number == OFFER_INTENT:
       yield Act(turn, position, number, _intent(service, values[0] if values else NO_INTENT))
-    elif slot in service.slot_index and name != "INFORM_COUNT":
+    elif slot in service.slot_index and name != "INFORM_COUNT":  # whose "count" is no slot
       yield Act(turn, position, number, service.slot_index[slot], values)
     else:
       yield Act(turn, position, number, NONE)

@@ -52,9 +52,12 @@ class SampleSource:
 def authored_services() -> tuple[Mapping[str, Any], ...]:
   """The decoded service files: those of train, then those new in dev, then those new in test."""
   folder = importlib.resources.files(__package__) / "services"
-  files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
-  services = [json.loads(f.read_text("utf-8")) for f in files]
-  for data in services:
+  services = []
+  for file in sorted(folder.iterdir(), key=lambda file: file.name):
+    if not file.name.endswith(".json"):
+      continue
+    data = json.loads(file.read_text("utf-8"))
+    services.append(data)
     if data["role"] not in SPLITS:
       raise SgdxError(
         f"sample service {data['service']}: role {data['role']!r}",
@@ -67,11 +70,11 @@ def authored_services() -> tuple[Mapping[str, Any], ...]:
 
 def schema(split: str, variant: str = ORIGINAL) -> Schema:
   """Returns a split's schema: train's services, then the split's own unseen ones."""
-  services = [
-    _service(data, variant) for data in authored_services() if data["role"] in ("train", split)
-  ]
-  origin = f"sample {variant} {split}"
-  return parse_schema([service.to_json() for service in services], origin)
+  services = []
+  for data in authored_services():
+    if data["role"] in ("train", split):
+      services.append(_service(data, variant).to_json())
+  return parse_schema(services, f"sample {variant} {split}")
 
 
 @functools.cache
@@ -104,28 +107,26 @@ def _text(data: Mapping[str, Any], variant: str) -> str:
 
 
 def _service(data: Mapping[str, Any], variant: str) -> Service:
-  slot_name = {s["name"]["versions"][0]: _text(s["name"], variant) for s in data["slots"]}
-  slots = tuple(
-    Slot(
-      _text(s["name"], variant),
-      _text(s["description"], variant),
-      s["is_categorical"],
-      tuple(s.get("possible_values", ())),
+  slots, intents = [], []
+  new_names = {}  # of slots, by their original names, which the intents of the file use
+  for slot in data["slots"]:
+    name, description = _text(slot["name"], variant), _text(slot["description"], variant)
+    new_names[slot["name"]["versions"][0]] = name
+    values = tuple(slot.get("possible_values", ()))
+    slots.append(Slot(name, description, slot["is_categorical"], values))
+  for intent in data["intents"]:
+    intents.append(
+      Intent(
+        _text(intent["name"], variant),
+        _text(intent["description"], variant),
+        intent["is_transactional"],
+        tuple(new_names[name] for name in intent["required_slots"]),
+        {new_names[name]: default for name, default in intent["optional_slots"].items()},
+        tuple(new_names[name] for name in intent["result_slots"]),
+      )
     )
-    for s in data["slots"]
-  )
-  intents = tuple(
-    Intent(
-      _text(i["name"], variant),
-      _text(i["description"], variant),
-      i["is_transactional"],
-      tuple(slot_name[s] for s in i["required_slots"]),
-      {slot_name[s]: default for s, default in i["optional_slots"].items()},
-      tuple(slot_name[s] for s in i["result_slots"]),
-    )
-    for i in data["intents"]
-  )
-  return Service(_service_name(data, variant), _text(data["description"], variant), slots, intents)
+  description = _text(data["description"], variant)
+  return Service(_service_name(data, variant), description, tuple(slots), tuple(intents))
 
 
 def _service_name(data: Mapping[str, Any], variant: str) -> str:

@@ -57,6 +57,7 @@ class D3ST(TextExamples):
     # service -> all that its states have held
     values_so_far: dict[str, dict[str, tuple[str, ...]]] = {}
     by_turn: dict[int, list[Frame]] = {}
+    # Of all turns, scored or not: states accumulate from the first.
     for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
       if self.style.cumulate:
         of_service = values_so_far.setdefault(frame.service, {})

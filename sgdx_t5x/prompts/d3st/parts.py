@@ -53,18 +53,15 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
   original, variant = pair.original, pair.variant
   tracked = style.slots == "tracked"
   positions = original.tracked_slots if tracked else tuple(range(len(original.slots)))
-  slots = [variant.slots[i] for i in positions]
-  choices = tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots)
-  texts = tuple(_shown(variant, slot.name, slot.description, style) for slot in slots)
+  names, slots, choices = [], [], []
+  for i in positions:
+    slot = variant.slots[i]
+    names.append(original.slots[i].name)
+    slots.append(_shown(variant, slot.name, slot.description, style))
+    choices.append(tuple(clean(value, style) for value in shown_choices(slot, style)))
   intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
-  return ServiceParts(
-    positions,
-    texts,
-    choices,
-    intents,
-    tuple(original.slots[i].name for i in positions),
-    tuple(map(len, choices)),
-  )
+  num_choices = tuple(map(len, choices))
+  return ServiceParts(positions, tuple(slots), tuple(choices), intents, tuple(names), num_choices)
 
 
 def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:

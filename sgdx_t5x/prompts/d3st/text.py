@@ -51,15 +51,17 @@ def target_text(
   """
   pieces = [STATES]
   for i, number in enumerate(order.slots):
-    if any(values := state.slot_values.get(service_texts.names[number], ())):
+    if any(values := state.slot_values.get(service_texts.names[number], ())):  # not only ""
       slot = service.slots[service_texts.positions[number]]
       answer = _value_text(slot, values, i, order.choices[i], style)
       pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
-    active_index = service.intent_index.get(state.active_intent)
-    sign = style.delimiter[:-1]  # Google's script drops one character of it
-    active = [f"i{j}{sign}" for j, x in enumerate(order.intents) if x == active_index]
-    pieces += [INTENTS, *active, REQUESTS]
+    pieces.append(INTENTS)
+    active = service.intent_index.get(state.active_intent)
+    if active is not None:
+      sign = style.delimiter[:-1]  # Google's script drops one character of it
+      pieces.append(f"i{order.intents.index(active)}{sign}")
+    pieces.append(REQUESTS)
     if state.requested_slots:
       requested = {service_texts.names[number]: str(i) for i, number in enumerate(order.slots)}
       pieces += [requested[name] for name in state.requested_slots if name in requested]

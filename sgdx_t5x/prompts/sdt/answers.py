@@ -40,15 +40,15 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   # An answer is in lower case where the style's prompts are.
   slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
-  matches = list(_names(tuple(slots)).finditer(text))
-  ends = [*(match.start() for match in matches[1:]), len(text)]
   state, answered = {}, set()
-  for match, end in zip(matches, ends, strict=False):
-    slot = slots.get(match[1].lower())
+  # Text before the first name belongs to none; then name and value alternate.
+  _, *pieces = _names(tuple(slots)).split(text)
+  for name, answer in zip(pieces[::2], pieces[1::2], strict=True):
+    slot = slots.get(name.lower())
     ignored += slot is None
     if slot is not None and slot not in answered:  # the first answer counts
       answered.add(slot)
-      value = read_value(text[match.end() : end], service, slot, layout, style)
+      value = read_value(answer, service, slot, layout, style)
       if value is not None:
         state[service.original.slots[slot].name] = (value,)
   return PredictedFrame(state, intent, ignored=ignored)

@@ -7,6 +7,7 @@ optionally "intents" (their order in prompts) and "source" (who wrote it).
 import dataclasses
 import functools
 import importlib.resources
+import itertools
 import os
 import pathlib
 import re
@@ -62,10 +63,12 @@ class Demonstration:
   @functools.cached_property
   def turns(self) -> tuple[tuple[str, str], ...]:
     """(speaker, utterance) of its turns; what precedes the first tag is the user's."""
-    pieces = _TAG.split(f"{USER_TAG} {self.text}")
-    speakers = (USER if tag == USER_TAG else SYSTEM for tag in pieces[1::2])
-    pairs = zip(speakers, map(str.strip, pieces[2::2]), strict=True)
-    return tuple((speaker, text) for speaker, text in pairs if text)
+    turns = []
+    _, *pieces = _TAG.split(f"{USER_TAG} {self.text}")  # then a tag and a text alternate
+    for tag, text in zip(pieces[::2], pieces[1::2], strict=True):
+      if text.strip():  # a text that begins with a tag has two
+        turns.append((USER if tag == USER_TAG else SYSTEM, text.strip()))
+    return tuple(turns)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,8 +88,8 @@ class Demonstrations:
   @property
   def source(self) -> str:
     """Who wrote them, for signatures."""
-    sources = (demo.source or "own" for demos in self.by_service.values() for demo in demos)
-    return "+".join(sorted(set(sources)))
+    demos = itertools.chain.from_iterable(self.by_service.values())
+    return "+".join(sorted({demo.source or "own" for demo in demos}))
 
   def of(self, service: Service) -> tuple[Demonstration, ...]:
     """Returns the demonstrations of a service of an original schema, after checking them.
@@ -157,12 +160,12 @@ def check_demonstration(demo: Demonstration, service: Service, place: str) -> No
     if slot not in tracked:
       fix = "rename it, or omit it; a slot that no intent takes cannot be in a state"
       raise _wrong(f"{place}: slot {slot!r}", "a tracked slot of the service", slot, tracked, fix)
-    possible = service.slots[service.slot_index[slot]].possible_values
-    is_categorical = service.slots[service.slot_index[slot]].is_categorical
-    if is_categorical and value not in (*possible, DONTCARE, NONE):
+    choices = service.slots[service.slot_index[slot]].choices
+    if choices and value not in (*choices, DONTCARE, NONE):
       problem = f"{place}: value {value!r} of slot {slot!r}"
       fix = "write it as the schema does"
-      raise _wrong(problem, "a possible value, dontcare or none", value, possible, fix)
+      raise _wrong(problem, "a possible value, dontcare or none", value, choices, fix)
+  # Answers name the slots that demonstrations show, so that others could never be predicted.
   if missing := [slot for slot in tracked if slot not in demo.slots]:
     raise SgdxError(
       f"{place}: no value for slot {missing[0]!r}",
@@ -185,7 +188,9 @@ def check_demonstration(demo: Demonstration, service: Service, place: str) -> No
 
 def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   """Refuses demonstrations of services that none of the original schemas has."""
-  names = {name for schema in schemas for name in schema.names}
+  names: set[str] = set()
+  for schema in schemas:
+    names.update(schema.names)
   for name in demos.by_service:
     if name not in names:
       fix = (
@@ -212,7 +217,7 @@ def _demonstration(data: Any, place: str) -> Demonstration:
     if not all(map(is_text, [*texts, intent, source])):
       raise TypeError("a value is not a string")
     text = " ".join(data["text"].split("\n")).strip()
-    if not text or "|" in source:
+    if not text or "|" in source:  # it separates the fields of a signature
       raise TypeError('an empty text, or a source that contains "|"')
     return Demonstration(data["service"], text, dict(slots), intent, tuple(intents), source)
   except (KeyError, TypeError, AttributeError) as e:
@@ -227,7 +232,7 @@ def _no_file(demos: str, name: str) -> SgdxError:
   variable = re.search(r"\$\{?(\w+)\}?", name)
   if variable is None:
     return not_found(pathlib.Path(name), 'a demonstration file, or "sample"')
-  value = "demos.jsonl" if variable[0] == name else "FOLDER"
+  value = "demos.jsonl" if variable[0] == name else "FOLDER"  # if it is only a part of the path
   return SgdxError(
     f"demos={demos}: the environment variable is not set",
     expected="the path of a demonstration file",
@@ -238,6 +243,7 @@ def _no_file(demos: str, name: str) -> SgdxError:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: str, changed: int, size: int) -> Demonstrations:
+  # Time and size are only the cache's key: a file that changed is read again.
   return parse_demonstrations(read_input(path, "a demonstration file"), path)
 
 

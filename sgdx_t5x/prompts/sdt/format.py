@@ -41,7 +41,7 @@ class SDT(TextExamples):
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
     turns = turn_texts(self.style)(history)
-    if self.style.order == "demonstration":
+    if self.style.order == "demonstration":  # one text for all frames, tokenised once
       return [Prompt(turns, before=(before_text(service, layout, self.style),))]
     return [Prompt(turns, before=before_parts(service, layout, self.style))]
 

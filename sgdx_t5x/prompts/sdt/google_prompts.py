@@ -4,7 +4,6 @@ They are not part of this package: 59% of their utterances are SGD's (docs/demon
 """
 
 import ast
-from collections.abc import Iterator
 
 from sgdx_t5x.corpus.schema import NO_INTENT
 from sgdx_t5x.errors import SgdxError
@@ -27,7 +26,7 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   """
   try:
     table = _table(ast.parse(text))
-  except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+  except (SyntaxError, ValueError, RecursionError, MemoryError) as e:  # NUL bytes, deep nesting
     raise _unreadable(f"{origin}: not Python source ({e})") from None
   if table is None:
     raise _unreadable(f"{origin}: no dictionary {_TABLE}")
@@ -45,7 +44,7 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
 
 
 def _table(module: ast.Module) -> ast.Dict | None:
-  for statement in module.body:
+  for statement in module.body:  # only an assignment has both a value and targets
     value = getattr(statement, "value", None)
     names = [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
     if _TABLE in names and isinstance(value, ast.Dict):
@@ -58,10 +57,12 @@ def _demonstration(service: str, call: ast.Call) -> Demonstration:
   fields = {keyword.arg: keyword.value for keyword in call.keywords}
   values = _call(fields["slots"]).args
   pairs = ast.literal_eval(values[0]) if values else []
-  intents = tuple(_text(name) for name in ast.literal_eval(fields["intents"]))
+  intents = tuple(map(_text, ast.literal_eval(fields["intents"])))
   index = ast.literal_eval(fields["intent_idx"])
   intent = NO_INTENT if index is None or index < 0 else intents[index]
-  slots = dict(_slots(pairs))
+  slots = {}
+  for slot, value in pairs:  # the schema has the possible values, in the same order
+    slots[_text(slot)] = _text(value).partition(_CHOICES)[0]
   text = _text(ast.literal_eval(fields["utt"]))
   return Demonstration(service, text, slots, intent, intents, SOURCE)
 
@@ -70,12 +71,6 @@ def _call(value: ast.expr) -> ast.Call:
   if not isinstance(value, ast.Call):
     raise TypeError("not a call")
   return value
-
-
-def _slots(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-  """Drops the possible values that follow a value: the schema has them, in the same order."""
-  for slot, value in pairs:
-    yield _text(slot), _text(value).partition(_CHOICES)[0]
 
 
 def _text(value: object) -> str:

@@ -5,6 +5,7 @@ Prompts, targets and the parsing of answers take their order from a `Layout` alo
 
 import dataclasses
 import functools
+import itertools
 import random
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +46,7 @@ class Layout:
     """The slots in the order of the target, which is that of the prompt."""
     if len(self.slots) == 1:
       return self.slots[0]
-    slots = tuple(i for slots in self.slots for i in slots)
+    slots = tuple(itertools.chain.from_iterable(self.slots))
     return slots if self.separate else tuple(dict.fromkeys(slots))
 
 
@@ -72,11 +73,15 @@ def written_layout(
     service: in the original schema.
     separate: see `Layout`.
   """
-  slots = tuple(tuple(service.slot_index[name] for name in demo.slots) for demo in demos)
-  values = {i: tuple(range(len(service.slots[i].possible_values))) for i in _categorical(service)}
-  intents = (demo.intents or service.intent_index for demo in demos)
-  listed = tuple(tuple(service.intent_index[name] for name in names) for names in intents)
-  return Layout(tuple(demos), slots, values, listed[0], listed, separate)
+  slots, listed, values = [], [], {}
+  for demo in demos:
+    slots.append(tuple(service.slot_index[name] for name in demo.slots))
+    intents = demo.intents or service.intent_index
+    listed.append(tuple(service.intent_index[name] for name in intents))
+  for i in service.tracked_slots:
+    if service.slots[i].is_categorical:
+      values[i] = tuple(range(len(service.slots[i].possible_values)))
+  return Layout(tuple(demos), tuple(slots), values, listed[0], tuple(listed), separate)
 
 
 def shuffled_layout(
@@ -135,7 +140,3 @@ def frame_layout(unshuffled: Layout, frame: ExampleId, style: SdtStyle) -> Layou
   rng = random.Random(zlib.crc32(key.encode()))
   parts = PARTS if style.intents != "absent" else ("slots", "values")
   return shuffled_layout(unshuffled, rng, parts)
-
-
-def _categorical(service: Service) -> list[int]:
-  return [i for i in service.tracked_slots if service.slots[i].is_categorical]

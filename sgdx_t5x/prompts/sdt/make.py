@@ -8,7 +8,7 @@ largest hashes. Tracked slots that are not set are "none".
 import collections
 import dataclasses
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 
 from sgdx_t5x.corpus.dialogue import USER, Dialogue, State
 from sgdx_t5x.corpus.schema import Schema, Service
@@ -50,11 +50,12 @@ def make_demonstrations(
   best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
   for number, dialogue in enumerate(dialogues):
     for name, beginning in _beginnings(dialogue, names).items():
+      # The number is unique, so that beginnings, which have no order, are never compared.
       key = (*_worth(beginning), rank(dialogue.dialogue_id, seed=0), number)
       heap = best[name]
       heapq.heappush(heap, (key, beginning))
       if len(heap) > per_service:
-        heapq.heappop(heap)
+        heapq.heappop(heap)  # the worst
   by_service = {}
   for service in schema:
     if service.name in best:
@@ -84,20 +85,15 @@ def _worth(beginning: _Beginning) -> tuple[int, bool, int]:
 
 
 def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demonstration:
-  turns = beginning.dialogue.turns[: beginning.turn + 1]
-  utterances = [" ".join(turn.utterance.split()) for turn in turns]
-  tags = [USER_TAG if turn.speaker == USER else SYSTEM_TAG for turn in turns]
-  text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, utterances, strict=True))
-  text = as_text(text)
-  slots = dict(_values(service, beginning.state.slot_values, text))
-  return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)
-
-
-def _values(
-  service: Service, state: Mapping[str, Sequence[str]], text: str
-) -> Iterator[tuple[str, str]]:
-  """Yields every tracked slot and its value: of several, the first that occurs in the text."""
+  turns = []
+  for turn in beginning.dialogue.turns[: beginning.turn + 1]:
+    tag = USER_TAG if turn.speaker == USER else SYSTEM_TAG
+    turns.append(f"{tag} {' '.join(turn.utterance.split())}")
+  text = as_text(" ".join(turns))
+  slots, lower_text = {}, text.lower()
   for i in service.tracked_slots:
     slot = service.slots[i].name
-    values = state.get(slot, (NONE,))
-    yield slot, next((value for value in values if value.lower() in text.lower()), values[0])
+    values = beginning.state.slot_values.get(slot, (NONE,))
+    # Of several values, the one that a reader of the text finds in it.
+    slots[slot] = next((value for value in values if value.lower() in lower_text), values[0])
+  return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)

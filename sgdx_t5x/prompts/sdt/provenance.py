@@ -32,11 +32,12 @@ def count_leak(
     split_crcs: `utterance_crc` of the split's utterances.
     speakers: whose utterances are looked for.
   """
-  turns = {turn for demo in demos for turn in demo.turns}
-  long = {
-    text for speaker, text in turns if speaker in speakers and len(text.split()) >= LEAST_WORDS
-  }
-  return Leak(sum(utterance_crc(text) in split_crcs for text in long), len(long))
+  specific = set()
+  for demo in demos:
+    for speaker, text in demo.turns:
+      if speaker in speakers and len(text.split()) >= LEAST_WORDS:
+        specific.add(text)
+  return Leak(sum(utterance_crc(text) in split_crcs for text in specific), len(specific))
 
 
 def said_in(corpus: Corpus, split: str) -> Iterator[int]:

@@ -35,8 +35,8 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
     names = _names(service, numbered, style)
-    if style.descriptions and (layout.separate or k == 0):
-      lines = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
+    if style.descriptions and (layout.separate or k == 0):  # else the first describes all slots
+      lines = _descriptions(service.variant, k, numbered, names, layout, style)
       pieces += [case(part, style) for part in lines]
     pieces += _opening(demo, style)
     write_slot = _slot_writer(service, demo, style)
@@ -63,9 +63,16 @@ def _slot_writer(service: ServicePair, demo: Demonstration, style: SdtStyle) -> 
 
   @functools.lru_cache(maxsize=5_000)
   def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
-    answer, *choices = shown_value(service, slot, demo, order, style)
-    texts = tuple(case(part, style) for part in (f"{name}={answer}", *choices))
-    return texts if len(choices) > _FEW else (" ".join(texts),)
+    value = demo.slots[service.original.slots[slot].name]
+    if order is None:
+      return (case(f"{name}={value}", style),)
+    answer = value_text(service, slot, [value], order, style)
+    subject = f"slot {service.variant.slots[slot].name!r}"
+    choices = _choices(ordered_values(service.variant, slot, order), style.values, subject)
+    texts = [f"{name}={answer} of possible values", *choices]
+    if len(choices) <= _FEW:
+      texts = [" ".join(texts)]
+    return tuple(case(text, style) for text in texts)
 
   return write
 
@@ -84,28 +91,19 @@ def turn_texts(style: SdtStyle) -> Callable[[History], tuple[str, ...]]:
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
   """Returns the target text. Args: state, the gold state in original names."""
-  slots, index = layout.target_slots, service.original.slot_index
+  index = service.original.slot_index
   gold = {index.get(name): values for name, values in state.slot_values.items() if values}
-  filled = [(number, i) for number, i in enumerate(slots) if i in gold]
-  if style.slot_ids:
-    answers = [f"{number}={NONE}" for number in range(len(slots))]
-  else:
-    answers = [*map(_empty_answers(service).__getitem__, slots)]
-  for number, i in filled:
+  answers = []
+  for number, i in enumerate(layout.target_slots):
     name = number if style.slot_ids else service.variant.slots[i].name
-    answers[number] = f"{name}={value_text(service, i, gold[i], layout.values.get(i), style)}"
-  if style.target == "active":
-    answers = [answers[number] for number, _ in filled]
+    if i in gold:
+      answers.append(f"{name}={value_text(service, i, gold[i], layout.values.get(i), style)}")
+    elif style.target == "all":
+      answers.append(f"{name}={NONE}")
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
   return case(text, style)
-
-
-@functools.lru_cache(maxsize=4096)
-def _empty_answers(service: ServicePair) -> list[str]:
-  """Returns what a target contains for each slot without a value."""
-  return [f"{slot.name}={NONE}" for slot in service.variant.slots]
 
 
 def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tuple[str, int]]:
@@ -170,25 +168,8 @@ def ordered_values(service: Service, slot: int, order: tuple[int, ...] | None) -
   return tuple(possible[k] for k in order or ())
 
 
-def shown_value(
-  service: ServicePair,
-  slot: int,
-  demo: Demonstration,
-  order: tuple[int, ...] | None,
-  style: SdtStyle,
-) -> list[str]:
-  """Returns a demonstration's value of a slot, and the possible ones, to be joined by spaces."""
-  value = demo.slots[service.original.slots[slot].name]
-  if order is None:
-    return [value]
-  values = ordered_values(service.variant, slot, order)
-  subject = f"slot {service.variant.slots[slot].name!r}"
-  answer = value_text(service, slot, [value], order, style)
-  return [f"{answer} of possible values", *_choices(values, style.values, subject)]
-
-
 def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> list[str]:
-  own_order = layout.separate and style.intents == "list"
+  own_order = layout.separate and style.intents == "list"  # letters have one order for all
   order = layout.listed[k] if own_order else layout.intents
   names = [service.variant.intents[i].name for i in order]
   answer = intent_text(service, layout.demos[k].active_intent, layout, style)
@@ -209,18 +190,23 @@ def lettered(values: Iterable[str]) -> list[str]:
 
 
 def _descriptions(
-  service: Service, k: int, names: Mapping[int, str], layout: Layout, style: SdtStyle
+  service: Service,
+  k: int,
+  slots: Iterable[int],
+  names: Mapping[int, str],
+  layout: Layout,
+  style: SdtStyle,
 ) -> list[str]:
   """Returns the parts before demonstration k. Google's script never shuffles those of intents."""
   texts = []
-  for i, name in names.items():
-    texts.append(f"{name}={service.slots[i].description}")
+  for i in slots:
+    texts.append(f"{names[i]}={service.slots[i].description}")
     if style.values == "letters":
       texts += lettered(ordered_values(service, i, layout.values.get(i)))
   if style.intents != "absent":
     order = layout.listed[k] if layout.separate else layout.intents
-    intents = [service.intents[i] for i in order]
-    texts += [f"{intent.name}={intent.description}" for intent in intents]
+    for i in order:
+      texts.append(f"{service.intents[i].name}={service.intents[i].description}")
   return texts
 
 

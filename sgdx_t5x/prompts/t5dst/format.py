@@ -45,12 +45,11 @@ class T5DST(TextExamples):
     """One value per slot, or "none"."""
     original, variant = service.original, service.variant
     pick = example_pick(frame.frame_id)
-    return [
-      target_text(
-        variant.slots[i], state.slot_values.get(original.slots[i].name, ()), self.style, pick
-      )
-      for i in slot_indices(original, self.style)
-    ]
+    texts = []
+    for i in slot_indices(original, self.style):
+      values = state.slot_values.get(original.slots[i].name, ())
+      texts.append(target_text(variant.slots[i], values, self.style, pick))
+    return texts
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
     """The value of the slot, or None. Possible values are the same in every variant."""

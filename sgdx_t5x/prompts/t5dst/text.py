@@ -98,9 +98,9 @@ def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
   if slot.is_categorical and style.values == "list":
     texts.append("[PVs] " + ", ".join(_shown(v, style) for v in slot.possible_values))
   elif slot.is_categorical and style.values == "letters":
-    texts += [
-      f"{letter}) {v}" for letter, v in zip(_letters(slot), slot.possible_values, strict=True)
-    ]
+    for letter, value in zip(_letters(slot), slot.possible_values, strict=True):
+      texts.append(f"{letter}) {value}")
+  # With single spaces, at which texts are split to be tokenised.
   return " ".join(_case(" ".join(texts), style).split())
 
 
@@ -132,7 +132,7 @@ def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
     The value, DONTCARE, or None where the slot is said to be inactive.
   """
   text = " ".join(text.split())
-  if style.target == "join":
+  if style.target == "join":  # several values are alternatives: the first is the answer
     text = text.split(JOIN.strip())[0].strip()
   if style.values != "letters" and not style.lowercase and text in slot.possible_values:
     return text  # before "none": SGD has a possible value "None"
