@@ -130,7 +130,7 @@ def _spans(
   if annotated := _annotated(slot, context, gold, values, by_user):
     return annotated
   text = context.user if by_user else context.system
-  matches = set()
+  matches: set[tuple[int, int]] = set()
   for value in values:
     matches.update(_occurrences(value, text))
   spans: list[Choice] = []

@@ -67,7 +67,8 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
     """Scalar -> `[pieces]`; `[texts]` -> ragged `[texts, pieces]`."""
 
     def encode(texts: Any) -> tuple[np.ndarray, np.ndarray]:  # bytes, or an array of them
-      ids, lengths = [], []
+      ids: list[int] = []
+      lengths = []
       for text in np.ravel(texts).tolist():
         pieces = self.cut(text.decode("utf-8", "replace")).ids
         ids += pieces

@@ -126,8 +126,8 @@ def show(
     # A service that is not tracked may lack slots, or be too long for the model.
     positions = [i for i, service in enumerate(original.names) if service in services]
 
-    def of_tracked(whole: Schema) -> Schema:
-      return Schema([whole.services[i] for i in positions], whole.origin)
+    def of_tracked(full: Schema) -> Schema:
+      return Schema([full.services[i] for i in positions], full.origin)
 
     checked = Shown(_SPLIT, name, of_tracked(original), of_tracked(schema))
   check_services(checked.schema)
@@ -214,7 +214,8 @@ def _check_act(act: Any, schema: Schema) -> None:
   if not isinstance(act, Mapping):
     raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
   services = [service for service in schema if act.get("service", service.name) == service.name]
-  slots, intents = {"", "intent"}, []  # an act may be about no slot, or about an intent
+  slots = {"", "intent"}  # an act may be about no slot, or about an intent
+  intents: list[str] = []
   for service in services:
     slots.update(service.slot_index)
     intents += service.intent_index
@@ -278,7 +279,9 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   """
   from sgdx_t5x.records.turns import SYSTEM_ACTS
 
-  slots, intents, acts = [], [], []
+  slots: list[str] = []
+  intents: list[str] = []
+  acts = []
   for name in services:
     slots += schema[name].slot_index
     intents += schema[name].intent_index

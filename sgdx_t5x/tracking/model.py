@@ -92,7 +92,8 @@ class LoadedModel:
     self.retrace()
     self._rows: list[dict[str, np.ndarray]] = []
     self._cache: dict[tuple[bytes, ...], list[int]] = {}
-    self._types, signature = {}, {}
+    self._types: dict[str, np.dtype] = {}
+    signature = {}
     for name, feature in converter.TASK_FEATURES.items():
       self._types[name] = feature.dtype.as_numpy_dtype
       signature[name] = tf.TensorSpec([None], feature.dtype)

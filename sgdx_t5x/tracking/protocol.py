@@ -125,7 +125,7 @@ def walked(
 ) -> Iterator[dict[str, TrackedFrame]]:
   """Yields what `spandst.walk` yields, in original names; for `Tracker.track`."""
   # Predictions come with the frame's id alone; names are those of the frame's service.
-  services = {}
+  services: dict[str, int] = {}
   for dialogue in dialogues:
     for contexts in user_turns(dialogue, shown.original):
       services.update((context.frame_id, context.service) for context in contexts)

@@ -136,7 +136,7 @@ def read_arrays(
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, network)
   notes = hf_names.left_out_note(left_out)
-  if converted := set(map(types.get, names_to_read)) - {"F32"}:
+  if converted := {types[name] for name in names_to_read} - {"F32"}:
     notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
   return arrays, notes
 
