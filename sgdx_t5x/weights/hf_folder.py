@@ -179,7 +179,7 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def _weight_map(folder: pathlib.Path) -> dict[str, str]:
   fix = "download the index again"
-  weight_map = read_json(folder / INDEX, fix).get("weight_map")
+  weight_map: Any = read_json(folder / INDEX, fix).get("weight_map")
 
   def is_name(value: Any) -> bool:  # which must not lead outside the folder
     return isinstance(value, str) and pathlib.PurePath(value).name == value
