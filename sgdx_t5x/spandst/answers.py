@@ -8,10 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+# Of a frame; all are lists of integers.
+FEATURES = (
+  "inputs", "segments", "slots", "slot_context", "values", "value_slots", "memory", "intents",
+  "intent_context", "targets",
+)  # fmt: skip
 # Kinds of answers, in rows of `targets` and in answers.
 KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE, MEMORY, REQUESTED, INTENT = range(1, 10)
 # Bits of `slot_context` that allow answers; higher ones are defined by the tracker.
-FILLABLE, SYSTEM_OPEN, CLEAR_OPEN, SPAN_OPEN, MEMORY_OPEN = (1 << n for n in range(5))
+FILLABLE, SYSTEM_OPEN, CLEAR_OPEN, SPAN_OPEN, MEMORY_OPEN = 1, 2, 4, 8, 16
 CONTEXT_BITS = 15
 # Values of `segments`; 0 is padding.
 SYSTEM_UTTERANCE, USER_UTTERANCE, SEPARATOR, SCHEMA, OTHER_SERVICES = range(1, 6)
@@ -57,15 +62,18 @@ class FrameAnswer:
 
 def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
   """Decodes an answer of `SpanModel`, int32 `[2 + 6 * slots]`; padding slots are dropped."""
-  numbers = [int(x) for x in np.asarray(vector).reshape(-1)]
-  rows = [numbers[i : i + PER_SLOT] for i in range(HEAD, len(numbers) - PER_SLOT + 1, PER_SLOT)]
-  return FrameAnswer(
-    intent=numbers[0],
-    slots=tuple(SlotAnswer(*row[:3], *(x / MILLION for x in row[3:])) for row in rows if row[0]),
-  )
+  numbers = np.asarray(vector).reshape(-1).tolist()
+  slots = []
+  for start in range(HEAD, len(numbers), PER_SLOT):
+    kind, first, last, probability, keep, requested = numbers[start : start + PER_SLOT]
+    if kind:  # 0 is padding
+      shares = probability / MILLION, keep / MILLION, requested / MILLION
+      slots.append(SlotAnswer(kind, first, last, *shares))
+  return FrameAnswer(numbers[0], tuple(slots))
 
 
 def target_rows(targets: Sequence[int] | np.ndarray) -> list[tuple[int, int, int, int]]:
   """Returns the rows (slot, kind, first, last) of `targets`, int32 `[4 * rows]`, unpadded."""
   rows = np.asarray(targets).reshape(-1, ROW)
-  return [(int(a), int(b), int(c), int(d)) for a, b, c, d in rows if b]
+  is_row = rows[:, 1] != 0  # no answer is of kind 0, which pads
+  return list(map(tuple, rows[is_row].tolist()))

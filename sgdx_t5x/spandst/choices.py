@@ -49,7 +49,7 @@ def frame_choices(context: FrameContext, states: States, size: int = MEMORY_SIZE
     states: of all services before this turn.
     size: maximum length of `memory`.
   """
-  last_given = {}
+  last_given = {}  # acts are in the order of turns: a later value replaces an earlier one
   # Unpacked, which takes half the time of reading fields by name.
   for turn, service, act, slot, values in context.acts:
     if act in _GIVING and len(values) == 1:
@@ -67,7 +67,9 @@ def frame_choices(context: FrameContext, states: States, size: int = MEMORY_SIZE
 
 
 def _newest(values: list[Held], size: int) -> Iterator[Held]:
+  """Yields at most `size` values, newest first, each text once: the metric ignores case too."""
   texts = set()
+  # Values of one turn in the schema's order, so that examples are the same in every run.
   for value in sorted(values, key=lambda x: (-x.turn, x.service, x.slot)):
     if len(texts) == size:
       return

@@ -195,18 +195,19 @@ class Layer(nn.Module):
     """Attention of the tokens `x`, `[B, K, E]`, to all tokens of their rows, `attended`."""
     cfg, joined = self.config, ("embed", "joined_kv")
     head_dim = cfg.emb_dim // cfg.num_heads
-    query, key, value = (
-      self._dense(name, cfg.emb_dim, joined)(y).reshape(*y.shape[:2], cfg.num_heads, head_dim)
-      for name, y in (("query", x), ("key", attended), ("value", attended))
-    )
+
+    def heads_of(name: str, y: Array) -> Array:  # [B, K or L, H, D]
+      y = self._dense(name, cfg.emb_dim, joined)(y)
+      return y.reshape(*y.shape[:2], cfg.num_heads, head_dim)
+
     drops = not deterministic and cfg.attention_dropout_rate > 0
     biases: dict[str, Any] = {_MASK_ARGUMENT: bias}
     if positional is not None:
       biases["bias"] = positional + biases.get("bias", 0)
     y = layers.dot_product_attention(
-      query / jnp.sqrt(head_dim).astype(x.dtype),
-      key,
-      value,
+      heads_of("query", x) / jnp.sqrt(head_dim).astype(x.dtype),
+      heads_of("key", attended),
+      heads_of("value", attended),
       **biases,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,

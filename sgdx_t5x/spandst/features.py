@@ -7,6 +7,7 @@ which frame (1, 2, ...) an entry belongs to.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,24 +22,19 @@ MAX_FRAMES = 8  # per row
 _WINDOW = 256  # frames that are considered together for packing
 Frame = Mapping[str, np.ndarray]
 
-TASK_FEATURES = (
-  "inputs",
-  "segments",
-  "slots",
-  "slot_context",
-  "values",
-  "value_slots",
-  "memory",
-  "intents",
-  "intent_context",
-  "targets",
-)
-# Model feature -> task feature of the same length.
-_ENCODER = {"encoder_input_tokens": "inputs", "encoder_segments": "segments"}
-_ENCODER |= {"encoder_frames": "inputs", "encoder_positions": "inputs"}
+TASK_FEATURES = answers.FEATURES
+_SAME = TASK_FEATURES[2:]  # also features of the model
 _FRAMES = {"slot_frames": "slots", "memory_frames": "memory", "intent_frames": "intents"}
-_SAME = TASK_FEATURES[2:]
-MODEL_FEATURES = (*_ENCODER, *_SAME, *_FRAMES, "target_frames")
+# Model feature -> task feature of the same length; `target_frames` has a number per row of targets.
+_LENGTH_OF = {
+  "encoder_input_tokens": "inputs",
+  "encoder_segments": "segments",
+  "encoder_frames": "inputs",
+  "encoder_positions": "inputs",
+  **dict(zip(_SAME, _SAME, strict=True)),
+  **_FRAMES,
+}
+MODEL_FEATURES = (*_LENGTH_OF, "target_frames")
 
 
 def numbers() -> seqio.PassThroughVocabulary:
@@ -69,8 +65,7 @@ class SpanFeatureConverter(RowConverter):
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
     """Returns the length of each model feature."""
-    sources = {**_ENCODER, **{name: name for name in _SAME}, **_FRAMES}
-    lengths = {name: task_feature_lengths[source] for name, source in sources.items()}
+    lengths = {name: task_feature_lengths[source] for name, source in _LENGTH_OF.items()}
     return {**lengths, "target_frames": task_feature_lengths["targets"] // answers.ROW}
 
   def _convert_features(
@@ -82,7 +77,7 @@ class SpanFeatureConverter(RowConverter):
       return padded(ds, lengths, _alone)
     ds = ds.ragged_batch(_WINDOW)
     return ds.map(
-      lambda batch: _pack_ragged(batch, lengths, self._unchanged), tf.data.AUTOTUNE
+      lambda window: _pack_ragged(window, lengths, self._unchanged), tf.data.AUTOTUNE
     ).unbatch()
 
 
@@ -98,8 +93,11 @@ def _alone(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
     "encoder_positions": tf.ragged.range(tf.cast(tokens.row_lengths(), tf.int32)),
     "target_frames": tf.ones_like(batch["targets"][:, :: answers.ROW]),
   }
-  rows |= {name: tf.ones_like(batch[source]) for name, source in _FRAMES.items()}
-  return rows | {name: batch[name] for name in _SAME}
+  for name, source in _FRAMES.items():
+    rows[name] = tf.ones_like(batch[source])  # all entries are of the row's only frame
+  for name in _SAME:
+    rows[name] = batch[name]
+  return rows
 
 
 # --- several frames a row ------------------------------------------------------------------
@@ -116,16 +114,18 @@ def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[in
     Indices into `frames` for each row. A row starts with its longest frame; rows are ordered by
     their smallest index.
   """
-  # A frame fits if all of its lists do, not its tokens alone.
-  names = ("inputs", *_SAME)
-  capacity = np.array([lengths.get(name, lengths["encoder_input_tokens"]) for name in names])
-  sizes = np.array([[len(frame[name]) for name in names] for frame in frames])
+  # A frame fits if all of its lists do, not its tokens alone; it takes one of MAX_FRAMES, too.
+  limits = [lengths["encoder_input_tokens"], *(lengths[name] for name in _SAME), MAX_FRAMES]
+  capacity = np.array(limits)
+  sizes = np.ones((len(frames), len(capacity)), int)
+  for number, frame in enumerate(frames):
+    sizes[number, :-1] = [len(frame[name]) for name in ("inputs", *_SAME)]
+  # What is longer than a row is cut to its length by `pack`.
   sizes = np.minimum(sizes, capacity)
   room = np.tile(capacity, (len(frames), 1))
   rows: list[list[int]] = []
   for number in np.argsort(-sizes[:, 0], kind="stable"):
     fits = (room[: len(rows)] >= sizes[number]).all(axis=1)
-    fits &= np.array([len(row) < MAX_FRAMES for row in rows], bool)
     row = int(np.argmax(fits)) if fits.any() else len(rows)
     if row == len(rows):
       rows.append([])
@@ -144,7 +144,7 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
   Returns:
     Int32 model features, padded with zeros.
   """
-  row: dict[str, list[np.ndarray]] = {name: [] for name in lengths}
+  arrays: dict[str, list[np.ndarray]] = collections.defaultdict(list)  # feature -> frames' arrays
   # Positions count from the row's start, numbers from the first of the row's slots or values.
   starts = dict.fromkeys(("inputs", "slots", "values", "memory", "intents"), 0)
   for number, frame in enumerate(frames, start=1):
@@ -164,20 +164,23 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
       features[name] = frame[name] + starts["inputs"]
     for name, source in _FRAMES.items():
       features[name] = np.full(len(frame[source]), number)
-    for name, part in features.items():
-      row[name].append(part)
+    for name, array in features.items():
+      arrays[name].append(array)
     for name in starts:
       starts[name] += len(frame[name])
-  packed = {}
+  row = {}
   for name, length in lengths.items():
-    joined = np.concatenate(row[name])[:length]
-    packed[name] = np.pad(joined, (0, length - len(joined))).astype(np.int32)
-  return packed
+    joined = np.concatenate(arrays[name])[:length]
+    row[name] = np.pad(joined, (0, length - len(joined))).astype(np.int32)
+  return row
 
 
 def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
-  """Returns a frame's `targets`, shifted for lists that start at `starts` in the row."""
-  rows = np.array(targets).reshape(-1, answers.ROW)
+  """Returns a frame's `targets`, shifted for lists that start at `starts` in the row.
+
+  What slot, first and last count from depends on the kind of answer: see README.md.
+  """
+  rows = np.array(targets).reshape(-1, answers.ROW)  # a copy, which is changed through its columns
   slot, kind, first, last = rows.T
   slot[(kind > 0) & (kind != answers.INTENT)] += starts["slots"]
   first[kind == answers.SPAN] += starts["inputs"]
@@ -191,40 +194,45 @@ def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
 def chosen(frames: Sequence[Frame], unchanged: float) -> list[Frame]:
   """Returns frames in which a slot changes and this fraction of the rest; if none, all frames."""
 
-  def changes(frame: Frame) -> bool:
+  def has_change(frame: Frame) -> bool:
     slots, kinds = np.asarray(frame["targets"]).reshape(-1, answers.ROW)[:, :2].T
     # A slot whose right answers include KEEP need not change.
-    kept_slots = slots[kinds == answers.KEEP]
-    moved = slots[(kinds > answers.KEEP) & (kinds <= answers.MEMORY)]
-    return not np.isin(moved, kept_slots).all()
+    may_stay = slots[kinds == answers.KEEP]
+    answered = slots[(kinds > answers.KEEP) & (kinds <= answers.MEMORY)]
+    return not np.isin(answered, may_stay).all()
 
-  def drawn(frame: Frame) -> bool:
+  def is_sampled(frame: Frame) -> bool:
     # By its tokens: the same in every epoch and on every host, without a generator's state.
     return int(np.sum(frame["inputs"], dtype=np.int64)) % 1000 < 1000 * unchanged
 
-  return [frame for frame in frames if drawn(frame) or changes(frame)] or list(frames)
+  return [frame for frame in frames if is_sampled(frame) or has_change(frame)] or list(frames)
 
 
-def _pack_ragged(batch, lengths: Mapping[str, int], unchanged: float) -> dict[str, tf.Tensor]:
-  """Packs a batch of frames: {feature: RaggedTensor} -> {feature: `[rows, length]`}."""
-  names = list(lengths)
+def _pack_ragged(window, lengths: Mapping[str, int], unchanged: float) -> dict[str, tf.Tensor]:
+  """Packs a window of frames: {feature: RaggedTensor} -> {feature: `[rows, length]`}."""
 
   def pack_all(*arrays: np.ndarray) -> list[np.ndarray]:
-    values, splits = arrays[0::2], arrays[1::2]
-    frames = [
-      {name: v[s[i] : s[i + 1]] for name, v, s in zip(TASK_FEATURES, values, splits, strict=True)}
-      for i in range(len(splits[0]) - 1)
-    ]
-    frames = chosen(frames, unchanged)
-    rows = [pack([frames[i] for i in row], lengths) for row in rows_of(frames, lengths)]
-    return [np.stack([row[name] for row in rows]) for name in names]
+    # Two arrays per feature: its values of all frames, and where those of each frame begin and end.
+    num_frames = len(arrays[1]) - 1
+    frames: list[dict[str, np.ndarray]] = [{} for _ in range(num_frames)]
+    for name, values, splits in zip(TASK_FEATURES, arrays[0::2], arrays[1::2], strict=True):
+      for frame, array in zip(frames, np.split(values, splits[1:-1]), strict=True):
+        frame[name] = array
+    selected = chosen(frames, unchanged)
+    columns = collections.defaultdict(list)
+    for numbers in rows_of(selected, lengths):
+      row = pack([selected[number] for number in numbers], lengths)
+      for name, values in row.items():
+        columns[name].append(values)
+    return [np.stack(rows) for rows in columns.values()]
 
   inputs = []
   for name in TASK_FEATURES:
-    x = batch[name]
+    x = window[name]  # a dense tensor where the task's shapes are fixed
     x = x if isinstance(x, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(x)
     inputs += [x.flat_values, x.row_splits]
-  packed = tf.numpy_function(pack_all, inputs, [tf.int32] * len(names))
-  return {
-    name: tf.ensure_shape(x, [None, lengths[name]]) for name, x in zip(names, packed, strict=True)
-  }
+  columns = tf.numpy_function(pack_all, inputs, [tf.int32] * len(lengths))
+  packed = {}
+  for (name, length), column in zip(lengths.items(), columns, strict=True):
+    packed[name] = tf.ensure_shape(column, [None, length])  # which numpy_function does not know
+  return packed

@@ -164,9 +164,10 @@ def numbers_in_frames(segments: Array, frames: Array, markers: Array) -> Array:
     markers: see `words_of_texts`.
   """
   number = jnp.cumsum(markers, axis=1)
+  # A frame begins with a marker, [CLS]; the texts of earlier frames in the row are subtracted.
   begins = jnp.pad(frames[:, 1:] != frames[:, :-1], ((0, 0), (1, 0)))
-  before = jax.lax.cummax(jnp.where(begins, number - 1, 0), axis=1)
-  return (number - before) * (segments >= answers.SCHEMA)
+  of_earlier_frames = jax.lax.cummax(jnp.where(begins, number - 1, 0), axis=1)
+  return (number - of_earlier_frames) * (segments >= answers.SCHEMA)
 
 
 def placed(length: int, *positions: Array) -> Array:
@@ -202,7 +203,6 @@ def best_spans(
     best_score = jnp.where(is_better, scores, best_score)
     extras = jnp.where(is_better, extra, extras)
   first = jnp.argmax(best_score, axis=-1)
-  best, extra = (
-    jnp.take_along_axis(x, first[..., None], axis=-1)[..., 0] for x in (best_score, extras)
-  )
-  return first, first + extra, best
+  place = first[..., None]
+  extra = jnp.take_along_axis(extras, place, axis=-1)[..., 0]
+  return first, first + extra, jnp.take_along_axis(best_score, place, axis=-1)[..., 0]

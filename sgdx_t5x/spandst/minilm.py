@@ -126,7 +126,7 @@ def tables(path: pathlib.Path) -> Mapping[str, np.ndarray]:
 
   with (path / WEIGHTS).open("rb") as file:
     header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    begin, arrays = file.tell(), {}
+    begin, arrays = file.tell(), {}  # offsets in the header count from its end
     for ours, theirs in TABLES.items():
       shape = header[theirs]["shape"]
       file.seek(begin + header[theirs]["data_offsets"][0])

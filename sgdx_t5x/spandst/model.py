@@ -97,10 +97,9 @@ class EncoderModel(models.BaseModel):
         fix=f"set 'inputs' and 'segments' to {max_positions} or less in TASK_FEATURE_LENGTHS, and "
         "in PACKED_LENGTHS where a gin file has it: turns are cut, never the schema",
       )
-    types = input_types or {}
-    batch = {
-      name: jnp.zeros(shape, types.get(name, jnp.int32)) for name, shape in input_shapes.items()
-    }
+    batch, types = {}, input_types or {}
+    for name, shape in input_shapes.items():
+      batch[name] = jnp.zeros(shape, types.get(name, jnp.int32))
     return flax.core.freeze(self.module.init(rng, batch))
 
   def loss_fn(self, params: Any, batch: Batch, dropout_rng: Array | None) -> tuple[Array, Metrics]:
@@ -109,9 +108,10 @@ class EncoderModel(models.BaseModel):
     losses = self.losses(scores, batch)
     weighted = [self._weights.get(name, 1.0) * value for name, value in losses.items()]
     loss = jnp.stack(weighted).sum()
-    scalars = {"loss": loss, **{f"loss_{name}": value for name, value in losses.items()}}
-    metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in scalars.items()}
-    return loss, {**metrics, **self.accuracies(scores, batch), **_fill(batch)}
+    metrics: Metrics = {"loss": metrics_lib.AveragePerStep(total=loss)}
+    for name, value in losses.items():
+      metrics[f"loss_{name}"] = metrics_lib.AveragePerStep(total=value)
+    return loss, metrics | self.accuracies(scores, batch) | _fill(batch)
 
   def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, Metrics]:
     """Same as `loss_fn`, without dropout."""
@@ -157,6 +157,7 @@ def share(true: Array, total: Array) -> clu_metrics.Metric:
 
 def target_rows(batch: Batch) -> Array:
   """Returns the columns of `targets`: slot, kind, first, last, each `[B, rows]`."""
+  # From [B, 4 x rows]: the last axis becomes the first, so that callers can unpack the columns.
   return jnp.moveaxis(batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0)
 
 

@@ -63,8 +63,9 @@ class SpanNetwork:
     while (layer := f"encoder/layers_{self._num_layers}") + "/query/kernel" in arrays:
       # One product gives queries, keys and values; queries are scaled beforehand.
       for part in ("kernel", "bias"):
-        query, key, value = (arrays[f"{layer}/{x}/{part}"] for x in ("query", "key", "value"))
-        joined = np.concatenate([query * scale, key, value], axis=-1)
+        query = arrays[f"{layer}/query/{part}"] * scale
+        keys_and_values = arrays[f"{layer}/key/{part}"], arrays[f"{layer}/value/{part}"]
+        joined = np.concatenate([query, *keys_and_values], axis=-1)
         self._arrays[f"{layer}/joined/{part}"] = joined
       self._num_layers += 1
 
@@ -74,14 +75,13 @@ class SpanNetwork:
     frames = [_frame(x) for x in features]
     start = 0
     while start < len(frames):
-      stop, tokens = start, 0
-      while stop < len(frames) and (stop == start or tokens < _TOKENS_AT_ONCE):
-        tokens += len(frames[stop].tokens)
+      stop, num_tokens = start, 0
+      while stop < len(frames) and num_tokens < _TOKENS_AT_ONCE:
+        num_tokens += len(frames[stop].tokens)
         stop += 1
-      hidden = self._encode(frames[start:stop])
-      vectors += [
-        self._read(x, states) for x, states in zip(frames[start:stop], hidden, strict=True)
-      ]
+      batch = frames[start:stop]
+      for frame, hidden in zip(batch, self._encode(batch), strict=True):
+        vectors.append(self._read(frame, hidden))
       start = stop
     return vectors
 
@@ -102,23 +102,23 @@ class SpanNetwork:
       x = self._norm(f"{layer}/attention_layer_norm", x + self._dense(f"{layer}/out", y))
       y = self._dense(f"{layer}/wo", _gelu(self._dense(f"{layer}/wi", x)))
       x = self._norm(f"{layer}/mlp_layer_norm", x + y)
-    hidden = [x[start:stop] for start, stop in spans]
-    if not self._pooled:
-      return hidden
-    return [
-      states + _mean(frame.words) @ states for frame, states in zip(frames, hidden, strict=True)
-    ]
+    hidden = []
+    for frame, (start, stop) in zip(frames, spans, strict=True):
+      states = x[start:stop]
+      if self._pooled:  # a marker then stands for the words of its text, too
+        states = states + _mean(frame.words) @ states
+      hidden.append(states)
+    return hidden
 
   def _embed(self, frame: _Frame) -> Array:
     """Returns the sum of all embeddings of a frame's tokens, `[L, E]`."""
-    tables = {x: self._arrays[f"encoder/{x}_embedder/embedding"] for x in ("token", "position")}
-    types = self._arrays["encoder/type_embedder/embedding"]
-    words = tables["token"][frame.tokens]
-    x = words + tables["position"][: len(words)]
+    words = self._arrays["encoder/token_embedder/embedding"][frame.tokens]
+    x = words + self._arrays["encoder/position_embedder/embedding"][: len(words)]
+    types = self._arrays["encoder/type_embedder/embedding"]  # [2, E]: of the dialogue, the schema
     x += types[(frame.segments >= answers.SCHEMA).astype(int)]
     x += self._marks(frame, words)
     for places, bits in (("slots", "slot_context"), ("intents", "intent_context")):
-      table = self._arrays[f"{bits}/embedding"]
+      table = self._arrays[f"{bits}/embedding"]  # a row for each bit
       is_set = (frame.lists[bits][:, None] >> np.arange(len(table))) & 1
       x[frame.lists[places]] += is_set.astype(np.float32) @ table
     return x
@@ -139,6 +139,7 @@ class SpanNetwork:
     texts, numbers = self._arrays["marks/texts"], _text_numbers(frame.segments, frame.lists)
     numbered = (numbers > 0) & (numbers <= len(texts))
     added[numbered] += texts[numbers[numbered] - 1]
+    # Divided by the root: the mean of many would be small next to the marker's own embedding.
     root = np.sqrt(np.maximum(frame.words.sum(axis=-1, keepdims=True), 1), dtype=np.float32)
     return added + frame.words.astype(np.float32) @ (words + added) / root
 
@@ -174,15 +175,13 @@ class SpanNetwork:
     """Returns a frame's answer from its hidden states, `[L, E]`."""
     lists = frame.lists
     slots = hidden[lists["slots"]]
-    in_utterances = (frame.segments == answers.SYSTEM_UTTERANCE) | (
-      frame.segments == answers.USER_UTTERANCE
-    )
-    starts, ends = (
-      _log_softmax(self._point(name, slots, hidden), in_utterances) for name in ("starts", "ends")
-    )
+    in_system = frame.segments == answers.SYSTEM_UTTERANCE
+    in_utterances = in_system | (frame.segments == answers.USER_UTTERANCE)
+    starts = _log_softmax(self._point("starts", slots, hidden), in_utterances)
+    ends = _log_softmax(self._point("ends", slots, hidden), in_utterances)
     choices = self._choices(frame, hidden, slots, bool(in_utterances.any()))
     requested = 1 / (1 + np.exp(-self._classify("requested", slots)[:, 0]))
-    first, last, of_span = _best_spans(starts, ends, frame.segments, self._longest)
+    begins, stops, of_span = _best_spans(starts, ends, frame.segments, self._longest)
     best, best_scores = choices.argmax(axis=-1), choices.max(axis=-1, initial=_CLOSED)
     num_values = len(lists["values"])
     pooled = np.tanh(self._dense("encoder/pooler", hidden[:1]))
@@ -190,17 +189,18 @@ class SpanNetwork:
     intent_logits = self._classify("intents", hidden[lists["intents"]])[:, 0]
     intents = _log_softmax(np.concatenate([none, intent_logits])[None], np.array([True]))[0]
     vector = [int(intents.argmax()), _millionths(np.exp(intents.max()))]
+    # A slot's choices are in this order: the kinds KEEP to SPAN, the values, then the memory.
     for i, choice in enumerate(best.tolist()):
-      kind, pointed, end, log_probability = choice + 1, 0, 0, best_scores[i]
+      kind, first, last, log_probability = choice + 1, 0, 0, best_scores[i]
       if choice >= _FIXED + num_values:
-        kind, pointed = answers.MEMORY, choice - _FIXED - num_values + 1
+        kind, first = answers.MEMORY, choice - _FIXED - num_values + 1
       elif choice >= _FIXED:
-        kind, pointed = answers.VALUE, choice - _FIXED + 1
-      elif kind == answers.SPAN:
-        pointed, end = int(first[i]), int(last[i])
+        kind, first = answers.VALUE, choice - _FIXED + 1
+      elif kind == answers.SPAN:  # of which `choices` has the probability of any span
+        first, last = int(begins[i]), int(stops[i])
         log_probability += of_span[i]
       shares = (np.exp(log_probability), np.exp(choices[i, 0]), requested[i])
-      vector += [kind, pointed, end, *map(_millionths, shares)]
+      vector += [kind, first, last, *map(_millionths, shares)]
     return vector
 
   def _choices(self, frame: _Frame, hidden: Array, slots: Array, may_point: bool) -> Array:
@@ -214,7 +214,7 @@ class SpanNetwork:
       fillable & ((context & answers.SYSTEM_OPEN) > 0),
       fillable & ((context & answers.SPAN_OPEN) > 0) & may_point,
     ]
-    owners = lists["value_slots"] - 1
+    owners = lists["value_slots"] - 1  # index of each value's slot
     values_open = (owners == np.arange(len(slots))[:, None]) & fillable[:, None]
     memory_open = (fillable & ((context & answers.MEMORY_OPEN) > 0))[:, None]
     memory_open = np.repeat(memory_open, len(lists["memory"]), axis=1)
@@ -240,10 +240,11 @@ class SpanNetwork:
 
 
 def _frame(features: Features) -> _Frame:
-  tokens, segments = (np.asarray(features[name], np.int64) for name in ("inputs", "segments"))
-  names = ("slots", "slot_context", "values", "value_slots", "memory", "intents", "intent_context")
-  lists = {name: np.asarray(features.get(name, ()), np.int64) for name in names}
+  tokens = np.asarray(features["inputs"], np.int64)
+  segments = np.asarray(features["segments"], np.int64)
+  lists = {x: np.asarray(features.get(x, ()), np.int64) for x in answers.FEATURES[2:-1]}
   numbers, markers = _text_numbers(segments, lists), _markers(len(tokens), lists)
+  # A row for each token: at a marker, the tokens of the same text but for markers; else nothing.
   words = markers[:, None] & ~markers & (numbers > 0)[:, None] & (numbers[:, None] == numbers)
   return _Frame(tokens, segments, lists, words)
 
@@ -296,9 +297,9 @@ def _best_spans(
     is_better = (segments[:stop] == segments[extra:]) & (scores > best_scores[:, :stop])
     best_scores[:, :stop][is_better] = scores[is_better]
     extras[:, :stop][is_better] = extra
-  first = best_scores.argmax(axis=-1)
+  begins = best_scores.argmax(axis=-1)
   rows = np.arange(len(starts))
-  return first, first + extras[rows, first], best_scores[rows, first]
+  return begins, begins + extras[rows, begins], best_scores[rows, begins]
 
 
 def _gelu(x: Array) -> Array:

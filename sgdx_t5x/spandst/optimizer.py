@@ -130,6 +130,7 @@ def bert_adam(
     times: regular expression -> learning rate multiplier of the parameters whose paths it matches
       from the start, e.g. {"(?!encoder/)": 10.0} for heads that start from random weights.
   """
+  # Decay joins the update, not the gradient, so that Adam's moments do not see it.
   transformations = [
     scale_by_bert_adam(b1, b2, eps, unbiased),
     optax.add_decayed_weights(weight_decay, mask=_where(lambda path: path[-1] in _DECAYED)),
@@ -137,11 +138,12 @@ def bert_adam(
   ]
   for pattern, factor in (times or {}).items():
     transformations.append(optax.masked(optax.scale(factor), _where(_matches([pattern]))))
-  if max_norm is not None:
+  if max_norm is not None:  # of the gradients as they are, so before all else
     transformations.insert(0, optax.clip_by_global_norm(max_norm))
   if not frozen:
     return optax.chain(*transformations)
   is_frozen = _matches(frozen)
+  # Masked, frozen parameters have no moments; their update would else be the gradient itself.
   return optax.chain(
     optax.masked(optax.chain(*transformations), _where(lambda path: not is_frozen(path))),
     optax.masked(optax.set_to_zero(), _where(is_frozen)),

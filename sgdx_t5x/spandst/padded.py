@@ -40,9 +40,11 @@ class PaddedFeatureConverter(RowConverter):
     self, ds: tf.data.Dataset, task_feature_lengths: Mapping[str, int]
   ) -> tf.data.Dataset:
     lengths = self.get_model_feature_lengths(task_feature_lengths)
-    return padded(
-      ds, lengths, lambda batch: {name: batch[source] for name, source in self.FEATURES.items()}
-    )
+
+    def renamed(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
+      return {name: batch[source] for name, source in self.FEATURES.items()}
+
+    return padded(ds, lengths, renamed)
 
 
 def specs(*names: str) -> dict[str, seqio.FeatureConverter.FeatureSpec]:

@@ -41,8 +41,10 @@ def check_encoder(
       expected="one that `sgdx weights import` wrote for a BERT, or one of an encoder tracker",
       fix="set INITIAL_CHECKPOINT_PATH = [] to start from random weights",
     )
-  if not any(name.startswith(f"{bert_layout.PREFIX}pooler") for name in stored):
-    target = {k: v for k, v in target.items() if not k.startswith(f"{bert_layout.PREFIX}pooler")}
+  # An encoder without a pooler is complete, too: `sgdx weights import` says that it lacks one.
+  if f"{bert_layout.PREFIX}pooler/kernel" not in stored:
+    for name in ("kernel", "bias"):
+      target.pop(f"{bert_layout.PREFIX}pooler/{name}", None)
   layout.check(
     target,
     stored,
@@ -54,7 +56,10 @@ def check_encoder(
 
 
 def _shapes(state_dict: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+  """Returns {path: shape} of the encoder's parameters in a state of T5X."""
+  shapes = {}
   flat = traverse_util.flatten_dict(dict(state_dict.get("target", {})), sep="/")
-  return {
-    name: tuple(np.shape(x)) for name, x in flat.items() if name.startswith(bert_layout.PREFIX)
-  }
+  for name, array in flat.items():
+    if name.startswith(bert_layout.PREFIX):
+      shapes[name] = tuple(np.shape(array))
+  return shapes

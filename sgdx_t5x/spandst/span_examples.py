@@ -58,7 +58,7 @@ def span_examples(
     context: FrameContext, states: States, gold: Gold
   ) -> Iterator[tuple[str, dict[str, Any]]]:
     service, state = original[context.service], states.get(context.service)
-    labels = None
+    labels = None  # of the first variant for all: they are in the words of the dialogue
     # By the frame's id, so that all variants of a frame, and all runs, agree.
     if zlib.crc32(context.frame_id.encode()) < plain_text * 2**32:
       context = dataclasses.replace(context, acts=())

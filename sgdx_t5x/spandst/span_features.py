@@ -1,4 +1,4 @@
-"""SpanDST's examples: frames and their context as the features of `encoder/README.md`.
+"""SpanDST's examples: frames and their context as the features of `spandst/README.md`.
 
 All features are sequences of integers, which are joined for many frames at once. Examples keep what
 each index refers to, so that answers can be decoded.
@@ -8,6 +8,7 @@ import array
 import bisect
 import dataclasses
 import functools
+import itertools
 import random
 import zlib
 from collections.abc import Mapping, Sequence
@@ -39,17 +40,14 @@ from sgdx_t5x.spandst.span_text import (
 )
 from sgdx_t5x.spandst.spandst import Choice
 
-FEATURES = (
-  "inputs", "segments", "slots", "slot_context", "values", "value_slots", "memory", "intents",
-  "intent_context", "targets",
-)  # fmt: skip
+FEATURES = answers.FEATURES
 LENGTHS = {
   "inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
   "memory": 12, "intents": 8, "intent_context": 8, "targets": 256,
 }  # fmt: skip
 # Tracker-defined bits of `slot_context`, and those of `intent_context`.
-REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = (1 << n for n in range(5, 9))
-IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = (1 << n for n in range(9, 14))
+REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = 32, 64, 128, 256
+IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = 512, 1024, 2048, 4096, 8192
 _ACT_BITS = {
   REQUEST: REQUESTED_NOW,
   OFFER: OFFERED_NOW,
@@ -88,15 +86,24 @@ class Example:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Shown:
-  """A service as shown in an input: its pieces in order, and where in them each part begins."""
+class _OrderedService:
+  """A service as an input has it.
+
+  Attributes:
+    pieces: its parts, in the schema's order.
+    ids: of all pieces, in the order of the input.
+    slots, values, intents: as in `Example`.
+    value_slots: number of the slot of each value.
+    markers: "slots", "values" or "intents" -> where in `ids` the marker of each is.
+  """
 
   pieces: ServicePieces
   ids: array.array
   slots: Sequence[int]
   values: Sequence[tuple[int, int]]
+  value_slots: list[int]
   intents: Sequence[int]
-  at: Mapping[str, Sequence[int]]
+  markers: Mapping[str, Sequence[int]]
 
 
 class SpanReader:
@@ -116,7 +123,7 @@ class SpanReader:
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
     self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
     self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
-    self._shown = functools.lru_cache(maxsize=512)(self._in_order)
+    self._ordered = functools.lru_cache(maxsize=512)(self._in_order)
 
   def _service_pieces(self, position: int, limit: int) -> ServicePieces:
     service = self._services[position]
@@ -141,12 +148,13 @@ class SpanReader:
       SgdxError: the service does not fit into the input, even with the shortest descriptions.
     """
     system, user = self._cut(context.system), self._cut(context.user)
-    spoken = len(system.ids) + len(user.ids)
-    choices, memory, limit, cut = self._fitting_choices(context, states, spoken)
-    cut_of_system = min(len(system.ids), cut)
-    cut_of_user = cut - cut_of_system
+    num_spoken = len(system.ids) + len(user.ids)
+    choices, memory, limit, num_cut = self._fitting_choices(context, states, num_spoken)
+    # What does not fit is cut from the oldest end: of the system's utterance before the user's.
+    cut_of_system = min(len(system.ids), num_cut)
+    cut_of_user = num_cut - cut_of_system
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
-    schema = self._shown(context.service, limit, draw)
+    schema = self._ordered(context.service, limit, draw)
     system_ids, user_ids = system.ids[cut_of_system:], user.ids[cut_of_user:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     ids = _numbers((cls, *system_ids, sep, *user_ids, sep))
@@ -156,18 +164,20 @@ class SpanReader:
     segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.USER_UTTERANCE] * len(user_ids)
     segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SCHEMA] * len(schema.ids)
     ids += schema.ids
-    at = {name: [schema_start + i for i in places] for name, places in schema.at.items()}
-    at["memory"] = []
-    for value in memory:
-      at["memory"].append(len(ids))
-      ids.fromlist(value)
+    markers: dict[str, list[int]] = {}
+    for name, places in schema.markers.items():
+      markers[name] = [schema_start + place for place in places]
+    markers["memory"] = []
+    for pieces in memory:
+      markers["memory"].append(len(ids))
+      ids.fromlist(pieces)
     segments += _SEGMENT[answers.OTHER_SERVICES] * (len(ids) - len(segments))
     slot_context, intent_context = self._context_bits(context, states, choices, schema.pieces)
     features = {
       "inputs": ids,
       "segments": segments,
-      **at,
-      "value_slots": [number for number, _ in schema.values],
+      **markers,
+      "value_slots": schema.value_slots,
       "slot_context": [slot_context[slot] for slot in schema.slots],
       "intent_context": [intent_context[intent] for intent in schema.intents],
     }
@@ -181,42 +191,44 @@ class SpanReader:
       (user.starts[cut_of_user:], user.ends[cut_of_user:], first_user),
     )
 
-  def _in_order(self, service: int, limit: int, draw: int | None) -> _Shown:
+  def _in_order(self, service: int, limit: int, draw: int | None) -> _OrderedService:
     """Returns a service with descriptions of at most `limit` pieces, in the order of `draw`."""
     pieces = self._pieces(service, limit)
-    ids, values, intents = list(pieces.head), [], _order(len(pieces.intents), draw)
-    at: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
+    ids, values, value_slots = list(pieces.head), [], []
+    markers: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
     positions = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
     slots = [positions[i] for i in _order(len(positions), draw)]
     for number, slot in enumerate(slots, start=1):
-      at["slots"].append(len(ids))
+      markers["slots"].append(len(ids))
       ids += pieces.slots[slot]
       for value in _order(len(pieces.values[slot]), draw):
-        at["values"].append(len(ids))
+        markers["values"].append(len(ids))
         values.append((number, value))
+        value_slots.append(number)
         ids += pieces.values[slot][value]
+    intents = _order(len(pieces.intents), draw)
     for intent in intents:
-      at["intents"].append(len(ids))
+      markers["intents"].append(len(ids))
       ids += pieces.intents[intent]
-    return _Shown(pieces, _numbers(ids), slots, values, intents, at)
+    return _OrderedService(pieces, _numbers(ids), slots, values, value_slots, intents, markers)
 
   def _fitting_choices(
-    self, context: FrameContext, states: States, spoken: int
+    self, context: FrameContext, states: States, num_spoken: int
   ) -> tuple[Choices, list[list[int]], int, int]:
     """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
 
-    Of the utterances' `spoken` pieces at least 32 stay: the oldest values of other services make
-    room for these.
+    Of the utterances' `num_spoken` pieces at least 32 stay: the oldest values of other services
+    make room for these.
     """
     size = min(self._style.memory, self._lengths["memory"])
     # The values of other services matter least, so one is dropped before another try.
     while True:
       choices = frame_choices(context, states, size)
-      memory = [
-        self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
-        for held in choices.memory
-      ]
-      if fitting := self._fitting(context.service, spoken, sum(map(len, memory))):
+      memory = []
+      for value in choices.memory:
+        text = self._cut(value.values[0])
+        memory.append(self._name(value.service, value.slot) + list(text.ids))
+      if fitting := self._fitting(context.service, num_spoken, sum(map(len, memory))):
         return choices, memory, *fitting
       if not memory:
         raise self._too_long(context.service)
@@ -227,18 +239,19 @@ class SpanReader:
     if self._fitting(service, _LEAST, 0) is None:
       raise self._too_long(service)
 
-  def _fitting(self, service: int, spoken: int, memory: int) -> tuple[int, int] | None:
+  def _fitting(self, service: int, num_spoken: int, num_memory: int) -> tuple[int, int] | None:
     """Returns how many pieces descriptions may have, and how many the utterances lose.
 
-    None if too few of the utterances' `spoken` pieces would be left, beside `memory` of other
-    values.
+    None if too few of the utterances' `num_spoken` pieces would be left, beside `num_memory` of
+    other services' values.
     """
     # Shorter descriptions before shorter utterances: a lost word of the user is a lost value.
     for limit in (self._style.description_tokens, *_SHORTER):
-      room = self._lengths["inputs"] - 3 - memory - self._pieces(service, limit).length
-      if spoken <= room:
+      # 3 pieces are [CLS] and a [SEP] after each utterance.
+      room = self._lengths["inputs"] - 3 - num_memory - self._pieces(service, limit).length
+      if num_spoken <= room:
         return limit, 0
-    return None if room < min(spoken, _LEAST) else (limit, spoken - room)
+    return None if room < min(num_spoken, _LEAST) else (limit, num_spoken - room)
 
   def _too_long(self, service: int) -> SgdxError:
     limit, shortest = self._lengths["inputs"], _SHORTER[-1]
@@ -255,7 +268,7 @@ class SpanReader:
   def _context_bits(
     self, context: FrameContext, states: States, choices: Choices, pieces: ServicePieces
   ) -> tuple[list[int], list[int]]:
-    """Returns the bits of all slots and of all intents."""
+    """Returns the bits of all slots and of all intents, by their positions in the schema."""
     state = states.get(context.service)
     values = state.values if state else {}
     active = state.intent if state else NONE
@@ -275,6 +288,7 @@ class SpanReader:
         continue
       if act == NOTIFY_SUCCESS:
         success |= DONE_NOW if turn == context.turn - 1 else DONE_BEFORE
+      # What the system did longer ago shows only in its last values, `choices.system`.
       elif turn == context.turn - 1 and slot != NONE:
         if act == OFFER_INTENT:
           of_intents[slot] |= WAS_OFFERED
@@ -349,7 +363,7 @@ def targets(
 
   Args:
     example: of the frame.
-    right: position of a slot -> right answers, from `spandst.right_choices`.
+    labels: position of a slot -> right answers, from `spandst.right_choices`.
     gold: labels of the frame.
     limit: maximum length; rows beyond it are dropped, further spans of a value first.
   """
@@ -365,12 +379,16 @@ def targets(
       rows.append((number, answers.REQUESTED, 0, 0))
     choices = labels.get(slot, ())
     if len(choices) > 1 or (choices and choices[0].kind != answers.KEEP):
-      mine = [row for choice in choices if (row := _row(example, number, choice))]
+      rows_of_slot = []
+      for choice in choices:
+        if row := _row(example, number, choice):
+          rows_of_slot.append(row)
       # Further spans of a value come last, where `limit` cuts.
-      rows += mine[:2]
-      extra_rows += mine[2:]
-  rows += extra_rows
-  return [x for row in dict.fromkeys(rows) for x in row][: limit - limit % answers.ROW]
+      rows += rows_of_slot[:2]
+      extra_rows += rows_of_slot[2:]
+  # Two spans of characters may be the same pieces, and rows must not repeat.
+  distinct_rows = dict.fromkeys([*rows, *extra_rows])
+  return list(itertools.chain.from_iterable(distinct_rows))[: limit - limit % answers.ROW]
 
 
 def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, int] | None:
@@ -419,11 +437,10 @@ def _pieces_of_span(
 def read_choice(example: Example, answer: answers.SlotAnswer) -> Choice:
   """Decodes an answer for a slot; KEEP if it points to nothing valid."""
   if answer.kind == answers.SPAN:
-    for by_user, (starts, ends, first) in ((0, example.system), (1, example.user)):
-      if first <= answer.first <= answer.last < first + len(starts):
-        return Choice(
-          answers.SPAN, by_user, starts[answer.first - first], ends[answer.last - first]
-        )
+    for by_user, (starts, ends, position) in ((0, example.system), (1, example.user)):
+      begin, end = answer.first - position, answer.last - position
+      if 0 <= begin <= end < len(starts):
+        return Choice(answers.SPAN, by_user, starts[begin], ends[end])
     return Choice(answers.KEEP)
   if answer.kind == answers.VALUE:
     if not 1 <= answer.first <= len(example.values):

@@ -56,6 +56,8 @@ class SpanTracker(nn.Module):
     width, tokens = self.config.emb_dim, batch["encoder_input_tokens"]
     segments, frames = batch["encoder_segments"], batch["encoder_frames"]
     bits = answers.CONTEXT_BITS
+    # What tokens do not say is added to their embeddings: the context at each slot's and intent's
+    # marker, and which part of the frame a token is in.
     added = heads.BitEmbedding(bits, width, name="slot_context")(
       batch["slot_context"], batch["slots"], tokens.shape[1]
     ) + heads.BitEmbedding(bits, width, name="intent_context")(
@@ -76,11 +78,12 @@ class SpanTracker(nn.Module):
       deterministic=deterministic,
       read=None if self.pooled else markers | _span_tokens(segments),
     )
-    if self.pooled:
-      mine = heads.words_of_texts(segments, markers)
-      number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
-      hidden += (mine / number).astype(hidden.dtype) @ hidden
+    if self.pooled:  # averages over the words of each marker's text
+      words = heads.words_of_texts(segments, markers)  # [B, L, L]
+      num_words = jnp.maximum(words.sum(axis=-1, keepdims=True), 1)
+      hidden += (words / num_words).astype(hidden.dtype) @ hidden
     slots = heads.at(hidden, batch["slots"]).astype(jnp.float32)
+    # [B, S, L]: a slot points to the utterances of its own frame, not of others in the row.
     may_point = _span_tokens(segments)[:, None] & (
       frames[:, None, :] == batch["slot_frames"][:, :, None]
     )
@@ -97,24 +100,27 @@ class SpanTracker(nn.Module):
 
   def _choices(self, batch: Batch, hidden: Array, slots: Array, may_point: Array) -> Array:
     """Returns log probabilities `[B, S, C]`; `may_point`: which slots have tokens to point to."""
-    context, number = batch["slot_context"], batch["slots"].shape[1]
-    is_open = {bit: (context & bit) > 0 for bit in (1 << n for n in range(5))}
-    fillable = is_open[answers.FILLABLE] & (batch["slots"] > 0)
-    fixed = jnp.stack(
+    num_slots = batch["slots"].shape[1]
+
+    def has(bit: int) -> Array:
+      return (batch["slot_context"] & bit) > 0
+
+    fillable = has(answers.FILLABLE) & (batch["slots"] > 0)
+    fixed = jnp.stack(  # in the order of the kinds
       [
-        jnp.ones_like(fillable),
-        fillable,
-        fillable & is_open[answers.CLEAR_OPEN],
-        fillable & is_open[answers.SYSTEM_OPEN],
-        fillable & is_open[answers.SPAN_OPEN] & may_point,
+        jnp.ones_like(fillable),  # KEEP
+        fillable,  # DONTCARE
+        fillable & has(answers.CLEAR_OPEN),
+        fillable & has(answers.SYSTEM_OPEN),
+        fillable & has(answers.SPAN_OPEN) & may_point,
       ],
       axis=-1,
     )
-    of_slot = batch["value_slots"][:, None, :] == jnp.arange(1, number + 1)[:, None]
+    of_slot = batch["value_slots"][:, None, :] == jnp.arange(1, num_slots + 1)[:, None]
     values_open = of_slot & (batch["values"] > 0)[:, None] & fillable[..., None]
     same_frame = batch["memory_frames"][:, None, :] == batch["slot_frames"][:, :, None]
     memory_open = same_frame & (batch["memory"] > 0)[:, None]
-    memory_open &= (fillable & is_open[answers.MEMORY_OPEN])[..., None]
+    memory_open &= (fillable & has(answers.MEMORY_OPEN))[..., None]
     values = heads.at(hidden, batch["values"]).astype(jnp.float32)
     owners = heads.at(slots, batch["value_slots"] - 1)
     of_values = heads.OptionHead(name="values")(values, owners)[:, None]
@@ -132,6 +138,7 @@ class SpanTracker(nn.Module):
     is_first = (batch["encoder_positions"] == 0) & (batch["encoder_frames"] > 0)
     numbers = jnp.arange(1, MAX_FRAMES + 1)
     of_frame = batch["encoder_frames"][:, None, :] == numbers[:, None]
+    # [B, F]: each frame's [CLS]; 0 for a frame that the row does not have, whose scores are unused.
     firsts = jnp.argmax(is_first[:, None] & of_frame, axis=-1)
     pooled = encoder.pool(heads.at(hidden, firsts)).astype(jnp.float32)
     none = heads.ClassHead(1, name="no_intent")(pooled)
@@ -203,16 +210,17 @@ class SpanModel(EncoderModel):
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns fractions of slots whose most probable choice is right: all, and those to change."""
     slot, kind, first, _ = target_rows(batch)
-    number = batch["slots"].shape[1]
+    num_slots = batch["slots"].shape[1]
     start = jnp.where(kind == answers.VALUE, _FIXED, _FIXED + batch["values"].shape[1])
     choice = jnp.where(kind <= answers.SPAN, kind - 1, start + first - 1)
     best = jnp.argmax(scores["choices"], axis=-1)  # [B, S]
-    mine = slot[..., None] == jnp.arange(1, number + 1)
-    mine &= ((kind >= answers.KEEP) & (kind <= answers.MEMORY))[..., None]
-    is_right = (mine & (choice[..., None] == best[:, None])).any(axis=1)
-    labelled, is_slot = mine.any(axis=1), batch["slots"] > 0
-    is_right = jnp.where(labelled, is_right, best == 0) & is_slot
-    changes = (mine & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
+    # [B, R, S]: which rows are answers for which slots.
+    is_answer = slot[..., None] == jnp.arange(1, num_slots + 1)
+    is_answer &= ((kind >= answers.KEEP) & (kind <= answers.MEMORY))[..., None]
+    is_right = (is_answer & (choice[..., None] == best[:, None])).any(axis=1)
+    has_answers, is_slot = is_answer.any(axis=1), batch["slots"] > 0
+    is_right = jnp.where(has_answers, is_right, best == 0) & is_slot  # without a row it is KEEP
+    changes = (is_answer & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
     of_changes = share(is_right & changes, changes)
     return {"accuracy": share(is_right, is_slot), "accuracy_of_changes": of_changes}
 
@@ -235,15 +243,15 @@ def likelihoods(scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
   """
   slot, kind, first, last = target_rows(batch)
   is_slot = batch["slots"] > 0
-  number = is_slot.shape[1]
   of_row = _of_rows(scores, batch, slot, kind, first, last)
-  mine = slot[..., None] == jnp.arange(1, number + 1)  # [B, R, S]
-  right = mine & (of_row > heads.CLOSED / 2)[..., None]
-  marginal = jax.nn.logsumexp(jnp.where(right, of_row[..., None], _NEVER), axis=1)
-  marginal = jnp.where(right.any(axis=1), marginal, scores["choices"][..., 0])
-  requested = (mine & (kind == answers.REQUESTED)[..., None]).any(axis=1)
+  of_slot = slot[..., None] == jnp.arange(1, is_slot.shape[1] + 1)  # [B, R, S]
+  counts = of_slot & (of_row > heads.CLOSED / 2)[..., None]
+  marginal = jax.nn.logsumexp(jnp.where(counts, of_row[..., None], _NEVER), axis=1)
+  # A slot without a row that counts has the answer KEEP.
+  marginal = jnp.where(counts.any(axis=1), marginal, scores["choices"][..., 0])
+  requested = (of_slot & (kind == answers.REQUESTED)[..., None]).any(axis=1)
   sign = jnp.where(requested, 1.0, -1.0)
-  intents = scores["intents"]
+  intents = scores["intents"]  # [B, F, 1 + I]; rows say which frame they are of
   flat = (batch["target_frames"] - 1) * intents.shape[-1] + first
   is_intent = (kind == answers.INTENT) & (first < intents.shape[-1])
   of_intent = _take(intents, jnp.where(is_intent, flat, 0))
@@ -260,15 +268,16 @@ def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last:
   choices, length = scores["choices"], scores["starts"].shape[-1]
   num_values, num_memory = batch["values"].shape[1], batch["memory"].shape[1]
   choice, fits = kind - 1, (kind >= answers.KEEP) & (kind <= answers.SPAN)
-  for pointing, start, number in (
+  for pointing, start, num_options in (
     (answers.VALUE, _FIXED, num_values),
     (answers.MEMORY, _FIXED + num_values, num_memory),
   ):
     choice = jnp.where(kind == pointing, start + first - 1, choice)
-    fits |= (kind == pointing) & (first >= 1) & (first <= number)
+    fits |= (kind == pointing) & (first >= 1) & (first <= num_options)
   is_span = kind == answers.SPAN
   inside = (first >= 0) & (first <= last) & (last < length)
   fits &= (slot >= 1) & (slot <= choices.shape[1]) & (~is_span | inside)
+  # Rows that do not fit read index 0, which always exists, and are closed at the end.
   row = jnp.where(fits, slot - 1, 0)
   log_probability = _take(choices, row * choices.shape[-1] + jnp.where(fits, choice, 0))
   for name, token in (("starts", first), ("ends", last)):
@@ -296,26 +305,32 @@ def answer(scores: Mapping[str, Array], batch: Batch, longest_span: int) -> Arra
   # Otherwise, XLA computes log probabilities again for each length of a span.
   scores = jax.lax.optimization_barrier(dict(scores))
   choices, num_values = scores["choices"], batch["values"].shape[1]
+  # [B, S]: the number of each slot's most probable choice: 0 to 4 are the kinds KEEP to SPAN, then
+  # come the V values (of all slots; those of others are closed), then the M values of the memory.
   best = jnp.argmax(choices, axis=-1)
-  segments = batch["encoder_segments"]
-  first, last, of_span = heads.best_spans(scores["starts"], scores["ends"], segments, longest_span)
   is_span = best == answers.SPAN - 1
   is_value = (best >= _FIXED) & (best < _FIXED + num_values)
   is_memory = best >= _FIXED + num_values
   kind = jnp.where(is_value, answers.VALUE, jnp.where(is_memory, answers.MEMORY, best + 1))
-  pointed = jnp.where(is_value, best - _FIXED + 1, 0)
-  pointed = jnp.where(is_memory, best - _FIXED - num_values + 1, pointed)
+
+  # What the choice points to: a value or a memory by its number, from 1; a span by its tokens. The
+  # best span is computed for every slot, as shapes are fixed, and used where the choice is SPAN.
+  segments = batch["encoder_segments"]
+  begin, end, of_span = heads.best_spans(scores["starts"], scores["ends"], segments, longest_span)
+  number = jnp.where(is_value, best - _FIXED + 1, 0)
+  number = jnp.where(is_memory, best - _FIXED - num_values + 1, number)
+  first, last = jnp.where(is_span, begin, number), jnp.where(is_span, end, 0)
+
+  # The choice SPAN has the probability of any span: times that of the span itself.
   log_probability = jnp.max(choices, axis=-1) + jnp.where(is_span, of_span, 0.0)
-  columns = [
-    kind,
-    jnp.where(is_span, first, pointed),
-    jnp.where(is_span, last, 0),
-    millionths(jnp.exp(log_probability)),
-    millionths(jnp.exp(choices[..., 0])),
-    millionths(jax.nn.sigmoid(scores["requested"])),
-  ]
-  slots = jnp.where((batch["slots"] > 0)[..., None], jnp.stack(columns, axis=-1), 0)
+  keep, requested = jnp.exp(choices[..., 0]), jax.nn.sigmoid(scores["requested"])
+  shares = map(millionths, (jnp.exp(log_probability), keep, requested))
+  slots = jnp.stack([kind, first, last, *shares], axis=-1)  # [B, S, 6]
+  slots = jnp.where((batch["slots"] > 0)[..., None], slots, 0)  # of padding all zeros
+
+  # A row that is not packed has one frame, whose intents are the first.
   intents = scores["intents"][:, 0]
-  intent = [jnp.argmax(intents, axis=-1), millionths(jnp.exp(jnp.max(intents, axis=-1)))]
-  head = jnp.stack(intent, axis=-1)
-  return jnp.concatenate([head, slots.reshape(len(slots), -1)], axis=-1).astype(jnp.int32)
+  intent = jnp.stack(
+    [jnp.argmax(intents, axis=-1), millionths(jnp.exp(jnp.max(intents, axis=-1)))], axis=-1
+  )
+  return jnp.concatenate([intent, slots.reshape(len(slots), -1)], axis=-1).astype(jnp.int32)

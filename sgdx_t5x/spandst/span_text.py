@@ -91,7 +91,7 @@ def readable(name: str) -> str:
 def service_pieces(
   service: Service, vocabulary: PieceVocabulary, style: SpanStyle, limit: int
 ) -> ServicePieces:
-  """Returns a service in pieces. Args: limit, maximum pieces of a name and description."""
+  """Returns a service in pieces. Args: limit, maximum pieces of a description or value."""
 
   def marked(number: int, text: str) -> list[int]:
     return [vocabulary.marker(number), *vocabulary.cut(text).ids[:limit]]
@@ -100,18 +100,19 @@ def service_pieces(
     return marked(number, f"{readable(name)} : {element.description}")
 
   index, tracked = service.slot_index, frozenset(service.tracked_slots)
-  # Slots that are not shown take no room.
-  slots_to_show = [
-    slot if style.all_slots or i in tracked else None for i, slot in enumerate(service.slots)
-  ]
-  return ServicePieces(
-    head=described(SERVICE, service, re.sub(r"_\d+$", "", service.name)),
-    slots=[described(SLOT, slot, slot.name) if slot else [] for slot in slots_to_show],
-    values=[
-      [marked(VALUE, value) for value in slot.choices] if slot else [] for slot in slots_to_show
-    ],
-    intents=[described(INTENT, x, x.name) for x in service.intents] if style.intents else [],
-    tracked=tracked,
-    required=[frozenset(index[name] for name in x.required_slots) for x in service.intents],
-    optional=[frozenset(index[name] for name in x.optional_slots) for x in service.intents],
-  )
+  slots, values = [], []
+  for position, slot in enumerate(service.slots):
+    # Slots that are not shown take no room, but lists keep the positions of the schema.
+    is_shown = style.all_slots or position in tracked
+    slots.append(described(SLOT, slot, slot.name) if is_shown else [])
+    values.append([marked(VALUE, value) for value in slot.choices] if is_shown else [])
+  intents, required, optional = [], [], []
+  for intent in service.intents:
+    if style.intents:
+      intents.append(described(INTENT, intent, intent.name))
+    # Also of intents that are not shown: an active one still marks its slots.
+    required.append(frozenset(index[name] for name in intent.required_slots))
+    optional.append(frozenset(index[name] for name in intent.optional_slots))
+  # The number that tells services of one kind apart, "Hotels_4", says nothing about them.
+  head = described(SERVICE, service, re.sub(r"_\d+$", "", service.name))
+  return ServicePieces(head, slots, values, intents, tracked, required, optional)

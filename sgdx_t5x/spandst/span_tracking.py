@@ -26,8 +26,10 @@ def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predic
   def predict(questions: Sequence[Question]) -> list[Prediction]:
     examples = [reader.example(question.context, question.states) for question in questions]
     vectors = answer([example.features for example in examples])
-    triples = zip(questions, examples, vectors, strict=True)
-    return [span_prediction(original, *triple) for triple in triples]
+    predictions = []
+    for question, example, vector in zip(questions, examples, vectors, strict=True):
+      predictions.append(span_prediction(original, question, example, vector))
+    return predictions
 
   return predict
 
@@ -44,16 +46,13 @@ def span_prediction(
     vector: what it answered.
   """
   context, answer = question.context, read_answer(vector)
-  slots = list(zip(example.slots, answer.slots, strict=False))
-  state = question.states.get(context.service)
-  values = new_values(
-    original.services[context.service],
-    context,
-    state.values if state else {},
-    example.choices,
-    {slot: read_choice(example, answer) for slot, answer in slots},
-  )
+  choices, requested = {}, []
+  for slot, slot_answer in zip(example.slots, answer.slots, strict=False):
+    choices[slot] = read_choice(example, slot_answer)
+    if slot_answer.requested > _ASKED:
+      requested.append(slot)
+  service, state = original.services[context.service], question.states.get(context.service)
+  values = new_values(service, context, state.values if state else {}, example.choices, choices)
   intents = example.intents
   intent = intents[answer.intent - 1] if 1 <= answer.intent <= len(intents) else NONE
-  requested = sorted(slot for slot, answer in slots if answer.requested > _ASKED)
-  return Prediction(intent, tuple(requested), values)
+  return Prediction(intent, tuple(sorted(requested)), values)

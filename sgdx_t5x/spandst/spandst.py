@@ -62,8 +62,8 @@ def right_choices(
   labels: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
   for slot in labels:
     if slot in gold.values or slot in values_before:
-      value_before = values_before.get(slot, ())
-      answers = _right(service.slots[slot], slot, context, gold, value_before, choices)
+      previous = values_before.get(slot, ())
+      answers = _right(service.slots[slot], slot, context, gold, previous, choices)
       labels[slot] = answers or _KEPT
   return labels
 
@@ -73,21 +73,31 @@ def _right(
   position: int,
   context: FrameContext,
   gold: Gold,
-  before: Sequence[str],
+  previous: Sequence[str],
   choices: Choices,
 ) -> list[Choice]:
+  """Returns the right answers for a slot; none if no answer gives its value.
+
+  Args:
+    slot: in the original schema.
+    position: of the slot in the service.
+    context, gold, choices: as in `right_choices`.
+    previous: the slot's values before the turn.
+  """
   values = gold.values.get(position, ())
   if not values:
-    return [Choice(CLEAR)] if before else []
-  if _meet(values, before) and not (slot.is_categorical and _are_two(values, before, slot)):
+    return [Choice(CLEAR)] if previous else []
+  if _meet(values, previous) and not (slot.is_categorical and _are_two(values, previous, slot)):
     if slot.is_categorical:
       return [*_KEPT]
+    # A value that the user repeats is right too: the state stays as it is.
     return [*_KEPT, *_annotated(position, context, gold, values, by_user=True)]
   if values[0] == DONTCARE:
     return [Choice(ANY)]
   labels = []
   if slot.is_categorical:
     values = values[:1]  # all others are wrong by the official metric
+    # A value that the schema lists twice is right at both places.
     labels += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
   else:
     labels += _spans(position, context, gold, values, by_user=True)
@@ -95,22 +105,22 @@ def _right(
     labels.append(Choice(SYSTEM))
   if not slot.is_categorical:
     labels += _spans(position, context, gold, values, by_user=False)
-  labels += (
-    Choice(MEMORY, i) for i, held in enumerate(choices.memory) if _meet(values, held.values)
-  )
+  for number, value in enumerate(choices.memory):
+    if _meet(values, value.values):
+      labels.append(Choice(MEMORY, number))
   return labels
 
 
-def _are_two(values: Sequence[str], before: Sequence[str], slot: Slot) -> bool:
+def _are_two(values: Sequence[str], previous: Sequence[str], slot: Slot) -> bool:
   """Whether a slot has both first values, which differ in case at most, as possible values."""
-  return values[0] != before[0] and {values[0], before[0]} <= set(slot.possible_values)
+  return values[0] != previous[0] and {values[0], previous[0]} <= set(slot.possible_values)
 
 
 def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
   """Whether two lists of alternatives share a value; the official metric ignores case too."""
   if not alternatives or values == alternatives:
     return bool(alternatives)
-  return not {v.casefold() for v in values}.isdisjoint(v.casefold() for v in alternatives)
+  return not set(map(str.casefold, values)).isdisjoint(map(str.casefold, alternatives))
 
 
 def _spans(
@@ -120,13 +130,15 @@ def _spans(
   if annotated := _annotated(slot, context, gold, values, by_user):
     return annotated
   text = context.user if by_user else context.system
-  matches = {match for value in values for match in _occurrences(value, text)}
-  longest = sorted(matches, key=lambda m: (m[0] - m[1], m))
-  outer: list[tuple[int, int]] = []
-  for start, end in longest:
-    if not any(a <= start and end <= b for a, b in outer):
-      outer.append((start, end))
-  return [Choice(SPAN, int(by_user), start, end) for start, end in outer]
+  matches: set[tuple[int, int]] = set()
+  for value in values:
+    matches.update(_occurrences(value, text))
+  spans: list[Choice] = []
+  # The longest first: "7" inside "7 pm" is not the value where "7 pm" is another form of it.
+  for start, end in sorted(matches, key=lambda match: (match[0] - match[1], match)):
+    if not any(span.start <= start and end <= span.end for span in spans):
+      spans.append(Choice(SPAN, int(by_user), start, end))
+  return spans
 
 
 def _annotated(
@@ -147,8 +159,8 @@ def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
   # Few texts hold the value, and compiling its pattern takes longer than all else here.
   if value.isascii() and text.isascii() and value.lower() not in text.lower():
     return
-  pattern = rf"(?<!\w){re.escape(value)}(?!\w)"
-  yield from (match.span() for match in re.finditer(pattern, text, re.IGNORECASE))
+  for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
+    yield match.span()
 
 
 def new_values(
@@ -180,7 +192,7 @@ def new_values(
     text = _text(service.slots[position], position, context, choices, answer)
     if text:
       values[position] = (text,)
-  return {position: values[position] for position in sorted(values)}
+  return dict(sorted(values.items()))  # by position, whichever was filled first
 
 
 def _text(
@@ -193,7 +205,7 @@ def _text(
     possible = slot.possible_values
     return possible[answer.number] if answer.number < len(possible) else ""
   if answer.kind == SPAN:
-    if slot.is_categorical:
+    if slot.is_categorical:  # whose values are never spans in training
       return ""
     utterance = context.user if answer.number else context.system
     return utterance[answer.start : answer.end].strip()
@@ -203,11 +215,7 @@ def _text(
   elif answer.kind == MEMORY and answer.number < len(choices.memory):
     text = choices.memory[answer.number].values[0]
   if slot.is_categorical:
+    # What the system or another service calls it may differ in case from the possible value.
     matching = [v for v in slot.possible_values if v.casefold() == text.casefold()]
     return text if text in matching else (matching or [""])[0]
   return text
-
-
-def changes(labels: Mapping[int, Sequence[Choice]]) -> Iterator[tuple[int, Sequence[Choice]]]:
-  """Yields (slot, right answers) of the slots whose value changes."""
-  return ((slot, choices) for slot, choices in labels.items() if choices[0].kind != KEEP)

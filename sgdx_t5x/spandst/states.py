@@ -78,17 +78,17 @@ def encode(
     Per row float32 `[tokens, width]`.
   """
   run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
-  answers: list[np.ndarray] = [np.empty(0)] * len(rows)
+  answers: list[np.ndarray] = [np.empty(0)] * len(rows)  # filled in the order of batches
   num_done = 0
   for numbers, length in _batches([len(row) for row in rows], config.max_positions):
-    padded, kinds = (np.zeros((len(numbers), length), np.int32) for _ in range(2))
+    padded, kinds = np.zeros((2, len(numbers), length), np.int32)
     for i, number in enumerate(numbers):
       padded[i, : len(rows[number])] = rows[number]
       if types is not None:
         kinds[i, : len(rows[number])] = types[number]
     hidden = np.asarray(run(padded, kinds), np.float32)
     for states, number in zip(hidden, numbers, strict=True):
-      answers[number] = states[: len(rows[number])][:tokens].copy()
+      answers[number] = states[: len(rows[number])][:tokens].copy()  # lets go of the whole batch
     num_done += len(numbers)
     on_batch(num_done)
   return answers

@@ -86,11 +86,12 @@ def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> 
     share: share of the vocabulary to replace, except special pieces and markers.
     vocab_size: the encoder's vocabulary size.
   """
-  rows, numbers = tokens.shape[0], jnp.arange(vocab_size)
+  size, words = (tokens.shape[0], vocab_size), jnp.arange(vocab_size)
   choice_rng, word_rng = jax.random.split(rng)
-  is_other = jax.random.bernoulli(choice_rng, share, (rows, vocab_size)) & (numbers >= _FIRST_WORD)
-  random_words = jax.random.randint(word_rng, (rows, vocab_size), _FIRST_WORD, vocab_size)
-  return jnp.take_along_axis(jnp.where(is_other, random_words, numbers), tokens, axis=1)
+  is_replaced = jax.random.bernoulli(choice_rng, share, size) & (words >= _FIRST_WORD)
+  random_words = jax.random.randint(word_rng, size, _FIRST_WORD, vocab_size)
+  # A table per row, so that a word that occurs twice in it becomes the same other word.
+  return jnp.take_along_axis(jnp.where(is_replaced, random_words, words), tokens, axis=1)
 
 
 def restructure(
@@ -108,15 +109,18 @@ def restructure(
   bert["position_embedder"] = {"embedding": _sinusoids(bert["position_embedder"], frequencies)}
   for name in ("token_embedder", "type_embedder"):
     bert[name] = {"embedding": bert[name]["embedding"].at[:, :positions].set(0.0)}
-  for name in [name for name in bert if name.startswith("layers_")]:
-    layer = {part: dict(arrays) for part, arrays in bert[name].items()}
+  size = width // num_heads
+  for name, arrays_by_part in list(bert.items()):
+    if not name.startswith("layers_"):
+      continue
+    layer = {part: dict(arrays) for part, arrays in arrays_by_part.items()}
     query, key = layer["query"]["kernel"], layer["key"]["kernel"]
-    size = width // num_heads
     is_wide = num_heads > 3 and len(frequencies) > _NEAR[2][2]
     for head, step, first in _NEAR[: 3 if name == "layers_0" and is_wide else 2]:
       columns = slice(head * size, (head + 1) * size)
       of_query, of_key = _neighbour_kernels(frequencies, first, width, size, step, neighbour)
       query, key = query.at[:, columns].set(of_query), key.at[:, columns].set(of_key)
+    # The third head: queries and keys by one orthonormal map of tokens, so that like meets like.
     columns = slice(2 * size, 3 * size)
     basis = jnp.linalg.qr(key[positions:, columns])[0] * math.sqrt(match / math.sqrt(size))
     basis = jnp.pad(basis, ((positions, 0), (0, 0)))
@@ -126,6 +130,7 @@ def restructure(
     layer["out"]["kernel"] = layer["value"]["kernel"].T.at[:, :positions].set(0.0)
     layer["wo"]["kernel"] = layer["wo"]["kernel"].at[:, :positions].set(0.0)
     bert[name] = layer
+  # Pointers compare tokens as they are, by all dimensions but those of positions.
   alike = jnp.diag((jnp.arange(width) >= positions).astype(jnp.float32))
   for name in ("starts", "ends", "memory"):
     params[name] = {key: {**dense, "kernel": alike} for key, dense in params[name].items()}

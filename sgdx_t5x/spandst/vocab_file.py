@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import json
 import os
@@ -146,14 +147,14 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   while pieces and not pieces[-1]:
     pieces.pop()
   problems = [f"no piece {piece}" for piece in _NEEDED if piece not in pieces]
-  is_mpnet = tuple(pieces[: len(_MPNET)]) == _MPNET
-  if is_mpnet:
-    pieces[:2] = pieces[1::-1]
+  if tuple(pieces[: len(_MPNET)]) == _MPNET:
+    pieces[:2] = pieces[1::-1]  # SeqIO pads with piece 0
   elif not problems and pieces[0] != PADDING:
     problems.append(f"{PADDING} is piece {pieces.index(PADDING)}, not 0, which SeqIO pads with")
   if len(set(pieces)) < len(pieces):
-    twice = sorted({piece for piece in pieces if pieces.count(piece) > 1})[:3]
-    problems.append(f"duplicate pieces: {', '.join(twice)}")
+    # A set of pieces taken away from all of them leaves those that occur again.
+    duplicates = sorted(collections.Counter(pieces) - collections.Counter(set(pieces)))
+    problems.append(f"duplicate pieces: {', '.join(duplicates[:3])}")
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
@@ -203,7 +204,7 @@ def _check_rules(path: pathlib.Path, config: Mapping[str, Any], lower_case: bool
     "unk_token": UNKNOWN,
   }
   for name, value in rules.items():
-    setting = config.get(name)
+    setting = config.get(name)  # each of the two files has some of them
     if isinstance(setting, dict):  # a piece with its options
       setting = setting.get("content")
     if setting not in (None, value):

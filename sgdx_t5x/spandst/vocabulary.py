@@ -54,8 +54,12 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
 
     But for the marks of prompt formats, "[req_slots]", "0=" and "||", by which answers are read.
     """
-    pieces = [self._pieces[i] for i in ids if 0 <= i < len(self._pieces)]
-    text = " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
+    pieces = []
+    for i in ids:
+      # A model can answer ids beyond the vocabulary: rows of its embedding without a piece.
+      if 0 <= i < len(self._pieces) and self._pieces[i] != PADDING:
+        pieces.append(self._pieces[i])
+    text = " ".join(pieces).replace(" ##", "")
     text = _TAG.sub(lambda tag: tag[0].replace(" ", ""), text)
     return _INDEX.sub(r"\1=", text).replace("| |", "||")
 
@@ -63,9 +67,13 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
     """Scalar -> `[pieces]`; `[texts]` -> ragged `[texts, pieces]`."""
 
     def encode(texts: Any) -> tuple[np.ndarray, np.ndarray]:  # bytes, or an array of them
-      rows = [self.cut(x.decode("utf-8", "replace")).ids for x in np.ravel(texts).tolist()]
-      ids = [i for row in rows for i in row]
-      return np.array(ids, np.int32), np.array([len(row) for row in rows], np.int64)
+      ids: list[int] = []
+      lengths = []
+      for text in np.ravel(texts).tolist():
+        pieces = self.cut(text.decode("utf-8", "replace")).ids
+        ids += pieces
+        lengths.append(len(pieces))
+      return np.array(ids, np.int32), np.array(lengths, np.int64)
 
     ids, lengths = tf.numpy_function(encode, [s], (tf.int32, tf.int64))
     ids.set_shape([None])

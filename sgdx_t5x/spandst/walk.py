@@ -51,7 +51,7 @@ def walk(
   Yields:
     Frame id -> prediction; once per user turn of the longest dialogue.
   """
-  turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]
+  turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]  # [dialogue][turn][frame]
   states: list[States] = [{} for _ in dialogues]
   for number in range(max(map(len, turns), default=0)):
     dialogue_numbers, questions = [], []

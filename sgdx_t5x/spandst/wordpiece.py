@@ -63,7 +63,7 @@ class WordPiece:
   def cut(self, text: str) -> Pieces:
     """Returns the pieces of a text."""
     ids, starts, ends = [], [], []
-    if _is_plain(text):
+    if _is_plain(text):  # for speed alone: the words are those of `split`
       for match in self._plain_words(text):
         at = match.start()
         for piece, start, end in self._words.get(match[0]) or self._pieces_of(match[0]):
@@ -132,7 +132,7 @@ class WordPiece:
     """Returns (id, start, end) of each piece of a word."""
     cached = self._words.get(word)
     if cached is None:
-      if len(self._words) >= 1_000_000:
+      if len(self._words) >= 1_000_000:  # bounds the memory
         self._words.clear()
       cached = self._words[word] = self._cut_word(word)
     return cached
@@ -140,6 +140,7 @@ class WordPiece:
   def _cut_word(self, word: str) -> tuple[tuple[int, int, int], ...]:
     pieces, start = [], 0
     while start < len(word) <= _LONGEST_WORD:
+      # The longest piece of the vocabulary that the rest of the word begins with.
       prefix = "##" if start else ""
       for end in range(len(word), start, -1):
         piece = self._pieces.get(prefix + word[start:end])

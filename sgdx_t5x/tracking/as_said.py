@@ -37,7 +37,6 @@ def _inside_a_word(text: str, start: int, stop: int) -> bool:
 
 
 def _folded(text: str) -> str:
-  decomposed = unicodedata.normalize("NFD", text)
-  return "".join(
-    c for c in decomposed.lower() if not c.isspace() and unicodedata.category(c) != "Mn"
-  )
+  """Returns a text in lower case, without accents (category Mn once decomposed) and spaces."""
+  decomposed = unicodedata.normalize("NFD", text).lower()
+  return "".join(c for c in decomposed if not c.isspace() and unicodedata.category(c) != "Mn")

@@ -61,16 +61,19 @@ def open_checkpoints(
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
       configuration.
   """
-  checkpoints = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
-  kinds = {x.path: TRACKERS.get(registered(x).format) for x in checkpoints}
-  if None in kinds.values() or len(set(kinds.values())) > 1:
+  checkpoints: list[Checkpoint] = []  # of all models of the tracker
+  for folder in folders:
+    checkpoints += find_checkpoints(folder, allow_modules)
+  loaders = {TRACKERS.get(registered(checkpoint).format) for checkpoint in checkpoints}
+  if None in loaders or len(loaders) > 1:
     raise SgdxError(
       "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in checkpoints),
       expected="checkpoints of a single tracker",
       available=f"trackers: {', '.join(TRACKERS)}",
       fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
-  return annexes.load(str(kinds[checkpoints[0].path]))(checkpoints, lengths or {})
+  load = annexes.load(str(loaders.pop()))
+  return load(checkpoints, lengths or {})
 
 
 def find_checkpoints(
@@ -92,12 +95,15 @@ def find_checkpoints(
   inside = sorted(path.iterdir()) if path.is_dir() else []
   if last := _last(inside):
     return (_read(last, allowed),)
-  latest = [_last(sorted(part.iterdir())) for part in inside if part.is_dir()]
-  if not any(latest):
+  latest = []
+  for part in inside:
+    if part.is_dir() and (last := _last(sorted(part.iterdir()))):
+      latest.append(last)
+  if not latest:
     raise SgdxError(
       f"{folder}: no checkpoint", expected=_EXPECTED, available=_names(path), fix="check the path"
     )
-  return tuple(_read(last, allowed) for last in latest if last)
+  return tuple(_read(last, allowed) for last in latest)
 
 
 def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
@@ -113,8 +119,11 @@ def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
 
 def _last(paths: Sequence[Any]) -> Any:
   """Returns the path of checkpoint_N with the greatest N; None if there is none."""
-  steps = {int(match[1]): path for path in paths if (match := _STEP.fullmatch(path.name))}
-  return steps[max(steps)] if steps else None
+  paths_by_step = {}
+  for path in paths:
+    if match := _STEP.fullmatch(path.name):
+      paths_by_step[int(match[1])] = path
+  return paths_by_step[max(paths_by_step)] if paths_by_step else None
 
 
 def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:

@@ -68,10 +68,10 @@ class DialogueTracker:
     """
     original = read_schema(schema)
     name = ORIGINAL if variant is None else "variant"
-    shown = show(self.tracker, original, name, variant, services)
+    view = show(self.tracker, original, name, variant, services)
     if not isinstance(dialogue, Dialogue):
       dialogue = from_utterances(dialogue, original, services)
-    return states(self.tracker, dialogue, shown)
+    return states(self.tracker, dialogue, view)
 
 
 @checked_arguments(folders=PATH, lengths=Mapping, allow_modules=Collection)
@@ -121,15 +121,18 @@ def show(
   """
   schema = original if variant is None else read_schema(variant)
   check_aligned(original, schema)
-  shown = checked = Shown(_SPLIT, name, original, schema)
+  view = checked = Shown(_SPLIT, name, original, schema)
   if services is not None:
     # A service that is not tracked may lack slots, or be too long for the model.
-    tracked = [i for i, x in enumerate(original.names) if x in services]
-    schemas = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
-    checked = Shown(_SPLIT, name, *schemas)
+    positions = [i for i, service in enumerate(original.names) if service in services]
+
+    def of_tracked(full: Schema) -> Schema:
+      return Schema([full.services[i] for i in positions], full.origin)
+
+    checked = Shown(_SPLIT, name, of_tracked(original), of_tracked(schema))
   check_services(checked.schema)
   tracker.check(checked)
-  return shown
+  return view
 
 
 def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
@@ -138,14 +141,17 @@ def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
     for frame in turn.frames:
       shown.original[frame.service]  # raises if unknown
   frames: dict[str, TrackedFrame] = {}
+  # Of a counterfactual only the last turn is scored, but here each is asked for.
   every_turn = dataclasses.replace(without_gold(dialogue), last_only=False)
   for portion in tracker.track([every_turn], shown):
     frames.update(portion)
   states_of_turns: States = []
-  for i, turn in enumerate(dialogue.turns):
+  for number, turn in enumerate(dialogue.turns):
     if turn.speaker == USER:
-      ids = {x.service: frame_id(dialogue.dialogue_id, i, x.service) for x in turn.frames}
-      states_of_turns.append({service: frames[name] for service, name in ids.items()})
+      state = {}
+      for frame in turn.frames:
+        state[frame.service] = frames[frame_id(dialogue.dialogue_id, number, frame.service)]
+      states_of_turns.append(state)
   return states_of_turns
 
 
@@ -175,11 +181,13 @@ def from_utterances(
     speaker = SYSTEM if number % 2 else USER
     if acts and speaker == USER:
       raise _unreadable(acts[0], f"utterance {number} is the user's, who has no acts")
-    frames = [Frame(name) for name in names]
-    if speaker == SYSTEM:
-      for act in acts:
-        _check_act(act, schema)
-      frames = [Frame(name, actions=_acts_of(acts, name, schema)) for name in names]
+    for act in acts:
+      _check_act(act, schema)
+    frames = []
+    for name in names:
+      # In a system's frame an empty list says that there were no acts, not that they are unknown.
+      actions = _acts_of(acts, name, schema) if speaker == SYSTEM else None
+      frames.append(Frame(name, actions=actions))
     turns.append(Turn(speaker, text, tuple(frames)))
   return Dialogue("0", names, tuple(turns))
 
@@ -206,8 +214,11 @@ def _check_act(act: Any, schema: Schema) -> None:
   if not isinstance(act, Mapping):
     raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
   services = [service for service in schema if act.get("service", service.name) == service.name]
-  slots = {slot for service in services for slot in service.slot_index} | {"", "intent"}
-  intents = [intent for service in services for intent in service.intent_index]
+  slots = {"", "intent"}  # an act may be about no slot, or about an intent
+  intents: list[str] = []
+  for service in services:
+    slots.update(service.slot_index)
+    intents += service.intent_index
   slot, values = act.get("slot") or "", act.get("values", [])
   if not services:
     close = nearest(str(act["service"]), schema.names)
@@ -268,12 +279,16 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   """
   from sgdx_t5x.records.turns import SYSTEM_ACTS
 
-  slots = [slot for name in services for slot in schema[name].slot_index]
-  intents = [intent for name in services for intent in schema[name].intent_index]
+  slots: list[str] = []
+  intents: list[str] = []
   acts = []
+  for name in services:
+    slots += schema[name].slot_index
+    intents += schema[name].intent_index
   for part in filter(None, map(str.strip, text.split(";"))):
     act, _, argument = part.partition(" ")
-    slot, sign, value = (x.strip() for x in argument.partition("="))
+    slot, sign, value = map(str.strip, argument.partition("="))
+    # What the act names, to look it up and, if it is unknown, to say what there is.
     kind, name, available = "slot", slot, [*slots, ""]
     if act not in SYSTEM_ACTS:
       kind, name, available = "act", act, list(SYSTEM_ACTS)

@@ -20,13 +20,13 @@ import numpy as np
 import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError, first_line
+from sgdx_t5x.tracking.answer_cache import answer_once
 from sgdx_t5x.tracking.checkpoints import Checkpoint, configured, query, registered
 from sgdx_t5x.tracking.protocol import override_lengths
 from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
-_MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
 # Features that stand for the same tokens, slots, values or intents, and have one length.
 _TWINS = {
   "inputs": ("segments", "positions", "context"),
@@ -92,8 +92,11 @@ class LoadedModel:
     self.retrace()
     self._rows: list[dict[str, np.ndarray]] = []
     self._cache: dict[tuple[bytes, ...], list[int]] = {}
-    self._kinds = {name: f.dtype.as_numpy_dtype for name, f in converter.TASK_FEATURES.items()}
-    signature = {k: tf.TensorSpec([None], f.dtype) for k, f in converter.TASK_FEATURES.items()}
+    self._types: dict[str, np.dtype] = {}
+    signature = {}
+    for name, feature in converter.TASK_FEATURES.items():
+      self._types[name] = feature.dtype.as_numpy_dtype
+      signature[name] = tf.TensorSpec([None], feature.dtype)
     # Built once: every pass over it reads the current `_rows`.
     rows = tf.data.Dataset.from_generator(lambda: iter(self._rows), output_signature=signature)
     self._dataset = converter(rows, self.lengths).enumerate()
@@ -150,20 +153,18 @@ class LoadedModel:
       What `model.predict_batch` returned for each: token ids from a decoder, the answer vector from
       an encoder.
     """
-    rows = [
-      {k: np.asarray(example.get(k, ()), kind) for k, kind in self._kinds.items()}
-      for example in features
-    ]
-    keys = [tuple(row[name].tobytes() for name in self._kinds) for row in rows]
-    unanswered = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._cache}
-    if unanswered:
-      with configured(self.checkpoint):
-        self._rows = list(unanswered.values())
-        outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
-      if len(self._cache) + len(unanswered) > _MOST_CACHED:
-        self._cache = {key: self._cache[key] for key in keys if key in self._cache}
-      self._cache |= zip(unanswered, outputs, strict=True)
-    return [self._cache[key] for key in keys]
+    rows, keys = [], []
+    for example in features:
+      row = {name: np.asarray(example.get(name, ()), kind) for name, kind in self._types.items()}
+      rows.append(row)
+      keys.append(tuple(array.tobytes() for array in row.values()))
+    return answer_once(self._cache, keys, rows, self._run)
+
+  def _run(self, rows: list[dict[str, np.ndarray]]) -> list[list[int]]:
+    with configured(self.checkpoint):
+      self._rows = rows
+      # T5X returns (number, output) in the order of batches, which are of rows of similar lengths.
+      return [output for _, output in sorted(self._infer(self._dataset, self._state))]
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
@@ -206,9 +207,9 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
   except ValueError as e:  # T5XError is one; Google's T5X does not have it
     if not hasattr(e, "fix"):
       raise
-    texts: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
+    texts = filter(None, (getattr(e, "message", None), getattr(e, "found", None)))
     raise SgdxError(
-      f"{checkpoint.path}: " + (": ".join(str(x) for x in texts if x) or first_line(e)),
+      f"{checkpoint.path}: " + (": ".join(map(str, texts)) or first_line(e)),
       expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",

@@ -40,6 +40,7 @@ def open_tracker(
       )
     load = annexes.load("sgdx_t5x.tracking.packed:load")
     return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
+  # Before TensorFlow is imported, which takes seconds; paths like gs:// are left to T5X.
   for folder in folders:
     if "://" not in str(folder) and not os.path.exists(folder):
       raise not_found(

@@ -10,10 +10,9 @@ from sgdx_t5x.spandst import minilm, packed
 from sgdx_t5x.spandst.numpy_network import Features, SpanNetwork
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
+from sgdx_t5x.tracking.answer_cache import answer_once
 from sgdx_t5x.tracking.protocol import override_lengths
 from sgdx_t5x.tracking.spandst import SpanTracker
-
-_MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
 
 
 class PackedModel:
@@ -36,6 +35,7 @@ class PackedModel:
       self.config.lengths, lengths or {}, self.config.trained_on
     )
     tables = minilm.tables(encoder)
+    # Of a longer input the last tokens would have no position.
     positions = len(tables["encoder/position_embedder/embedding"])
     if self.lengths["inputs"] > positions:
       raise SgdxError(
@@ -61,12 +61,10 @@ class PackedModel:
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame; each distinct frame is computed once."""
-    keys = [tuple(tuple(x[name]) for name in sorted(x)) for x in features]
-    unanswered = {key: x for key, x in zip(keys, features, strict=True) if key not in self._cache}
-    if len(self._cache) + len(unanswered) > _MOST_CACHED:
-      self._cache = {key: self._cache[key] for key in keys if key in self._cache}
-    self._cache |= zip(unanswered, self._network.answer(list(unanswered.values())), strict=True)
-    return [self._cache[key] for key in keys]
+    keys = []
+    for example in features:
+      keys.append(tuple(tuple(example[name]) for name in sorted(example)))
+    return answer_once(self._cache, keys, features, self._network.answer)
 
 
 def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanTracker:

@@ -40,6 +40,7 @@ def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathli
   arrays = {}
   for path, leaf in jax.tree_util.tree_leaves_with_path(loaded.params):
     arrays[jax.tree_util.keystr(path, simple=True, separator="/")] = np.asarray(leaf)
+  # The packed files leave the embeddings out: whoever opens them takes MiniLM's own.
   for name, table in minilm.tables(minilm.folder()).items():
     if name not in arrays or not np.array_equal(arrays[name], table):
       raise SgdxError(
@@ -57,7 +58,7 @@ def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathli
     style=dataclasses.asdict(loaded.task.how),
     lengths=dict(loaded.lengths),
     trained_on=loaded.task.name,
-    step=int(re.sub(r".*_", "", loaded.checkpoint.path)),
+    step=int(re.sub(r".*_", "", loaded.checkpoint.path)),  # of checkpoint_N
     bits=bits,
   )
   with atomic_folder(out) as temporary:

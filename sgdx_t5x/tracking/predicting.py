@@ -80,7 +80,7 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
     if tracker.needs_acts:
       check_acts(dialogue, f"{corpus.origin}: {split}", tracker.name)
     dialogues.append(dialogue if tracker.reads_gold else without_gold(dialogue))
-  if not any(True for dialogue in dialogues for _ in dialogue.user_frames()):
+  if not _num_frames(dialogues):
     raise SgdxError(
       f"{corpus.origin}: nothing to track in split {split}",
       expected="dialogues with user frames",
@@ -88,6 +88,11 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
       fix="choose a split with dialogues",
     )
   return dialogues
+
+
+def _num_frames(dialogues: Sequence[Dialogue]) -> int:
+  """Returns the number of frames to track: of user turns, of counterfactuals only the last."""
+  return sum(len(list(dialogue.user_frames())) for dialogue in dialogues)
 
 
 def track_split(
@@ -117,18 +122,22 @@ def track_split(
   Raises:
     SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
   """
-  shown = {variant: _shown(corpus, split, variant, schemas[variant]) for variant in schemas}
+  views = {}
   # All variants before the first dialogue: an hour later would be too late to learn that one fails.
-  for view in shown.values():
-    check_services(view.schema)
+  for variant, schema in schemas.items():
+    view = Shown(split, corpus.name_in_ids(split, variant), corpus.schema(split), schema)
+    check_services(schema)
     tracker.check(view)
+    views[variant] = view
   dialogues = read_split(corpus, split, tracker)
-  blocks = [dialogues[i : i + _BLOCK] for i in range(0, len(dialogues), _BLOCK)]
-  sizes = [sum(1 for dialogue in block for _ in dialogue.user_frames()) for block in blocks]
-  frames_done, total = 0, sum(sizes) * len(shown)
+  blocks, sizes = [], []
+  for start in range(0, len(dialogues), _BLOCK):
+    blocks.append(dialogues[start : start + _BLOCK])
+    sizes.append(_num_frames(blocks[-1]))
+  frames_done, total = 0, sum(sizes) * len(views)
   with lock(out):
-    _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
-    for variant, view in shown.items():
+    _begin(out, _manifest(tracker, corpus, split, dialogues, views), overwrite)
+    for variant, view in views.items():
       folder, resumed = out / variant, 0
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
@@ -148,16 +157,13 @@ def track_split(
       yield Tracked(folder, sum(sizes), resumed)
 
 
-def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
-  return Shown(split, corpus.name_in_ids(split, variant), corpus.schema(split), schema)
-
-
 # --- files ---------------------------------------------------------------------------------
 
 
 def _text(
   dialogues: Sequence[Dialogue], predictions: Mapping[str, TrackedFrame], mark: Mapping[str, str]
 ) -> str:
+  """Returns a file of DSTC8 dialogues with predictions; `mark` has further keys of each."""
   data = []
   for dialogue in dialogues:
     turns = []
@@ -176,8 +182,11 @@ def _frames(
   turn = dialogue.turns[number]
   if turn.speaker != USER:
     return [{"service": frame.service} for frame in turn.frames]
-  frames = turn.frames if dialogue.is_scored(number) else ()
-  return [_frame(x, predictions[frame_id(dialogue.dialogue_id, number, x.service)]) for x in frames]
+  frames = []
+  for frame in turn.frames if dialogue.is_scored(number) else ():
+    prediction = predictions[frame_id(dialogue.dialogue_id, number, frame.service)]
+    frames.append(_frame(frame, prediction))
+  return frames
 
 
 def _frame(frame: Frame, prediction: TrackedFrame) -> dict[str, Any]:
@@ -190,8 +199,9 @@ def _frame(frame: Frame, prediction: TrackedFrame) -> dict[str, Any]:
     state["requested_slots"] = list(prediction.requested_slots)
   data: dict[str, Any] = {"service": frame.service, "state": state}
   if prediction.spans is not None:
-    keys = ("slot", "start", "exclusive_end")
-    data["slots"] = [dict(zip(keys, span, strict=True)) for span in prediction.spans]
+    data["slots"] = []
+    for slot, start, end in prediction.spans:
+      data["slots"].append({"slot": slot, "start": start, "exclusive_end": end})
   return data
 
 
@@ -200,8 +210,9 @@ def _manifest(
   corpus: Corpus,
   split: str,
   dialogues: Sequence[Dialogue],
-  shown: Mapping[str, Shown],
+  views: Mapping[str, Shown],
 ) -> dict[str, Any]:
+  """Returns track.json: what predictions depend on, so that none of other settings join them."""
   return {
     "format": _FORMAT,
     "version": package_version(),
@@ -214,7 +225,7 @@ def _manifest(
       "dialogues_per_file": _BLOCK,
       "ids": _digest([dialogue.dialogue_id for dialogue in dialogues]),
     },
-    "variants": {variant: _digest(x.schema.to_json()) for variant, x in shown.items()},
+    "variants": {variant: _digest(view.schema.to_json()) for variant, view in views.items()},
   }
 
 
@@ -273,13 +284,14 @@ def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _differences(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[str]:
+  """Yields what differs between two manifests; variants that only one has do not."""
   if earlier.get("version") != current["version"]:
     yield f"version {earlier.get('version')} of sgdx_t5x, now {current['version']}"
   for part in ("tracker", "corpus"):
     for key in {**earlier[part], **current[part]}:
-      a, b = earlier[part].get(key), current[part].get(key)
-      if a != b:
-        yield f"{part} {key} {a}, now {b}"
+      old_value, new_value = earlier[part].get(key), current[part].get(key)
+      if old_value != new_value:
+        yield f"{part} {key} {old_value}, now {new_value}"
   for variant, digest in current["variants"].items():
     if earlier["variants"].get(variant, digest) != digest:
       yield f"the schema of {variant} differs"

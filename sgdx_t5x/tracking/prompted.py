@@ -75,10 +75,15 @@ class PromptedTracker:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    questions = [question for dialogue in dialogues for question in self._asked(dialogue, shown)]
-    answers = iter(self._answers([prompt for x in questions for prompt in x.prompts]))
+    questions: list[_Asked] = []
+    prompts: list[Prompt] = []
+    for dialogue in dialogues:
+      for question in self._asked(dialogue, shown):
+        questions.append(question)
+        prompts += question.prompts
+    answers = iter(self._answers(prompts))
     frames = {}
-    for question in questions:  # each takes as many answers as it has prompts
+    for question in questions:  # each takes as many answers as it has prompts: one per slot, or one
       texts = list(itertools.islice(answers, len(question.slots)))
       frames[question.frame.frame_id] = self._read(question, texts)
     yield frames
@@ -86,12 +91,13 @@ class PromptedTracker:
   def _asked(self, dialogue: Dialogue, shown: Shown) -> Iterator[_Asked]:
     turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
     pairs = service_pairs(shown.original, shown.schema)
+    texts = [turn.utterance for turn in dialogue.turns]
     for turn, frame in dialogue.user_frames():
       name = frame_id(dialogue.dialogue_id, turn, frame.service)
       example, pair = ExampleId(shown.variant, shown.split, name), pairs[frame.service]
       slots = self._format.asked(pair.original)
       prompts = self._format.prompts(example, pair, tuple(turns[: turn + 1]))
-      yield _Asked(example, pair, slots, prompts, [text for _, text in turns[: turn + 1]])
+      yield _Asked(example, pair, slots, prompts, texts[: turn + 1])
 
   def _answers(self, prompts: Sequence[Prompt]) -> list[str]:
     vocabulary, limit = self._model.model.input_vocabulary, self._model.lengths["inputs"]
@@ -104,6 +110,7 @@ class PromptedTracker:
 
   def _read(self, question: _Asked, texts: Sequence[str]) -> TrackedFrame:
     read_text = self._format.read
+    # An answer is of a slot, or of the frame.
     if self._format.unit != FRAME:
       values = {}
       for slot, text in zip(question.slots, texts, strict=True):

@@ -124,10 +124,16 @@ def walked(
   dialogues: Sequence[Dialogue], shown: Shown, predict: Predict
 ) -> Iterator[dict[str, TrackedFrame]]:
   """Yields what `spandst.walk` yields, in original names; for `Tracker.track`."""
-  turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
-  services = {frame.frame_id: frame.service for turn in turns for frame in turn}
+  # Predictions come with the frame's id alone; names are those of the frame's service.
+  services: dict[str, int] = {}
+  for dialogue in dialogues:
+    for contexts in user_turns(dialogue, shown.original):
+      services.update((context.frame_id, context.service) for context in contexts)
   for portion in walk(dialogues, shown.original, predict):
-    yield {name: tracked(x, shown.original, services[name]) for name, x in portion.items()}
+    frames = {}
+    for name, prediction in portion.items():
+      frames[name] = tracked(prediction, shown.original, services[name])
+    yield frames
 
 
 def override_lengths(
@@ -155,8 +161,8 @@ def override_lengths(
 
 def changes(style: Any) -> dict[str, str]:
   """Returns the fields of a style that differ from the defaults, for `Tracker.settings`."""
-  usual, fields = type(style)(), dataclasses.asdict(style)
-  return {name: str(x) for name, x in fields.items() if x != getattr(usual, name)}
+  default, fields = type(style)(), dataclasses.asdict(style)
+  return {name: str(x) for name, x in fields.items() if x != getattr(default, name)}
 
 
 def tracked(prediction: Prediction, original: Schema, position: int) -> TrackedFrame:

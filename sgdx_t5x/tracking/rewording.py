@@ -110,9 +110,13 @@ def count_changes(
     for turn, values in enumerate(expected):
       slots = set(values)
       for name, turns in tracked.items():
-        of_turn = turns[turn]
-        slots |= of_turn.keys()
-        different = [x for x in values.keys() | of_turn if values.get(x) != of_turn.get(x)]
+        reworded_values = turns[turn]
+        slots |= reworded_values.keys()
+        # A slot without a value in one of the states differs too: `get` returns None for it.
+        different = []
+        for slot in values.keys() | reworded_values:
+          if values.get(slot) != reworded_values.get(slot):
+            different.append(slot)
         changes[name].turns += 1
         changes[name].changed += bool(different)
         changes[name].by_slot.update(different)
@@ -126,6 +130,7 @@ def _values(turns: States) -> list[dict[tuple[str, str], tuple[str, ...]]]:
   for frames in turns:
     values = {}
     for service, frame in frames.items():
-      values.update({(service, slot): x for slot, x in frame.slot_values.items()})
+      for slot, slot_values in frame.slot_values.items():
+        values[service, slot] = slot_values
     values_of_turns.append(values)
   return values_of_turns

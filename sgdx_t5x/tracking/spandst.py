@@ -75,10 +75,9 @@ class SpanTracker:
     """See `protocol.Tracker`."""
     predict = span_tracker(shown.original, self._reader(shown), self._model.answer)
     for portion in walked(dialogues, shown, predict):
-      if not self._style.intents:
-        portion = {
-          x: dataclasses.replace(frame, active_intent=None) for x, frame in portion.items()
-        }
+      if not self._style.intents:  # the model did not read them: it has none to answer
+        for name, frame in portion.items():
+          portion[name] = dataclasses.replace(frame, active_intent=None)
       yield portion
 
   def _make_reader(self, shown: Shown) -> SpanReader:

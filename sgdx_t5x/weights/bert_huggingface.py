@@ -33,10 +33,9 @@ _SIZES = {  # field of BertSizes: key of config.json
   "max_positions": "max_position_embeddings",
   "num_types": "type_vocab_size",
 }
-_MPNET_SIZES = {
-  **{field: key for field, key in _SIZES.items() if field != "num_types"},
-  "relative_buckets": "relative_attention_num_buckets",
-}
+# An MPNet has no token types, and its first position is 2; its config.json says neither.
+_MPNET_SIZES = {**_SIZES, "relative_buckets": "relative_attention_num_buckets"}
+del _MPNET_SIZES["num_types"]
 _MPNET_FIRST = {"first_position": 2, "num_types": 0}
 FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
@@ -89,11 +88,10 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
   Raises:
     SgdxError: lists all missing, invalid or unsupported settings.
   """
-  problems = [
-    f"{key} is {config[key]!r}, not {value!r}"
-    for key, value in _FIXED.items()
-    if config.get(key) is not None and config[key] != value
-  ]
+  problems = []
+  for key, value in _FIXED.items():
+    if config.get(key) not in (None, value):
+      problems.append(f"{key} is {config[key]!r}, not {value!r}")
   is_mpnet = config.get("model_type") == "mpnet"
   values: dict[str, Any] = dict(_MPNET_FIRST) if is_mpnet else {}
   for field, key in (_MPNET_SIZES if is_mpnet else _SIZES).items():
@@ -113,6 +111,7 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
       expected=f"settings of {'an MPNet' if is_mpnet else 'a BERT'} encoder",
       fix="use a model with these settings",
     )
+  # config.json counts the rows of the table, also those before the first position.
   values["max_positions"] -= values.get("first_position", 0)
   return bert_layout.BertSizes(**values, epsilon=epsilon)
 
@@ -171,7 +170,7 @@ def write(
     arrays = {**weights.arrays, bert_layout.EMBEDDING: embedding}
     weights = dataclasses.replace(weights, arrays=arrays)
   content = {**config, **kind, "dtype": dtype}
-  content.pop("torch_dtype", None)
+  content.pop("torch_dtype", None)  # the older name of dtype
   json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
     json_files[_TOKENIZER] = settings
@@ -189,11 +188,11 @@ def write(
 
 def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
   """Returns the tokenizer's settings, with the casing if only its tokenizer.json says it."""
-  own, whole = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
+  config, tokenizer = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
   fix = "correct it, or copy vocab.txt elsewhere"
-  settings = hf_folder.read_json(own, fix) if own.is_file() else {}
-  if "do_lower_case" not in settings and whole.is_file():
-    normalizer = hf_folder.read_json(whole, fix).get("normalizer")
+  settings = hf_folder.read_json(config, fix) if config.is_file() else {}
+  if "do_lower_case" not in settings and tokenizer.is_file():
+    normalizer = hf_folder.read_json(tokenizer, fix).get("normalizer")
     if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
       settings["do_lower_case"] = normalizer["lowercase"]
   return settings
@@ -223,10 +222,11 @@ def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[s
   path = pathlib.Path(path)
   path = path / hf_folder.CONFIG if path.is_dir() else path
   config = hf_folder.read_json(path, "pass the config.json of the model that training started from")
-  described = bert_layout.tensors(sizes_of(config, path))
+  # Only the weights show whether there is a pooler.
+  described = dataclasses.replace(sizes_of(config, path), pooler=sizes.pooler)
   layout.check(
-    {t.t5x: t.shape for t in described if sizes.pooler or "pooler" not in t.t5x},
-    {tensor.t5x: tensor.shape for tensor in bert_layout.tensors(sizes)},
+    layout.shapes_of(bert_layout.tensors(described)),
+    layout.shapes_of(bert_layout.tensors(sizes)),
     "the checkpoint",
     expected=f"the arrays that {path} describes",
     fix="pass the config.json of the model that training started from",

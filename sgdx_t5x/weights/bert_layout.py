@@ -79,16 +79,11 @@ def is_bert(names: Mapping[str, Any]) -> bool:
 
 def tensors(sizes: BertSizes) -> list[Tensor]:
   """Returns all arrays of a BERT of these sizes, embeddings first."""
-  width = sizes.emb_dim
-  table = [
-    Tensor(f"{PREFIX}{t5x}_embedder/embedding", f"embeddings.{hf}.weight", (rows, width), False)
-    for t5x, hf, rows in (
-      ("token", "word_embeddings", sizes.vocab_size),
-      ("position", "position_embeddings", sizes.first_position + sizes.max_positions),
-      ("type", "token_type_embeddings", sizes.num_types),
-    )
-    if rows
-  ]
+  width, positions = sizes.emb_dim, sizes.first_position + sizes.max_positions
+  table = [_embedding("token", "word", sizes.vocab_size, width)]
+  table.append(_embedding("position", "position", positions, width))
+  if sizes.num_types:  # which an MPNet does not have
+    table.append(_embedding("type", "token_type", sizes.num_types, width))
   if sizes.is_mpnet:
     shape = (sizes.num_heads, sizes.relative_buckets)
     table.append(Tensor(RELATIVE, "encoder.relative_attention_bias.weight", shape, True))
@@ -105,6 +100,11 @@ def tensors(sizes: BertSizes) -> list[Tensor]:
   if sizes.pooler:
     table += _dense("pooler", "pooler.dense", width, width)
   return table
+
+
+def _embedding(t5x: str, hf: str, rows: int, width: int) -> Tensor:
+  name = f"embeddings.{hf}_embeddings.weight"
+  return Tensor(f"{PREFIX}{t5x}_embedder/embedding", name, (rows, width), False)
 
 
 def _norm(t5x: str, hf: str, width: int) -> list[Tensor]:

@@ -78,7 +78,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
   if not isinstance(kind, str) or kind not in kinds:
     raise SgdxError(
       f"{folder / CONFIG}: model_type {quoted(kind)}",
-      expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
+      expected=" or ".join(f"{name} ({text})" if text else name for name, text in kinds.items()),
       fix="import one of these; this package cannot run other models",
     )
   return config
@@ -122,19 +122,22 @@ def read_arrays(
   """
   paths = _weight_files(folder)
   types_by_file = {path: array_types(path) for path in paths}
-  types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
+  types: dict[str, str] = {}  # of all files: the prefix of names is found in all of them together
+  for types_of_file in types_by_file.values():
+    types.update(types_of_file)
   names_to_read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  size = sum(path.stat().st_size for path in paths)
+  on_bytes = counter(on_progress, "reading", size, "MB", MEGABYTE)
   arrays: dict[str, np.ndarray] = {}
-  on_bytes = counter(on_progress, "reading", sum(p.stat().st_size for p in paths), "MB", MEGABYTE)
-  for path, of_file in types_by_file.items():
-    stored = read_safetensors(path, [name for name in of_file if name in names_to_read], on_bytes)
-    arrays.update({names_to_read[name]: array for name, array in stored.items()})
+  for path, types_of_file in types_by_file.items():
+    names = [name for name in types_of_file if name in names_to_read]
+    for name, array in read_safetensors(path, names, on_bytes).items():
+      arrays[names_to_read[name]] = array
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, network)
   notes = hf_names.left_out_note(left_out)
-  converted = ", ".join(sorted({types[name] for name in names_to_read} - {"F32"}))
-  if converted:
-    notes.append(f"{converted} arrays were converted to float32")
+  if converted := {types[name] for name in names_to_read} - {"F32"}:
+    notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
   return arrays, notes
 
 
@@ -142,7 +145,11 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
   if (folder / ONE_FILE).exists():  # `transformers` prefers it too
     return [folder / ONE_FILE]
   if not (folder / INDEX).exists():
-    other_formats = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    # Formats that only their frameworks read.
+    other_formats: list[str] = []
+    for pattern in _OTHER_FORMATS:
+      other_formats += (path.name for path in folder.glob(pattern))
+    other_formats.sort()
     fix = f"complete the folder: hf download NAME --local-dir {folder}"
     if other_formats:
       fix = (
@@ -172,11 +179,13 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def _weight_map(folder: pathlib.Path) -> dict[str, str]:
   fix = "download the index again"
-  weight_map = read_json(folder / INDEX, fix).get("weight_map")
-  # A shard's name must not point outside the folder.
-  if not (isinstance(weight_map, dict) and weight_map) or not all(
-    isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
-  ):
+  weight_map: Any = read_json(folder / INDEX, fix).get("weight_map")
+
+  def is_name(value: Any) -> bool:  # which must not lead outside the folder
+    return isinstance(value, str) and pathlib.PurePath(value).name == value
+
+  is_map = isinstance(weight_map, dict) and weight_map
+  if not is_map or not all(map(is_name, weight_map.values())):
     raise SgdxError(
       f"{folder / INDEX}: no weight_map from arrays to files in this folder",
       expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
@@ -193,10 +202,10 @@ def _check_index(
   An index may list an array under its aliases, which the files do not repeat (Flan-T5 XL), and
   buffers that no file has.
   """
-  available = {network.aliases.get(name, name) for name in arrays}
-  lost = []
+  aliases, lost = network.aliases, []
+  available = {aliases.get(name, name) for name in arrays}
   for listed, name in hf_names.own_names(_weight_map(folder), network, str(folder / INDEX)).items():
-    name = network.aliases.get(name, name)
+    name = aliases.get(name, name)
     if name in network.names and name not in available:
       lost.append(listed)
   if lost:
@@ -233,7 +242,7 @@ def by_path(
     fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
   )
   layout.check_finite(arrays, str(folder))
-  return {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+  return {tensor.t5x: tensor.turned(arrays[tensor.hf]) for tensor in table}
 
 
 def write_folder(
@@ -258,10 +267,10 @@ def write_folder(
   """
   safetensors = import_safetensors()
   kind, arrays = storage_type(dtype), {}
-  for t in table:
-    array = weights.arrays[t.t5x]
+  for tensor in table:
+    array = tensor.turned(weights.arrays[tensor.t5x])
     # Contiguous, since safetensors writes an array's memory, ignoring its strides.
-    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=kind)
   size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
     temporary.mkdir()

@@ -82,6 +82,7 @@ def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
   counts: collections.Counter[str] = collections.Counter()
   for name in names:
     words = name.split(".")
+    # Where a name ends like one of the network's, the words before that may be the prefix.
     for i in range(len(words)):
       inner = ".".join(words[i:])
       if inner in network.names or inner in network.aliases:

@@ -100,17 +100,17 @@ def _network(table: Sequence[layout.Tensor], tied: bool) -> hf_names.Network:
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   """Returns the sizes in config.json. Raises SgdxError listing all invalid settings."""
-  problems = [
-    f"{key} is {quoted(config[key])}, not {value!r}"
-    for key, value in _FIXED.items()
-    if config.get(key) is not None and config[key] != value
-  ]
+  problems = []
+  for key, value in _FIXED.items():
+    if config.get(key) not in (None, value):
+      problems.append(f"{key} is {quoted(config[key])}, not {value!r}")
   activation = config.get("feed_forward_proj", "relu")
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
     text, activation = quoted(activation), ""
     problems.append(f"feed_forward_proj is {text}, not one of {', '.join(_ACTIVATIONS)}")
 
   def size(key: str, default: str | None = None) -> int:
+    # 0 where it is unusable, so that one error can list all such settings.
     value = config.get(key)
     if value is None and default is not None:
       value = config.get(default)

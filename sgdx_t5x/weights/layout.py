@@ -73,6 +73,10 @@ class Tensor:
     """The shape in Hugging Face's files."""
     return self.shape[::-1] if self.transposed else self.shape
 
+  def turned(self, array: np.ndarray) -> np.ndarray:
+    """Returns the array of one layout as the other has it: a view."""
+    return array.T if self.transposed else array
+
 
 @dataclasses.dataclass(frozen=True)
 class Weights:
@@ -125,30 +129,39 @@ def tensors(sizes: Sizes) -> list[Tensor]:
   return table
 
 
+def shapes_of(table: Iterable[Tensor]) -> dict[str, tuple[int, ...]]:
+  """Returns {T5X path: shape} of arrays, as `check` expects them."""
+  return {tensor.t5x: tensor.shape for tensor in table}
+
+
 def _scale(t5x: str, hf: str, sizes: Sizes) -> Tensor:
   return Tensor(f"{t5x}/scale", f"{hf}.weight", (sizes.emb_dim,), False)
 
 
+def _kernel(t5x: str, hf: str, inputs: int, outputs: int) -> Tensor:
+  return Tensor(f"{t5x}/kernel", f"{hf}.weight", (inputs, outputs), True)
+
+
 def _attention(t5x_name: str, hf_name: str) -> Callable[[str, str, Sizes], list[Tensor]]:
   def make(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
-    wide = (sizes.emb_dim, sizes.num_heads * sizes.head_dim)
-    shapes = {"query": wide, "key": wide, "value": wide, "out": wide[::-1]}
+    t5x, hf = f"{t5x}/{t5x_name}", f"{hf}.{hf_name}"
+    joined = sizes.num_heads * sizes.head_dim
     return [
-      Tensor(f"{t5x}/{t5x_name}/{name}/kernel", f"{hf}.{hf_name}.{letter}.weight", shape, True)
-      for (name, shape), letter in zip(shapes.items(), "qkvo", strict=True)
+      _kernel(f"{t5x}/query", f"{hf}.q", sizes.emb_dim, joined),
+      _kernel(f"{t5x}/key", f"{hf}.k", sizes.emb_dim, joined),
+      _kernel(f"{t5x}/value", f"{hf}.v", sizes.emb_dim, joined),
+      _kernel(f"{t5x}/out", f"{hf}.o", joined, sizes.emb_dim),
     ]
 
   return make
 
 
 def _mlp(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
-  wide = (sizes.emb_dim, sizes.mlp_dim)
-  shapes = dict.fromkeys(("wi_0", "wi_1") if sizes.gated else ("wi",), wide)
-  shapes["wo"] = wide[::-1]
-  return [
-    Tensor(f"{t5x}/mlp/{name}/kernel", f"{hf}.DenseReluDense.{name}.weight", shape, True)
-    for name, shape in shapes.items()
-  ]
+  t5x, hf = f"{t5x}/mlp", f"{hf}.DenseReluDense"
+  table = []
+  for name in ("wi_0", "wi_1") if sizes.gated else ("wi",):
+    table.append(_kernel(f"{t5x}/{name}", f"{hf}.{name}", sizes.emb_dim, sizes.mlp_dim))
+  return [*table, _kernel(f"{t5x}/wo", f"{hf}.wo", sizes.mlp_dim, sizes.emb_dim)]
 
 
 # Per sublayer: T5X's name of the norm before it, and the function that lists its matrices.
@@ -174,12 +187,12 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     origin: the checkpoint, for error messages.
 
   Raises:
-    SgdxError: an array needed for a size is missing, or its rank is not that of a T5.
+    SgdxError: an array needed for a size is missing, or is not a matrix.
   """
 
-  def shape(path: str, rank: int = 2) -> tuple[int, ...]:
+  def shape(path: str) -> tuple[int, ...]:
     shape = shapes.get(path)
-    if shape is None or len(shape) != rank or 0 in shape:
+    if shape is None or len(shape) != 2 or 0 in shape:
       raise SgdxError(
         f"{origin}: {path} {'is missing' if shape is None else f'has shape {list(shape)}'}",
         expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
@@ -236,24 +249,23 @@ def check(
     SgdxError: lists all missing, unknown and wrongly shaped arrays.
   """
   # All problems at once: a wrong size shows up in many arrays.
-  missing = [name for name in expected_shapes if name not in shapes]
+  missing, differing = [], []
+  for name, shape in expected_shapes.items():
+    if name not in shapes:
+      missing.append(name)
+    elif tuple(shapes[name]) != tuple(shape):
+      differing.append(f"{name}: {list(shapes[name])}, not {list(shape)}")
   unknown = [name for name in shapes if name not in expected_shapes]
-  differing = [
-    f"{name}: {list(shapes[name])}, not {list(shape)}"
-    for name, shape in expected_shapes.items()
-    if name in shapes and tuple(shapes[name]) != tuple(shape)
-  ]
-  problems = {
-    "missing": missing,
-    "unknown": [_with_nearest(name, missing or expected_shapes) for name in unknown[:_SHOWN]]
-    + unknown[_SHOWN:],
-    "wrong shape": differing,
-  }
-  lines = [line for kind, names in problems.items() for line in _listed(kind, names)]
-  if lines:
-    count = len(missing) + len(unknown) + len(differing)
+  if count := len(missing) + len(unknown) + len(differing):
+    # An unknown array is often a missing one under another name.
+    for i, name in enumerate(unknown[:_SHOWN]):
+      unknown[i] = _with_nearest(name, missing or expected_shapes)
+    lines = [f"{origin}: {count} arrays do not match"]
+    lines += _listed("missing", missing)
+    lines += _listed("unknown", unknown)
+    lines += _listed("wrong shape", differing)
     raise SgdxError(
-      "\n".join([f"{origin}: {count} arrays do not match", *lines]),
+      "\n".join(lines),
       expected=expected,
       available=available,
       fix=fix,
@@ -268,16 +280,18 @@ def _with_nearest(name: str, names: Iterable[str]) -> str:
 def _listed(kind: str, names: list[str]) -> list[str]:
   if not names:
     return []
-  ellipsis = [f"      ... and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
-  return [f"    {kind}:", *(f"      {name}" for name in names[:_SHOWN]), *ellipsis]
+  lines = [f"    {kind}:", *(f"      {name}" for name in names[:_SHOWN])]
+  if len(names) > _SHOWN:
+    lines.append(f"      ... and {len(names) - _SHOWN:,} more")
+  return lines
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], origin: str) -> None:
   """Raises SgdxError if a value is NaN or infinite: such a model neither trains nor predicts."""
-  bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
-  if bad:
+  diverged = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+  if diverged:
     raise SgdxError(
-      "\n".join([f"{origin}: values are not finite", *_listed("in", bad)]),
+      "\n".join([f"{origin}: values are not finite", *_listed("in", diverged)]),
       expected="finite numbers",
       fix="use another checkpoint: the run that wrote this one diverged, or overflowed float16",
     )

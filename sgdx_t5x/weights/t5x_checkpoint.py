@@ -45,27 +45,27 @@ def read_checkpoint(
   flat = _read_arrays(path, on_progress)
   step = int(flat.pop("state/step", 0))
   arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
-  is_bert, notes = bert_layout.is_bert(arrays), ()
-  if is_bert:
-    others = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
-    arrays = {name: array for name, array in arrays.items() if name not in others}
-    notes = (f"skipped {len(others)} arrays of heads",) if others else ()
-  kind = bert_layout if is_bert else layout
+  kind: Any = layout
+  notes: tuple[str, ...] = ()
+  network = "T5X's t5x.examples.t5 network, with layers unstacked"
+  supported = "T5 1.0, T5 1.1 or Flan-T5"
+  if bert_layout.is_bert(arrays):
+    kind, network = bert_layout, "sgdx_t5x.spandst's BERT"
+    supported = "T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker"
+    # A tracker's heads have no place in an encoder's file.
+    heads = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
+    for name in heads:
+      del arrays[name]
+    if heads:
+      notes = (f"skipped {len(heads)} arrays of heads",)
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
   sizes = kind.sizes_of(shapes, path)
   layout.check(
-    {tensor.t5x: tensor.shape for tensor in kind.tensors(sizes)},
+    layout.shapes_of(kind.tensors(sizes)),
     shapes,
     path,
-    expected="the parameters of "
-    + (
-      "sgdx_t5x.spandst's BERT"
-      if is_bert
-      else "T5X's t5x.examples.t5 network, with layers unstacked"
-    ),
-    fix="export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
-    if is_bert
-    else "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+    expected=f"the parameters of {network}",
+    fix=f"export checkpoints of {supported} only",
   )
   layout.check_finite(arrays, path)
   return layout.Weights(sizes, arrays, step, notes)
@@ -112,39 +112,44 @@ def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
   handler = ocp.PyTreeCheckpointHandler()
   state = folder.absolute() / "state"  # TensorStore requires absolute paths
   tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
-  sizes = {k: math.prod(m.shape) * np.dtype(m.dtype).itemsize for k, m in tree.items()}
+  sizes = {}  # in bytes
+  for name, metadata in tree.items():
+    sizes[name] = math.prod(metadata.shape) * np.dtype(metadata.dtype).itemsize
   on_bytes = counter(on_progress, "reading", sum(sizes.values()), "MB", MEGABYTE)
   arrays = {}
-  for names in _groups(sizes):  # the optimizer's slots are not read
-    restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in names}
+  as_numpy = ocp.RestoreArgs(restore_type=np.ndarray)
+  for names, num_bytes in _groups(sizes):  # the optimizer's slots are not read
     restored = handler.restore(
       state,
       args=ocp.args.PyTreeRestore(
         item=_unflatten({name: tree[name] for name in names}),
-        restore_args=_unflatten(restore_args),
+        restore_args=_unflatten(dict.fromkeys(names, as_numpy)),
         partial_restore=True,
       ),
     )
-    arrays.update({name: np.asarray(array) for name, array in _flatten(restored).items()})
-    on_bytes(sum(sizes[name] for name in names))
+    for name, array in _flatten(restored).items():
+      arrays[name] = np.asarray(array)
+    on_bytes(num_bytes)
   handler.close()
   return arrays
 
 
-def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-  """Yields groups of array names, each to be read in one call, so that progress can be shown."""
+def _groups(sizes: Mapping[str, int]) -> Iterator[tuple[list[str], int]]:
+  """Yields groups of names and their bytes, to be read in one call each: progress can be shown."""
   group: list[str] = []
-  for name in sizes:
+  num_bytes = 0
+  for name, size in sizes.items():
     group.append(name)
-    if sum(sizes[n] for n in group) >= _READ_AT_ONCE:
-      yield group
-      group = []
+    num_bytes += size
+    if num_bytes >= _READ_AT_ONCE:
+      yield group, num_bytes
+      group, num_bytes = [], 0
   if group:
-    yield group
+    yield group, num_bytes
 
 
 def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
-  return {k: v for k, v in flat.items() if k.startswith("target/") or k == "state/step"}
+  return {name: x for name, x in flat.items() if name.startswith("target/") or name == "state/step"}
 
 
 def _checkpoints_near(folder: Any) -> str:

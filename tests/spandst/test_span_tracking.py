@@ -6,7 +6,7 @@ import pytest
 from minilm import minilm
 from places import ROOT
 from span_answers import right_answer
-from spandst_ceiling import gold_and_before
+from spandst_ceiling import changes, gold_and_before
 
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
@@ -16,7 +16,7 @@ from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import SpanReader, _fixed_bits, read_choice, targets
 from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
 from sgdx_t5x.spandst.span_tracking import span_prediction
-from sgdx_t5x.spandst.spandst import changes, right_choices
+from sgdx_t5x.spandst.spandst import right_choices
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.spandst.walk import walk
 from sgdx_t5x.tasks import sample_encoder_vocabulary

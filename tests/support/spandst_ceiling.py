@@ -13,7 +13,7 @@ from sgdx_t5x.records.turns import Gold, gold_history
 from sgdx_t5x.spandst.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.choices import Choices, frame_choices
-from sgdx_t5x.spandst.spandst import Choice, changes, new_values, right_choices
+from sgdx_t5x.spandst.spandst import Choice, new_values, right_choices
 from sgdx_t5x.spandst.walk import Prediction, Question
 
 
@@ -66,6 +66,11 @@ def ceiling(
     return found
 
   return Ceiling(walked_scores(dialogues, schema, predict, seen), mechanisms)
+
+
+def changes(labels: dict[int, list[Choice]]) -> list[tuple[int, list[Choice]]]:
+  """(slot, right answers) of the slots whose value changes."""
+  return [(slot, choices) for slot, choices in labels.items() if choices[0].kind != KEEP]
 
 
 def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:

@@ -109,9 +109,20 @@ class _RawFrame(msgspec.Struct):
 def dialogue_frames(
   files: Sequence[PredictionFile], variant: str, selection: Selection
 ) -> Predictions:
-  """Returns the frames of DSTC8 files in original names. Raises SgdxError for invalid ones."""
-  extra: set[str] = set()
-  raw = list(_raw_frames(files, selection, extra))
+  """Returns the predictions in DSTC8 files, in original names.
+
+  Args:
+    files: predictions for one variant; a dialogue is in one of them.
+    variant: their names are those of its schema, or the original ones.
+    selection: which frames are scored; predictions for others are left out.
+
+  Raises:
+    SgdxError: an invalid file, a name that is in neither schema or ambiguous, two predictions for a
+      frame, or a key that only some states have.
+  """
+  unknown_dialogues: set[str] = set()  # filled by `_raw_frames`: ids that the corpus lacks
+  # All frames before the first is renamed: only together do they show whose names they have.
+  raw = list(_raw_frames(files, selection, unknown_dialogues))
   names = _find_names(raw, variant, selection)
   # The gold frames' own strings, so that each id is in memory once, whatever the variants.
   gold_ids = {frame.frame_id: frame.frame_id for frame in selection.gold}
@@ -129,7 +140,8 @@ def dialogue_frames(
     if key in gold_ids:  # frames of other services are not scored, as in the official scorer
       frames[gold_ids[key]] = _rename(frame, to, shared)
   _check_uniform(raw)
-  return Predictions(frames, len(extra), any(frame.gold_history for frame in raw))
+  gold_history = any(frame.gold_history for frame in raw)
+  return Predictions(frames, len(unknown_dialogues), gold_history)
 
 
 def _rename(frame: _RawFrame, to: Renaming, shared: dict[Values, Values]) -> PredictedFrame:
