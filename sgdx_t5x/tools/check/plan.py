@@ -75,8 +75,7 @@ def _with_parts(rewordings: Sequence[Rewording]) -> list[Rewording]:
   result = []
   for rewording in rewordings:
     result.append(rewording)
-    names: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    names, texts = dict[str, str](), dict[str, str]()
     for pointer, text in rewording.replaced.items():
       (names if is_name(pointer) else texts)[pointer] = text
     if names and texts:
