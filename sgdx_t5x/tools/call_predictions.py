@@ -50,9 +50,9 @@ def answered_style(sources: Mapping[str, Paths], split: str) -> ToolStyle:
           expected="answers in JSON Lines format",
           fix="rename the file if that is its format; `sgdx score` reads DSTC8 dialogues",
         )
-      for where, line in numbered_lines(file):
-        row = decode_json(line, where, _EXPECTED, "write one row per line")
-        return parse_request_id(_request_id(row, where), where)[1]
+      for place, line in numbered_lines(file):
+        row = decode_json(line, place, _EXPECTED, "write one row per line")
+        return parse_request_id(_request_id(row, place), place)[1]
   return ToolStyle()
 
 
@@ -77,27 +77,27 @@ def call_rows(
       of request; failed requests, unless `allow_missing`.
   """
   failed: list[str] = []
-  for where, line in numbered_lines(file, on_read):
-    row = decode_json(line, where, _EXPECTED, "write one row per line")
-    name, found, absent = parse_request_id(_request_id(row, where), where)
-    if found != style:
-      raise _other_request(where, found, style)
-    example = ExampleId.parse(name, where)
+  for place, line in numbered_lines(file, on_read):
+    row = decode_json(line, place, _EXPECTED, "write one row per line")
+    name, row_style, absent = parse_request_id(_request_id(row, place), place)
+    if row_style != style:
+      raise _other_request(place, row_style, style)
+    example = ExampleId.parse(name, place)
     if example.unit != FRAME:
       raise SgdxError(
-        f"{where}: an answer for a single slot (id {name!r})",
+        f"{place}: an answer for a single slot (id {name!r})",
         expected="one answer per frame, with an id that ends in /*",
         fix="omit --calls if these are answers to prompts in another format",
       )
     try:
-      answer = row_answer(row, where, from_text)
+      answer = row_answer(row, place, from_text)
     except NoAnswer as e:
-      failed.append(f"{where}, {name}: {e}")
+      failed.append(f"{place}, {name}: {e}")
       continue
-    read = functools.partial(
+    read_frame = functools.partial(
       read_calls, answer.calls, absent=absent, cut_off=answer.cut_off, in_text=answer.call_in_text
     )
-    yield PredictionRow(where, example, "", read)
+    yield PredictionRow(place, example, "", read_frame)
   if failed and not allow_missing:
     raise SgdxError(
       f"{len(failed):,} requests failed; {failed[0]}",
@@ -107,21 +107,21 @@ def call_rows(
     )
 
 
-def _request_id(row: Any, where: str) -> str:
+def _request_id(row: Any, place: str) -> str:
   if isinstance(row, dict) and isinstance(row.get("custom_id"), str):
     return row["custom_id"]
-  return row_id(row, where)
+  return row_id(row, place)
 
 
-def _other_request(where: str, found: ToolStyle, style: ToolStyle) -> SgdxError:
+def _other_request(place: str, row_style: ToolStyle, style: ToolStyle) -> SgdxError:
   return SgdxError(
-    f"{where}: an answer to a request that shows {found}",
+    f"{place}: an answer to a request that shows {row_style}",
     expected=f"answers to requests that show {style}, like the first one",
     fix="score the answers to each request file separately",
   )
 
 
-def row_answer(row: Mapping[str, Any], where: str, from_text: bool = False) -> Answer:
+def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> Answer:
   """Returns the answer in a row. Args: as of `call_rows`.
 
   Raises:
@@ -131,27 +131,27 @@ def row_answer(row: Mapping[str, Any], where: str, from_text: bool = False) -> A
   if "calls" in row:
     calls = row["calls"]
     calls = written_calls(calls) if isinstance(calls, str) else calls
-    listed = [_bare_call(call, where) for call in calls] if isinstance(calls, list) else None
+    listed = [_bare_call(call, place) for call in calls] if isinstance(calls, list) else None
     return Answer(listed)
   if "prediction" in row:
-    return Answer(written_calls(row_text(row, where, FRAME) or ""))
+    return Answer(written_calls(row_text(row, place, FRAME) or ""))
   if isinstance(row.get("result"), list | str) and "traceback" not in row:
-    return Answer(_bfcl_calls(row["result"], where))
-  answer = read_answer(row, where)
+    return Answer(_bfcl_calls(row["result"], place))
+  answer = read_answer(row, place)
   return answer.with_calls_of_text() if from_text else answer
 
 
-def _bare_call(call: Any, where: str) -> Any:
+def _bare_call(call: Any, place: str) -> Any:
   """Returns a call as {"name", "arguments"}; as it is if it has no name, which is invalid."""
   has_name = isinstance(call, dict) and not call.keys().isdisjoint(NAMES)
-  return read_call(call, where) if has_name else call
+  return read_call(call, place) if has_name else call
 
 
-def _bfcl_calls(result: list[Any] | str, where: str) -> list[Any] | None:
+def _bfcl_calls(result: list[Any] | str, place: str) -> list[Any] | None:
   """Returns the calls of a BFCL result, which are structured (list) or written as text (str)."""
   calls = written_calls(result) if isinstance(result, str) else result
   if any(isinstance(item, list) for item in calls or ()):
-    raise unknown_form({}, where, "a result of several turns or steps")
+    raise unknown_form({}, place, "a result of several turns or steps")
   return None if calls is None else list(map(_bfcl_call, calls))
 
 

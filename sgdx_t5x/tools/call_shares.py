@@ -3,6 +3,8 @@
 All numbers are shares; docs/tools/README.md defines them.
 """
 
+import collections
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +34,6 @@ RATES = {  # name -> label in a table, heading of a narrow column
 }
 NO_CALL = "no_call"  # answers without any call, right or wrong: counted beside the rates
 IN_TEXT = "in_text"
-Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
 
 
 def call_rates(
@@ -53,24 +54,25 @@ def call_rates(
     SgdxError: ids are not trusted, and no call uses a tool of this variant, but one uses a tool
       of another variant.
   """
-  facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
+  facts = [frame.facts for frame in predicted.values() if isinstance(frame, CalledFrame)]
   if not facts:
     return None
   if not trusted_ids:
-    _check_names(facts.values(), all_tools(selection.services(variant)), variant, selection)
-  seen = selection.corpus.seen_services(selection.split)
-  example = next((found.in_text for found in facts.values() if found.in_text), "")
-  groups: dict[str, Counts] = {group: {n: [0, 0] for n in (*RATES, NO_CALL)} for group in GROUPS}
+    _check_names(facts, all_tools(selection.services(variant)), variant, selection)
+  seen_services = selection.corpus.seen_services(selection.split)
+  numerators: collections.Counter[tuple[str, str]] = collections.Counter()
+  denominators: collections.Counter[tuple[str, str]] = collections.Counter()
   for frame, counts in _counted(predicted, variant, selection):
-    for group in ("all", "seen" if frame.service in seen else "unseen"):
-      for name, (times, of) in counts.items():
-        groups[group][name][0] += times
-        groups[group][name][1] += of
-  rates: dict[str, Any] = {
-    group: {name: {"value": a / of if of else None, "of": of} for name, (a, of) in counts.items()}
-    for group, counts in groups.items()
-  }
-  if example:
+    for group in ("all", "seen" if frame.service in seen_services else "unseen"):
+      for name, (numerator, denominator) in counts.items():
+        numerators[group, name] += numerator
+        denominators[group, name] += denominator
+  rates: dict[str, Any] = {group: {} for group in GROUPS}
+  for group, name in itertools.product(GROUPS, (*RATES, NO_CALL)):
+    total = denominators[group, name]
+    share = numerators[group, name] / total if total else None
+    rates[group][name] = {"value": share, "of": total}
+  if example := next((answer.in_text for answer in facts if answer.in_text), ""):
     rates["all"][IN_TEXT]["example"] = example
   return rates
 
@@ -95,9 +97,9 @@ def _counted(
   """Yields the frames that have calls with their `frame_counts`."""
   tools = all_tools(selection.services(variant))
   for frame in selection.gold:
-    found = predicted.get(frame.frame_id)
-    if isinstance(found, CalledFrame):
-      yield frame, frame_counts(frame, found, selection.schema[frame.service], tools)
+    prediction = predicted.get(frame.frame_id)
+    if isinstance(prediction, CalledFrame):
+      yield frame, frame_counts(frame, prediction, selection.schema[frame.service], tools)
 
 
 def frame_counts(
@@ -111,52 +113,57 @@ def frame_counts(
     service: the frame's service, in the original schema.
     tools: all tools of the variant, by name.
   """
-  found = predicted.facts
-  fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
-  beside = sum(name in tools and tools[name].service in frame.services for name in found.others)
-  silent = found.calls == beside and not found.invalid
-  unknown = any(name not in tools for name in found.others)
-  wrong = any(name in tools and tools[name].service not in frame.services for name in found.others)
+  facts = predicted.facts
+  fits = not facts.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
+  num_earlier = 0  # calls for services that the dialogue has had: neither right nor wrong here
+  unknown_tool = wrong_tool = False
+  for name in facts.other_tools:
+    if name not in tools:
+      unknown_tool = True
+    elif tools[name].service in frame.services:
+      num_earlier += 1
+    else:
+      wrong_tool = True
+  silent = facts.calls == num_earlier and not facts.invalid
   active = int(frame.active_intent != NO_INTENT)
   right_tool = right_arguments = silent
   if fits:
     # Where no intent is active, calls cannot say so: any tool of the service will do.
-    is_called = found.intent == frame.active_intent if active else found.intent != NO_INTENT
-    right_tool = is_called and not (unknown or wrong)
-    right_arguments = found.fits_schema and _same_values(
+    is_called = facts.intent == frame.active_intent if active else facts.intent != NO_INTENT
+    right_tool = is_called and not (unknown_tool or wrong_tool)
+    right_arguments = facts.fits_schema and _same_values(
       service, frame.slot_values, predicted.slot_values
     )
   return {
     "right_call": (right_tool and right_arguments, 1),
     "right_tool": (right_tool, 1),
     "right_arguments": (right_arguments, 1),
-    "intent_accuracy": (active * (found.intent == frame.active_intent), active),
-    "wrong_tool": (wrong, 1),
-    "unknown_tool": (unknown, 1),
-    "invented_arguments": (found.invented, found.arguments),
-    "mistyped_arguments": (found.mistyped, found.arguments),
-    "invalid_json": (found.invalid, 1),
+    "intent_accuracy": (active * (facts.intent == frame.active_intent), active),
+    "wrong_tool": (wrong_tool, 1),
+    "unknown_tool": (unknown_tool, 1),
+    "invented_arguments": (facts.invented, facts.arguments),
+    "mistyped_arguments": (facts.mistyped, facts.arguments),
+    "invalid_json": (facts.invalid, 1),
     "abstained": (silent and not fits, not fits),
     "missed": (silent and fits, fits),
-    IN_TEXT: (bool(found.in_text), 1),
-    "cut_off": (found.cut_off, 1),
-    NO_CALL: (found.calls == 0, 1),
+    IN_TEXT: (bool(facts.in_text), 1),
+    "cut_off": (facts.cut_off, 1),
+    NO_CALL: (facts.calls == 0, 1),
   }
 
 
 def _same_values(
-  service: Service, gold: Mapping[str, Sequence[str]], given: Mapping[str, Sequence[str]]
+  service: Service, gold: Mapping[str, Sequence[str]], predicted: Mapping[str, Sequence[str]]
 ) -> bool:
   """Whether the same slots have a value each, and it is one of the accepted ones.
 
   Case and white space of text do not matter; there is no fuzzy matching.
   """
   accepted = {slot: values for slot, values in gold.items() if values}
-  if accepted.keys() != given.keys():
+  if accepted.keys() != predicted.keys():
     return False
-  for slot, values in given.items():
-    is_text = slot in service.noncategorical_slots
-    plain = _plain if is_text else str
+  for slot, values in predicted.items():
+    plain = _plain if slot in service.noncategorical_slots else str
     if len(values) != 1 or plain(values[0]) not in map(plain, accepted[slot]):
       return False
   return True
@@ -174,28 +181,29 @@ def _check_names(
   Answers that only call tools that do not exist at all are accepted and scored as wrong.
   """
   unknown: set[str] = set()
-  for found in facts:
-    strange = [name for name in found.others if name not in tools]
-    if found.calls > len(strange):
+  for answer in facts:
+    unknown_names = [name for name in answer.other_tools if name not in tools]
+    if answer.calls > len(unknown_names):
       return
-    unknown.update(strange)
-  for other in selection.schemas.names(selection.split) if unknown else ():
-    if both := sorted(unknown & all_tools(selection.services(other)).keys()):
+    unknown.update(unknown_names)
+  for actual in selection.schemas.names(selection.split) if unknown else ():
+    if names := sorted(unknown & all_tools(selection.services(actual)).keys()):
+      name = names[0]
       raise SgdxError(
-        f"answers for {variant}: none calls a tool of {variant}; {both[0]!r} is a tool of {other}",
+        f"answers for {variant}: none calls a tool of {variant}; {name!r} is a tool of {actual}",
         expected="tool names as shown in the requests",
-        available=nearest(both[0], tools),
-        fix=f"score them as answers to the {other} requests, with the ids of those requests",
+        available=nearest(name, tools),
+        fix=f"score them as answers to the {actual} requests, with the ids of those requests",
       )
 
 
 def tables(rates: Mapping[str, Any]) -> list[Table]:
   """Returns the table of a report's "calls". Args: rates, variant -> group -> rate."""
-  rows = tuple(
-    (label, *(percent(rate_value(groups["all"], name)) for groups in rates.values()))
-    for name, (label, _) in RATES.items()
-  )
-  return [Table("calls, all services (%)", ("", *rates), rows)]
+  rows = []
+  for name, (label, _) in RATES.items():
+    shares = [rate_value(groups["all"], name) for groups in rates.values()]
+    rows.append((label, *map(percent, shares)))
+  return [Table("calls, all services (%)", ("", *rates), tuple(rows))]
 
 
 def rate_value(group: Mapping[str, Any], name: str) -> float | None:
@@ -239,16 +247,17 @@ def _on_a_line(text: str) -> str:
 
 def problem(rates: Mapping[str, Any]) -> SgdxError | None:
   """Returns the error if no answer has a call although tools fit. Args: as `tables`."""
-  everything = [groups["all"] for groups in rates.values()]
-  if any(group[NO_CALL]["value"] != 1 for group in everything):
-    return None
-  if not any(group["missed"]["value"] for group in everything):
-    return None
-  in_text = sum(
-    round((group[IN_TEXT]["value"] or 0) * group[IN_TEXT]["of"]) for group in everything
-  )
-  example = next(filter(None, (group[IN_TEXT].get("example") for group in everything)), "")
-  return no_calls(sum(group[NO_CALL]["of"] for group in everything), in_text, example)
+  answers = in_text = 0
+  missed, example = False, ""
+  for groups in rates.values():
+    all_rates = groups["all"]
+    if all_rates[NO_CALL]["value"] != 1:
+      return None
+    answers += all_rates[NO_CALL]["of"]
+    in_text += round((all_rates[IN_TEXT]["value"] or 0) * all_rates[IN_TEXT]["of"])
+    missed = missed or bool(all_rates["missed"]["value"])
+    example = example or all_rates[IN_TEXT].get("example", "")
+  return no_calls(answers, in_text, example) if missed else None
 
 
 def no_calls(answers: int, in_text: int, example: str) -> SgdxError:

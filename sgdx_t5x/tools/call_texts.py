@@ -48,12 +48,12 @@ def text_calls(text: str) -> list[Any] | None:
     None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
-  if (in_python := python_calls(text)) and all(in_python):
+  if (in_python := python_calls(text)) and all(in_python):  # None in it: maybe another form
     return in_python
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block: list[Any] = [_function(*found) for found in _FUNCTION.findall(block)]
+    in_block: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
     in_block = in_block or list(_json_calls(block)) or list(_dict_calls(block))
     calls += in_block or ([None] if blocks else [])
   return calls or None
@@ -155,18 +155,15 @@ def _python_call(call: ast.expr) -> dict[str, Any] | None:
   return {"name": ast.unparse(call.func), "arguments": arguments}
 
 
-def _literal(node: ast.expr) -> Any:
+def _literal(node: ast.expr | None) -> Any:
   """Returns the value of a literal of Python or JSON. Raises ValueError for anything else."""
   if isinstance(node, ast.Name):
     return _LITERALS.get(node.id, node.id)
   if isinstance(node, ast.List | ast.Tuple | ast.Set):
     return [_literal(item) for item in node.elts]
   if isinstance(node, ast.Dict):
-    if None in node.keys:  # {**others}
-      raise ValueError
-    return {
-      str(_literal(key)): _literal(value)
-      for key, value in zip(node.keys, node.values, strict=True)
-      if key is not None
-    }
+    keys, values = map(_literal, node.keys), map(_literal, node.values)
+    return dict(zip(map(str, keys), values, strict=True))
+  if node is None:  # the key of {**others}
+    raise ValueError
   return ast.literal_eval(node)

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sgdx_t5x.corpus.dialogue import State
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, State
 from sgdx_t5x.corpus.schema import NO_INTENT
 from sgdx_t5x.errors import quoted
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.tools.definitions import Tool, bfcl_name, service_tools
 
+ROLES = {USER: "user", SYSTEM: "assistant"}  # in chat completions
 _LONGEST_QUOTE = 200  # characters of an answer that are shown
 
 
@@ -29,7 +30,7 @@ class CallFacts:
     calls: how many there are.
     intent: original name of the intent of the last call to the frame's service; "NONE" without
       such a call.
-    others: names of tools called that are not of the frame's service.
+    other_tools: names of tools called that are not of the frame's service.
     arguments: how many arguments the calls of the frame's service have.
     invented: how many of these their tool does not have.
     mistyped: how many of the rest are neither strings nor null.
@@ -43,7 +44,7 @@ class CallFacts:
 
   calls: int = 0
   intent: str = NO_INTENT
-  others: tuple[str, ...] = ()
+  other_tools: tuple[str, ...] = ()
   arguments: int = 0
   invented: int = 0
   mistyped: int = 0
@@ -70,22 +71,23 @@ def state_calls(pair: ServicePair, state: State) -> list[dict[str, Any]]:
     pair: the service.
     state: in original names; the first of several acceptable values is written.
   """
-  active = [t for t in service_tools(pair) if t.intent == state.active_intent]
   waiting = {slot: values[0] for slot, values in state.slot_values.items() if values}
-  last = [_call(tool, waiting) for tool in active]
-  for tool in active:
-    waiting = {s: v for s, v in waiting.items() if s not in tool.slots.values()}
-  calls = []
-  for tool in service_tools(pair):
-    if found := _call(tool, waiting)["arguments"]:
-      calls.append({"name": tool.name, "arguments": found})
-      waiting = {s: v for s, v in waiting.items() if s not in tool.slots.values()}
-  return [*calls, *last]
+  calls, active_calls = [], []
+  # The active intent takes its slots before all others, and is called after them.
+  for tool in sorted(service_tools(pair), key=lambda tool: tool.intent != state.active_intent):
+    call = _call(tool, waiting)
+    if tool.intent == state.active_intent:
+      active_calls.append(call)
+    elif call["arguments"]:
+      calls.append(call)
+    for slot in tool.slots.values():
+      waiting.pop(slot, None)
+  return [*calls, *active_calls]
 
 
 def _call(tool: Tool, values: Mapping[str, str]) -> dict[str, Any]:
-  found = {name: values[slot] for name, slot in tool.slots.items() if slot in values}
-  return {"name": tool.name, "arguments": found}
+  arguments = {name: values[slot] for name, slot in tool.slots.items() if slot in values}
+  return {"name": tool.name, "arguments": arguments}
 
 
 def read_calls(
@@ -103,18 +105,18 @@ def read_calls(
   """
   tools = {tool.name: tool for tool in service_tools(pair)}
   values: dict[str, tuple[str, ...]] = {}
-  others, intent = [], NO_INTENT
+  other_tools, intent = [], NO_INTENT
   arguments = invented = mistyped = 0
   valid = fits = isinstance(calls, list)
   for call in calls if valid else ():
-    name, given = call_parts(call)
-    valid = valid and given is not None
+    name, call_arguments = call_parts(call)
+    valid = valid and call_arguments is not None
     if name not in tools:
-      others.append(name)
+      other_tools.append(name)
       continue
     tool = tools[name]
     intent, names = tool.intent, _names(tool)
-    for argument, value in (given or {}).items():
+    for argument, value in (call_arguments or {}).items():
       arguments += 1
       if argument not in names:
         invented += 1
@@ -132,7 +134,7 @@ def read_calls(
     facts=CallFacts(
       number,
       intent,
-      tuple(others),
+      tuple(other_tools),
       arguments,
       invented,
       mistyped,
@@ -147,22 +149,22 @@ def read_calls(
 
 def _names(tool: Tool) -> dict[str, str]:
   """Returns name of an argument, also the one that BFCL asks for -> its name in the tool."""
-  return {**{bfcl_name(name): name for name in tool.slots}, **{name: name for name in tool.slots}}
+  return {bfcl_name(name): name for name in tool.slots} | {name: name for name in tool.slots}
 
 
 def call_parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
   """Returns name and arguments of a call; None for arguments that are not a JSON object."""
   if not isinstance(call, dict):
     return "", None
-  name, given = call.get("name"), call.get("arguments")
-  if isinstance(given, str):
+  name, arguments = call.get("name"), call.get("arguments")
+  if isinstance(arguments, str):
     try:
-      given = json.loads(given or "{}")
+      arguments = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
-      given = None
-  elif given is None:
-    given = {}  # of a tool that takes none
-  return name if isinstance(name, str) else "", given if isinstance(given, dict) else None
+      arguments = None
+  elif arguments is None:
+    arguments = {}  # of a tool that takes none
+  return name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else None
 
 
 def _texts(value: Any, pair: ServicePair, slot: str) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ def _add(
 
   located, refused = read_candidates(list(map(pathlib.Path, sources)), toolset)
   _append(path, cases, located, toolset)
-  return [f"added: {len(located):,}", *(f"not added: {what}" for what in refused)]
+  return [f"added: {len(located):,}", *(f"not added: {reason}" for reason in refused)]
 
 
 def _append(
@@ -136,10 +136,10 @@ def _append_rows(path: pathlib.Path, rows: "Sequence[Mapping[str, Any]]") -> Non
   from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.files.writing import atomic_write, json_line
 
-  before = read_input(path, "JSON Lines").decode() if path.exists() else ""
-  before += "\n" if before and not before.endswith("\n") else ""
+  content = read_input(path, "JSON Lines").decode() if path.exists() else ""
+  content += "\n" if content and not content.endswith("\n") else ""
   with atomic_write(path, "SUITE") as file:
-    file.write(before + "".join(map(json_line, rows)))
+    file.write(content + "".join(map(json_line, rows)))
   output.say_written(str(path))
 
 
@@ -157,23 +157,25 @@ def _write(
   drafts, reasons = draft_cases(purposes, toolset, args.write, args.seed)
   notes += reasons
   ids = {case.id for case in cases if WRITTEN in case.tags}
-  done = {id.rpartition("-")[0] for id in ids} - {NO_TOOL} | ids
-  drafts = [x for x in drafts if not done & {x.id, x.id.rpartition("-")[0]}]
+  covered = {id.rpartition("-")[0] for id in ids} - {NO_TOOL} | ids
+  drafts = [x for x in drafts if not covered & {x.id, x.id.rpartition("-")[0]}]
   if ids:
     notes.append(f"written before, and left as they are: {len(ids):,}")
-  written = drafts
+  written_cases = drafts
   if args.model and drafts:
-    written, lost = _by_model(args, purposes, drafts, toolset)
+    written_cases, lost = _by_model(args, purposes, drafts, toolset)
     notes += lost
   if args.dry_run:
     return [f"would be written: {len(drafts):,} cases", *notes]
-  again = {id for ids in same_requests([*cases, *written]) for id in ids[1:]}
-  if twice := [case.id for case in written if case.id in again]:
-    notes.append(f"left out, another case has the request: {', '.join(twice)}")
-  new = [("written", case) for case in written if case.id not in again]
-  if new:
-    _append(path, cases, new, toolset)
-  return [f"written: {len(new):,}, to be reviewed" if new else "written: 0", *notes]
+  again: set[str] = set()  # of cases with one request, the first stays
+  for ids_of_request in same_requests([*cases, *written_cases]):
+    again.update(ids_of_request[1:])
+  if left_out := [case.id for case in written_cases if case.id in again]:
+    notes.append(f"left out, another case has the request: {', '.join(left_out)}")
+  new_cases = [("written", case) for case in written_cases if case.id not in again]
+  if new_cases:
+    _append(path, cases, new_cases, toolset)
+  return [f"written: {len(new_cases):,}, to be reviewed" if new_cases else "written: 0", *notes]
 
 
 def _purposes(args: argparse.Namespace, toolset: "ToolSet") -> "tuple[list[Purpose], list[str]]":
@@ -182,16 +184,16 @@ def _purposes(args: argparse.Namespace, toolset: "ToolSet") -> "tuple[list[Purpo
 
   path = pathlib.Path(args.suite) / PURPOSES
   purposes = read_purposes(path, toolset) if path.exists() else []
-  known = {purpose.tool for purpose in purposes}
-  rows = [form(tool, toolset) for tool in toolset.tools if tool.name not in known]
+  listed_tools = {purpose.tool for purpose in purposes}
+  rows = [form(tool, toolset) for tool in toolset.tools if tool.name not in listed_tools]
   if rows and not args.dry_run:
-    _append_rows(path, [*rows, *([] if known else [{"tool": None, "purpose": ""}])])
+    _append_rows(path, [*rows, *([] if listed_tools else [{"tool": None, "purpose": ""}])])
   empty = [purpose.tool for purpose in purposes if purpose.tool and not purpose.is_written]
   empty += [row["tool"] for row in rows]
   if not empty:
     return purposes, []
-  shown = ", ".join(empty[:_MOST]) + (f" and {len(empty) - _MOST:,} more" if empty[_MOST:] else "")
-  return purposes, [f"tools without a purpose: {shown}", *_HOW.format(path=path).splitlines()]
+  names = ", ".join(empty[:_MOST]) + (f" and {len(empty) - _MOST:,} more" if empty[_MOST:] else "")
+  return purposes, [f"tools without a purpose: {names}", *_HOW.format(path=path).splitlines()]
 
 
 def _by_model(
@@ -213,12 +215,12 @@ def _by_model(
     if args.dry_run:
       return [], []
     with contextlib.closing(writer.answers):
-      written = writer.write(drafts, sender(args))
+      written_cases = writer.write(drafts, sender(args))
   lost = []
-  for why, ids in writer.lost.items():
+  for reason, ids in writer.lost.items():
     if ids:
-      lost.append(f"left out, {why}: {len(ids):,} ({', '.join(ids[:_MOST])})")
-  return written, lost
+      lost.append(f"left out, {reason}: {len(ids):,} ({', '.join(ids[:_MOST])})")
+  return written_cases, lost
 
 
 # --- what the cases cover ------------------------------------------------------------------
@@ -227,17 +229,18 @@ def _by_model(
 def _coverage(cases: "list[Case]", toolset: "ToolSet") -> tuple[Table, list[str]]:
   from sgdx_t5x.tools.suite.leaks import coverage, same_requests
 
-  found = coverage(cases, toolset)
-  rows = [
-    (name, ", ".join(found.unused.get(name, ()) if number else ()), count(number))
-    for name, number in found.cases_of.items()
-  ]
+  covered = coverage(cases, toolset)
+  rows, missing = [], []
+  for name, number in covered.cases_of.items():
+    unused = covered.unused.get(name, ()) if number else ()
+    rows.append((name, ", ".join(unused), count(number)))
+    missing += [] if number else [name]
   reviewed = sum(case.reviewed is not None for case in cases)
   title = f"{len(cases):,} cases, {reviewed:,} reviewed"
   table = Table(title, ("tool", "arguments that none gives", "cases"), tuple(rows), left=2)
-  missing = [name for name, number in found.cases_of.items() if not number]
+
   notes = [f"tools without a case: {', '.join(missing) or 'none'}"]
-  notes.append(f"cases in which no call is due: {found.no_call:,}")
+  notes.append(f"cases in which no call is due: {covered.no_call:,}")
   notes += [f"one request in several cases: {', '.join(ids)}" for ids in same_requests(cases)]
   return table, notes
 

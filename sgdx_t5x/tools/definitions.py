@@ -7,6 +7,7 @@ states.
 
 import dataclasses
 import functools
+import json
 import keyword
 import re
 from collections.abc import Iterable, Mapping
@@ -96,11 +97,11 @@ def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
   for pair in pairs.values():
     for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
       if tool.name in names:
-        service, other = names[tool.name]
+        service, earlier = names[tool.name]
         raise _collision(
-          f"{service}, intent {other!r}, and {pair.variant.name}, intent {intent.name!r}",
+          f"{service}, intent {earlier!r}, and {pair.variant.name}, intent {intent.name!r}",
           "tools",
-          (service + _BETWEEN + other, pair.variant.name + _BETWEEN + intent.name),
+          (service + _BETWEEN + earlier, pair.variant.name + _BETWEEN + intent.name),
         )
       tools[tool.name], names[tool.name] = tool, (pair.variant.name, intent.name)
   return tools
@@ -109,16 +110,17 @@ def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
 def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
   properties: dict[str, Mapping[str, Any]] = {}
   slots: dict[str, str] = {}
-  shown: dict[str, str] = {}  # legal name -> the variant's
+  slot_names: dict[str, str] = {}  # legal name -> the variant's
   for slot, of_original in _arguments(pair, original):
     name = legal_name(slot.name)
     if name in slots:
       raise _collision(
-        f"slots {shown[name]!r} and {slot.name!r} of {pair.variant.name}, intent {variant.name!r}",
+        f"slots {slot_names[name]!r} and {slot.name!r} of {pair.variant.name}, "
+        f"intent {variant.name!r}",
         "arguments",
-        (shown[name], slot.name),
+        (slot_names[name], slot.name),
       )
-    properties[name], slots[name], shown[name] = _property(slot), of_original.name, slot.name
+    properties[name], slots[name], slot_names[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
   described = _sentences((variant.description, pair.variant.description))
   required = tuple(name for name, slot in slots.items() if slot in original.required_slots)
@@ -127,40 +129,40 @@ def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
 
 def _arguments(pair: ServicePair, intent: Intent) -> Iterable[tuple[Slot, Slot]]:
   """Yields (slot of the variant, original slot), in the order of the service's slots."""
-  taken = {*intent.required_slots, *intent.optional_slots}
+  accepted = {*intent.required_slots, *intent.optional_slots}
   for original, variant in zip(pair.original.slots, pair.variant.slots, strict=True):
-    if original.name in taken:
+    if original.name in accepted:
       yield variant, original
 
 
 def _property(slot: Slot) -> dict[str, Any]:
-  shown: dict[str, Any] = {"type": "string", "description": slot.description}
+  schema: dict[str, Any] = {"type": "string", "description": slot.description}
   if slot.is_categorical:
-    shown["enum"] = list(dict.fromkeys((*slot.possible_values, DONTCARE)))
-  return shown
+    schema["enum"] = list(dict.fromkeys((*slot.possible_values, DONTCARE)))
+  return schema
 
 
 def _sentences(texts: Iterable[str]) -> str:
   return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
 
 
-def _collision(found: str, what: str, names: tuple[str, str]) -> SgdxError:
+def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
   """Returns the error for two names that become the same legal name. Args: names, as they were."""
-  first, second = map(_without_illegal, names)
-  if first == second:
-    reason = f"both names become {legal_name(first)!r} without illegal characters"
+  name, other_name = map(_without_illegal, names)
+  if name == other_name:
+    reason = f"both names become {legal_name(name)!r} without illegal characters"
     fix = "rename one of the two in the schema"
   else:
     reason = (
-      f"the names are too long ({len(first)} and {len(second)} characters): both are cut to "
-      f"{LONGEST_NAME}, which leaves {legal_name(first)!r}"
+      f"the names are too long ({len(name)} and {len(other_name)} characters): both are cut to "
+      f"{LONGEST_NAME}, which leaves {legal_name(name)!r}"
     )
     fix = f"shorten them in the schema, so that their first {LONGEST_NAME} characters differ"
   return SgdxError(
-    f"{found}: {reason}",
-    expected=f"{what} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
+    f"{message}: {reason}",
+    expected=f"{kind} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
     "and dashes",
-    fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if what == "tools" else fix,
+    fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if kind == "tools" else fix,
   )
 
 
@@ -169,8 +171,13 @@ def _collision(found: str, what: str, names: tuple[str, str]) -> SgdxError:
 
 def openai_tool(tool: Tool) -> dict[str, Any]:
   """Returns a tool as chat completions take it. Source: the package openai, FunctionDefinition."""
-  shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-  return {"type": "function", "function": shown}
+  function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+  return {"type": "function", "function": function}
+
+
+def function_text(tool: Tool) -> str:
+  """Returns a tool as a prompt of plain text shows it, see `Tool.for_states`."""
+  return json.dumps(openai_tool(tool.for_states)["function"])
 
 
 def anthropic_tool(tool: Tool) -> dict[str, Any]:
@@ -220,12 +227,9 @@ def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
     tools: the tools whose names are to be resolved.
     form: a key of `FORMATS`.
   """
-  shown = bfcl_name if form == "bfcl" else str
-  return {
-    tool.name: {
-      "service": tool.service,
-      "intent": tool.intent,
-      "arguments": {shown(name): slot for name, slot in tool.slots.items()},
-    }
-    for tool in tools
-  }
+  argument_name = bfcl_name if form == "bfcl" else str
+  originals = {}
+  for tool in tools:
+    slots = {argument_name(name): slot for name, slot in tool.slots.items()}
+    originals[tool.name] = {"service": tool.service, "intent": tool.intent, "arguments": slots}
+  return originals

@@ -65,17 +65,15 @@ def run(args: argparse.Namespace) -> int:
   folder = check_folder(args.out)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
+  tools_of_file: dict[tuple[str, str], dict[str, Tool]] = {}
   for variant, split in itertools.product(variants, _splits(args.split, corpus)):
     corpus.check_kinds(split, variant)
-  made = {
-    (variant, split): all_tools(service_pairs(corpus.schema(split), schemas.get(split, variant)))
-    for variant in variants
-    for split in _splits(args.split, corpus)
-  }
-  with atomic_folder(folder) as new:
-    for (variant, split), tools in made.items():
-      _write(new / variant / split, tools, args.format)
-  cells = tuple((*place, *_counts(tools)) for place, tools in made.items())
+    pairs = service_pairs(corpus.schema(split), schemas.get(split, variant))
+    tools_of_file[variant, split] = all_tools(pairs)
+  with atomic_folder(folder) as new_folder:
+    for (variant, split), tools in tools_of_file.items():
+      _write(new_folder / variant / split, tools, args.format)
+  cells = tuple((*place, *_counts(tools)) for place, tools in tools_of_file.items())
   header = ("variant", "split", "services", "tools", "arguments")
   output.show("text", [Table(f"tools ({args.format})", header, cells, left=2)], {})
   output.say_written(args.out)
@@ -106,12 +104,12 @@ def _write(folder: pathlib.Path, tools: "Mapping[str, Tool]", form: str) -> None
   from sgdx_t5x.tools.definitions import FORMATS, names_map
 
   folder.mkdir(parents=True)
-  shown: Any = [FORMATS[form](tool) for tool in tools.values()]
-  name, text = "tools.json", ""
+  definitions: Any = [FORMATS[form](tool) for tool in tools.values()]
   if form == "bfcl":
-    name, text = "tools.jsonl", "".join(f"{json.dumps(tool)}\n" for tool in shown)
+    name, text = "tools.jsonl", "".join(f"{json.dumps(tool)}\n" for tool in definitions)
   else:
-    text = output.as_json({"tools": shown} if form == "mcp" else shown)
+    name = "tools.json"
+    text = output.as_json({"tools": definitions} if form == "mcp" else definitions)
   (folder / name).write_text(text, encoding="utf-8", newline="\n")
   names = output.as_json(names_map(tools.values(), form))
   (folder / "names.json").write_text(names, encoding="utf-8", newline="\n")

@@ -81,6 +81,7 @@ def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
   if style.kind == "retrieved":
     return _retriever(tools, style.number)
   if style.kind == "distractors":
+    # Keys are drawn, not tools: they are the same in every variant.
     by_key = {(tool.service, tool.intent): tool for tool in tools}
     keys = tuple(by_key)
 
@@ -99,12 +100,13 @@ def _draw(
 ) -> list[tuple[str, str]]:
   """Returns (service, intent) of the service's tools and of distractors, in the order shown."""
 
-  def shuffled(chosen: Iterable[tuple[str, str]], what: str) -> list[tuple[str, str]]:
-    return sorted(chosen, key=lambda key: (_rank(f"{what} {style.seed} {frame_id} {key}"), key))
+  def shuffled(ordered: Iterable[tuple[str, str]], draw: str) -> list[tuple[str, str]]:
+    return sorted(ordered, key=lambda key: (_rank(f"{draw} {style.seed} {frame_id} {key}"), key))
 
-  own = [key for key in keys if key[0] == service]
-  others = shuffled((key for key in keys if key[0] != service), "draw")[: style.number]
-  return shuffled((*own, *others), "order")  # a new draw: else the frame's tools come last
+  service_keys = [key for key in keys if key[0] == service]
+  distractors = shuffled((key for key in keys if key[0] != service), "draw")[: style.number]
+  # A new draw: else the frame's tools come last.
+  return shuffled((*service_keys, *distractors), "order")
 
 
 def _rank(text: str) -> bytes:

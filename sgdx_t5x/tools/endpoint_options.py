@@ -16,10 +16,9 @@ from sgdx_t5x.cli.options import check_least, check_price
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.tools.check.asking import Requests, Send
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource
-  from sgdx_t5x.tools.endpoints.runner import Runner
+  from sgdx_t5x.tools.endpoints.runner import Runner, Send
   from sgdx_t5x.tools.requests import Size
 
 KEY = "OPENAI_API_KEY"
@@ -63,8 +62,8 @@ def add_service(parser: argparse.ArgumentParser) -> None:
 
 def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
-  for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
-    check_least(args, name, least, "omit it to use the default")
+  for name, minimum in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+    check_least(args, name, minimum, "omit it to use the default")
   if not 0 < args.timeout < math.inf:
     raise UsageError(
       f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
@@ -119,9 +118,9 @@ def api_key(args: argparse.Namespace) -> str:
   return key
 
 
-def costs(args: argparse.Namespace, size: "Size", what: str) -> list[str]:
+def costs(args: argparse.Namespace, size: "Size", purpose: str) -> list[str]:
   """Returns lines on what would be sent. Args: size of the requests; what they are for."""
-  lines = [f"requests: {size.requests:,} to send, for {what}"]
+  lines = [f"requests: {size.requests:,} to send, for {purpose}"]
   if size.requests:
     tokens = size.tokens[0]
     cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
@@ -145,7 +144,7 @@ def make_runner(
 def sender(args: argparse.Namespace) -> "Send":
   """Returns what sends requests to the endpoint, and says what it refused to answer."""
 
-  def send(requests: "Requests", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
+  def send(requests: "RequestSource", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
     if not args.endpoint:
       raise SgdxError(
         f"{len(groups):,} answers are not in {requests.path}",
@@ -154,20 +153,20 @@ def sender(args: argparse.Namespace) -> "Send":
       )
     from sgdx_t5x.cli.progress import progress
 
-    runner, before = make_runner(args, requests, answers), len(answers.ids)
+    runner, num_before = make_runner(args, requests, answers), len(answers.ids)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
-        "asking", len(answers.ids) - before, len(groups), "answers"
+        "asking", len(answers.ids) - num_before, len(groups), "answers"
       )
       run_until_signal(runner, groups)
     answers.check_place()
-    for why, ids in runner.unanswered.items():
-      print(f"unanswered: {len(ids):,} x {why}, e.g. {ids[0]}", file=sys.stderr)
+    for reason, ids in runner.unanswered.items():
+      print(f"unanswered: {len(ids):,} x {reason}, e.g. {ids[0]}", file=sys.stderr)
 
   return send
 
 
-def run_until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
+def run_until_signal(runner: "Runner", groups: "list[list[Request]]") -> None:
   """Runs to the end. Raises what a signal asks for once the requests in flight are given up.
 
   A handler that raised in the middle of the event loop would leave tracebacks of its tasks.
@@ -175,7 +174,7 @@ def run_until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
   import asyncio  # here: `sgdx --help` would need 20 ms more
 
   caught: list[KeyboardInterrupt] = []
-  before: dict[int, Any] = {}
+  previous_handlers: dict[int, Any] = {}
   with asyncio.Runner() as loops:
     loop = loops.get_loop()
 
@@ -186,10 +185,10 @@ def run_until_signal(runner: "Runner", asked: "list[list[Request]]") -> None:
     try:
       with contextlib.suppress(ValueError):  # not the main thread
         for number in (signal.SIGINT, signal.SIGTERM):
-          before[number] = signal.signal(number, on_signal)
-      loops.run(runner.run(asked))
+          previous_handlers[number] = signal.signal(number, on_signal)
+      loops.run(runner.run(groups))
     finally:
-      for number, handler in before.items():
+      for number, handler in previous_handlers.items():
         signal.signal(number, handler)
   if caught:
     raise caught[0]

@@ -6,15 +6,14 @@ request, with the original schema's words in every variant: only its own tools a
 
 import hashlib
 import heapq
-import json
 from collections.abc import Iterable
 
-from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame
+from sgdx_t5x.corpus.dialogue import Dialogue, Frame
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.tools.calls import calls_text, state_calls
-from sgdx_t5x.tools.definitions import openai_tool, service_tools
+from sgdx_t5x.tools.calls import ROLES, calls_text, state_calls
+from sgdx_t5x.tools.definitions import function_text, service_tools
 
 _START = "\n\nExamples, of other conversations with other functions:"
 
@@ -39,31 +38,28 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
     rank = hashlib.blake2b(f"{seed} {dialogue.dialogue_id}".encode(), digest_size=8).hexdigest()
     for turn, frame in dialogue.user_frames():
       if state_calls(pairs[frame.service], frame.user_state):
-        drawn = hashlib.blake2b(f"{rank} {turn}".encode(), digest_size=8).hexdigest()
-        if frame.service not in best or drawn < best[frame.service][0]:
-          best[frame.service] = drawn, dialogue, turn, frame
-  chosen, seen = [], set()
-  for found in heapq.nsmallest(len(best), best.values(), key=lambda x: x[0]):
-    if found[1].dialogue_id not in seen:
-      seen.add(found[1].dialogue_id)
-      chosen.append(found)
-  if len(chosen) < number:
+        frame_rank = hashlib.blake2b(f"{rank} {turn}".encode(), digest_size=8).hexdigest()
+        if frame.service not in best or frame_rank < best[frame.service][0]:
+          best[frame.service] = frame_rank, dialogue, turn, frame
+  # The rank, and not the order of the dialogues, decides which frame of two stays.
+  examples, dialogue_ids = [], set()
+  for candidate in heapq.nsmallest(len(best), best.values(), key=lambda x: x[0]):
+    if candidate[1].dialogue_id not in dialogue_ids:
+      dialogue_ids.add(candidate[1].dialogue_id)
+      examples.append(candidate)
+  if len(examples) < number:
     raise SgdxError(
-      f"--shots {number}: train has frames with calls of only {len(chosen)} services",
+      f"--shots {number}: train has frames with calls of only {len(examples)} services",
       expected="examples that each come from a different service and dialogue",
-      fix=f"pass --shots {len(chosen)} or fewer" if chosen else "omit --shots",
+      fix=f"pass --shots {len(examples)} or fewer" if examples else "omit --shots",
     )
-  return "".join([_START, *(_example(schema, *found[1:]) for found in chosen[:number])])
+  return "".join([_START, *(_example(schema, *candidate[1:]) for candidate in examples[:number])])
 
 
 def _example(schema: Schema, dialogue: Dialogue, turn: int, frame: Frame) -> str:
   pair = service_pairs(schema, schema)[frame.service]
-  said = "\n".join(
-    f"{'user' if one.speaker == USER else 'assistant'}: {one.utterance}"
-    for one in dialogue.turns[: turn + 1]
-  )
-  tools = "\n".join(
-    json.dumps(openai_tool(tool.for_states)["function"]) for tool in service_tools(pair)
-  )
+  turns = dialogue.turns[: turn + 1]
+  conversation = "\n".join(f"{ROLES[spoken.speaker]}: {spoken.utterance}" for spoken in turns)
+  tools = "\n".join(map(function_text, service_tools(pair)))
   calls = calls_text(state_calls(pair, frame.user_state))
-  return f"\n\nFunctions:\n{tools}\nConversation:\n{said}\nCalls:\n{calls}"
+  return f"\n\nFunctions:\n{tools}\nConversation:\n{conversation}\nCalls:\n{calls}"

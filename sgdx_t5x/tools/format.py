@@ -6,12 +6,11 @@ interface: the tools in JSON, and the conversation; the answer is a JSON list.
 
 import dataclasses
 import functools
-import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import UsageError
@@ -19,8 +18,8 @@ from sgdx_t5x.prompts.base import TextExamples
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.tools.call_predictions import answered_style, call_rows
 from sgdx_t5x.tools.call_texts import written_calls
-from sgdx_t5x.tools.calls import CalledFrame, calls_text, read_calls, state_calls
-from sgdx_t5x.tools.definitions import openai_tool, service_tools
+from sgdx_t5x.tools.calls import ROLES, CalledFrame, calls_text, read_calls, state_calls
+from sgdx_t5x.tools.definitions import function_text, service_tools
 from sgdx_t5x.tools.delivery import ToolStyle
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class ToolCalls(TextExamples):
         expected="delivery=gold without examples: a prompt shows the tools of the frame's service",
         fix="write requests with tools of other services, or examples: sgdx tools requests",
       )
-    turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
+    turns = tuple(f"[{ROLES[speaker]}] {text}" for speaker, text in history)
     return [Prompt(turns, before=_tool_texts(service), after="[calls]")]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
@@ -114,5 +113,4 @@ def calls_format(sources: "Mapping[str, Paths]", split: str, from_text: bool = F
 @functools.lru_cache(maxsize=1024)
 def _tool_texts(pair: ServicePair) -> tuple[str, ...]:
   """Returns the tools of a service in JSON, after their tag."""
-  tools = (openai_tool(tool.for_states)["function"] for tool in service_tools(pair))
-  return ("[tools]", *map(json.dumps, tools))
+  return ("[tools]", *map(function_text, service_tools(pair)))

@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
   data, content = _definitions(args)
   toolset = ToolSet(tuple(tools_of(data, pathlib.Path(args.file or args.command))))
   notes = _notes(toolset)
-  with atomic_folder(folder) as new:
-    new.mkdir()
-    (new / TOOLS).write_bytes(content)
+  with atomic_folder(folder) as new_folder:
+    new_folder.mkdir()
+    (new_folder / TOOLS).write_bytes(content)
   if trackers:
     notes += _write_services(toolset, trackers)
   rows = []
@@ -111,8 +111,8 @@ def _notes(toolset: "ToolSet") -> list[str]:
     elif len(names) > 1:
       notes.append(f"one description for several tools: {', '.join(names)}")
   if total := bare.total():
-    most = ", ".join(f"{name} ({number:,})" for name, number in bare.most_common(3) if number)
-    notes.append(f"arguments without a description: {total:,}, such as {most}")
+    examples = ", ".join(f"{name} ({number:,})" for name, number in bare.most_common(3) if number)
+    notes.append(f"arguments without a description: {total:,}, such as {examples}")
   return notes
 
 
@@ -122,11 +122,11 @@ def _write_services(toolset: "ToolSet", folder: pathlib.Path) -> list[str]:
   from sgdx_t5x.tools.suite.trackers import services
 
   schema, left_out = services(toolset)
-  with atomic_folder(folder, "--trackers") as new:
-    (new / "test").mkdir(parents=True)
+  with atomic_folder(folder, "--trackers") as new_folder:
+    (new_folder / "test").mkdir(parents=True)
     text = output.as_json(schema.to_json())
-    (new / "test" / "schema.json").write_text(text, encoding="utf-8", newline="\n")
+    (new_folder / "test" / "schema.json").write_text(text, encoding="utf-8", newline="\n")
   return [
-    f"not for trackers: {what} ({len(places):,}): {', '.join(places)}"
-    for what, places in left_out.items()
+    f"not for trackers: {reason} ({len(places):,}): {', '.join(places)}"
+    for reason, places in left_out.items()
   ]

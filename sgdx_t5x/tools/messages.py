@@ -17,6 +17,7 @@ What a service did is kept apart from what the model did: an error in place of a
 Any other form is an error that names it, never an answer without calls.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -94,17 +95,17 @@ class NoAnswer(Exception):
     asked_again: whether it may succeed if it is asked again.
   """
 
-  def __init__(self, why: str, asked_again: bool = True):
-    super().__init__(why)
+  def __init__(self, reason: str, asked_again: bool = True):
+    super().__init__(reason)
     self.asked_again = asked_again
 
 
-def read_answer(row: Mapping[str, Any], where: str) -> Answer:
+def read_answer(row: Mapping[str, Any], place: str) -> Answer:
   """Returns the answer in a row or a response.
 
   Args:
     row: decoded JSON, in any of the forms above.
-    where: file and line, for errors.
+    place: file and line, for errors.
 
   Raises:
     NoAnswer: the service did not answer.
@@ -113,20 +114,19 @@ def read_answer(row: Mapping[str, Any], where: str) -> Answer:
   level: Mapping[str, Any] = row
   ends: list[str] = []
   for _ in range(len(_WRAPPERS)):
-    if (written := _failure(level)) is not None:
-      return Answer(None, written)
+    if (unparsed := _failure(level)) is not None:
+      return Answer(None, unparsed)
     ends += _ends(level)
     if level.get("done") is False:  # Ollama's
-      raise unknown_form(level, where, "a part of a streamed answer")
-    if isinstance(level.get("choices"), list) and level["choices"]:
-      return _of_choices(level["choices"], ends, where)
-    if isinstance(level.get("candidates"), list) and level["candidates"]:
-      return _of_choices(level["candidates"], ends, where)
+      raise unknown_form(level, place, "a part of a streamed answer")
+    for key in ("choices", "candidates"):
+      if isinstance(level.get(key), list) and level[key]:
+        return _of_choices(level[key], ends, place)
     inside = next((level[key] for key in _WRAPPERS if isinstance(level.get(key), dict)), None)
     if inside is None:
       break
     level = inside
-  return _ended(ends, *_of_message(level, where))
+  return _ended(ends, *_of_message(level, place))
 
 
 def has_plain_calls(body: Mapping[str, Any]) -> bool:
@@ -151,27 +151,27 @@ def has_plain_calls(body: Mapping[str, Any]) -> bool:
     return False
 
 
-def _of_choices(choices: Sequence[Any], ends: list[str], where: str) -> Answer:
+def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
   """Returns the first answer of several. Some services spread one over choices of one index."""
   calls: list[Any] = []
   texts: list[str] = []
-  first = choices[0].get("index", 0) if isinstance(choices[0], dict) else None
+  first_index = choices[0].get("index", 0) if isinstance(choices[0], dict) else None
   for choice in choices:
     if not isinstance(choice, dict):
-      raise unknown_form({}, where, "a choice that is no object")
-    if choice.get("index", 0) != first:
+      raise unknown_form({}, place, "a choice that is no object")
+    if choice.get("index", 0) != first_index:
       continue
     message = choice.get("message", choice.get("content"))  # the latter in candidates
     for level in (choice, message if isinstance(message, dict) else {}):
-      if (written := _failure(level)) is not None:
-        return Answer(None, written)
+      if (unparsed := _failure(level)) is not None:
+        return Answer(None, unparsed)
       ends = [*ends, *_ends(level)]
     if isinstance(message, dict):
-      in_message, text = _of_message(message, where, in_choice=True)
+      in_message, text = _of_message(message, place, in_choice=True)
       calls += in_message
       texts.append(text)
     elif _ended(ends, [], "").calls is not None:
-      raise unknown_form(choice, where, "a choice without a message")
+      raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
 
 
@@ -188,8 +188,8 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   if error or status != 200:
     if any(map(_MALFORMED.search, _ends(level))):
       return ""
-    if (written := malformed_call(error or level.get("body"))) is not None:
-      return written
+    if (unparsed := malformed_call(error or level.get("body"))) is not None:
+      return unparsed
     raise NoAnswer(quoted(error) if error else f"status {status}")
   if "error" in level and level.get("response", level) is None:
     raise NoAnswer("no response")
@@ -213,27 +213,26 @@ def malformed_call(error: Any, depth: int = 0) -> str | None:
   """
   if depth > _DEEPEST:
     return None
-  parts: list[Any] = []
+  nested: list[Any] = []
   if isinstance(error, dict):
     for key, value in error.items():
       if value and _WRITTEN.fullmatch(str(key)):
         return value if isinstance(value, str) else quoted(value)
-    codes = [error.get(key) for key in ("code", "type", "status")]
-    if any(isinstance(code, str) and _MALFORMED.search(code) for code in codes):
-      return str(error.get("message", ""))
-    parts = list(error.values())
+    for key in ("code", "type", "status"):
+      if isinstance(error.get(key), str) and _MALFORMED.search(error[key]):
+        return str(error.get("message", ""))
+    nested = list(error.values())
   elif isinstance(error, list):
-    parts = error
+    nested = error
   elif isinstance(error, str):
     if _UNPARSED.search(error):
       return error
-    if "{" in error:
-      try:
-        parts = [json.JSONDecoder().raw_decode(error, error.index("{"))[0]]
-      except (ValueError, RecursionError):
-        parts = []
-  found = (malformed_call(part, depth + 1) for part in parts)
-  return next((text for text in found if text is not None), None)
+    with contextlib.suppress(ValueError, RecursionError):
+      nested = [json.JSONDecoder().raw_decode(error, error.index("{"))[0]]
+  for part in nested:
+    if (text := malformed_call(part, depth + 1)) is not None:
+      return text
+  return None
 
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
@@ -260,11 +259,11 @@ def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   meanings = frozenset().union(*map(_meanings, ends))
   if _MALFORMED in meanings:
     return Answer(None, text)
-  said = ", ".join(dict.fromkeys(ends))
+  reasons = ", ".join(dict.fromkeys(ends))
   if _BROKEN_OFF in meanings:
-    raise NoAnswer(f"the service broke the answer off: {said}")
+    raise NoAnswer(f"the service broke the answer off: {reasons}")
   if _FILTERED in meanings:
-    raise NoAnswer(f"the service withheld the answer: {said}", asked_again=False)
+    raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
   return Answer(calls, text, _CUT_OFF in meanings)
 
 
@@ -272,22 +271,22 @@ def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
 
 
 def _of_message(
-  message: Mapping[str, Any], where: str, in_choice: bool = False
+  message: Mapping[str, Any], place: str, in_choice: bool = False
 ) -> tuple[list[Any], str]:
   """Returns calls and text of a message. Raises SgdxError for one of another form."""
   for key, value in message.items():
     if value and _is_unread(key):
-      raise unknown_form(message, where, f"calls in {key}")
-  calls = list(_listed_calls(message, where))
+      raise unknown_form(message, place, f"calls in {key}")
+  calls = list(_listed_calls(message, place))
   raw = message.get("additional_kwargs")  # where LangChain keeps what the service sent
   if not calls and isinstance(raw, dict):
-    calls = list(_listed_calls(raw, where))
+    calls = list(_listed_calls(raw, place))
   content = next((message[key] for key in _PLACES if message.get(key)), None)
-  in_blocks, text = _of_content(content, where)
+  in_blocks, text = _of_content(content, place)
   role = message.get("role") or (message.get("type") if message.get("type") in _ROLES else None)
   has_place = any(isinstance(message.get(key), list) for key in (*_PLACES, "tool_calls"))
   if role not in _ROLES and (role or not (in_choice or has_place or calls)):
-    raise unknown_form(message, where, f"a message of {quoted(role)[:40]}" if role else "")
+    raise unknown_form(message, place, f"a message of {quoted(role)[:40]}" if role else "")
   return calls or in_blocks, text
 
 
@@ -297,19 +296,19 @@ def _is_unread(key: str) -> bool:
   return _CALL_KEY.fullmatch(key) is not None and key not in _READ
 
 
-def _listed_calls(message: Mapping[str, Any], where: str) -> Iterator[dict[str, Any] | None]:
+def _listed_calls(message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any] | None]:
   calls: list[Any] = []
   for key in ("tool_calls", "invalid_tool_calls"):
     listed = message.get(key) or []
     if not isinstance(listed, list):
-      raise unknown_form(message, where, f"{key} that are no list")
+      raise unknown_form(message, place, f"{key} that are no list")
     calls += listed
   if not calls and message.get("function_call"):
     calls = [message["function_call"]]
-  return (read_call(call, where) for call in calls)
+  return (read_call(call, place) for call in calls)
 
 
-def _of_content(content: Any, where: str) -> tuple[list[Any], str]:
+def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
   """Returns calls and text of a message's content: text, or a list of blocks."""
   if content is None or isinstance(content, str):
     return [], content or ""
@@ -320,22 +319,22 @@ def _of_content(content: Any, where: str) -> tuple[list[Any], str]:
       texts.append(block)
       continue
     if not isinstance(block, dict):
-      raise unknown_form({}, where, f"a block of content {quoted(block)[:40]}")
+      raise unknown_form({}, place, f"a block of content {quoted(block)[:40]}")
     kind = block.get("type") or next((key for key in block if key != "thoughtSignature"), None)
     if kind == "message":
-      inside, text = _of_content(block.get("content"), where)
+      inside, text = _of_content(block.get("content"), place)
       calls += inside
       texts.append(text)
     elif kind in _CALLS or any(isinstance(block.get(key), dict) for key in _IN_CALLS):
-      calls.append(read_call(block, where))
+      calls.append(read_call(block, place))
     elif kind in _TEXTS or isinstance(block.get("text"), str):
       texts.append(str(block.get("text", block.get("refusal", ""))))
     elif kind not in _SILENT:
-      raise unknown_form(block, where, f"a block of content of type {quoted(kind)[:40]}")
+      raise unknown_form(block, place, f"a block of content of type {quoted(kind)[:40]}")
   return calls, "\n".join(filter(None, texts))
 
 
-def read_call(call: Any, where: str) -> dict[str, Any] | None:
+def read_call(call: Any, place: str) -> dict[str, Any] | None:
   """Returns {"name", "arguments"} of a call in any of the forms above; None if it is no object.
 
   Raises:
@@ -347,18 +346,18 @@ def read_call(call: Any, where: str) -> dict[str, Any] | None:
   name_key = next((key for key in NAMES if key in inside), None)
   key = next((key for key in ARGUMENTS if key in inside), None)
   if name_key is None and inside is call:
-    raise unknown_form(call, where, "a call without a name")
-  if key is None and (others := [k for k, v in inside.items() if isinstance(v, dict | list)]):
-    raise unknown_form(call, where, f"arguments in {others[0]}")
+    raise unknown_form(call, place, "a call without a name")
+  if key is None and (nested_keys := [k for k, v in inside.items() if isinstance(v, dict | list)]):
+    raise unknown_form(call, place, f"arguments in {nested_keys[0]}")
   # Inspect's: what it made of arguments that are not JSON is not what the model wrote.
   arguments = call.get("parse_error") or (inside[key] if key else None)
   return {"name": inside[name_key] if name_key else "", "arguments": arguments}
 
 
-def unknown_form(part: Mapping[str, Any], where: str, found: str) -> SgdxError:
+def unknown_form(part: Mapping[str, Any], place: str, fault: str) -> SgdxError:
   """Returns the error for a form that is not read. Args: part of the row; what was found there."""
   return SgdxError(
-    f"{where}: no tool calls found{found and ': '}{found}",
+    f"{place}: no tool calls found{fault and ': '}{fault}",
     expected="an answer of chat completions, responses, Anthropic, Bedrock Converse, Ollama, "
     'Gemini, LangChain, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
     available=", ".join(map(str, part))[:200],

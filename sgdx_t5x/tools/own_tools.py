@@ -76,10 +76,10 @@ def decoded(path: pathlib.Path) -> Any:
   class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads what JSON has: dates in examples stay texts."""
 
-  Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in Loader.yaml_implicit_resolvers.items()
-  }
+  all_resolvers, Loader.yaml_implicit_resolvers = Loader.yaml_implicit_resolvers, {}
+  for character, resolvers in all_resolvers.items():
+    without_dates = [resolver for resolver in resolvers if not resolver[0].endswith(":timestamp")]
+    Loader.yaml_implicit_resolvers[character] = without_dates
   try:
     return json.loads(json.dumps(yaml.load(content, Loader)))  # numbers as keys become texts
   except (yaml.YAMLError, ValueError, TypeError, RecursionError) as e:
@@ -103,17 +103,17 @@ def _check(path: pathlib.Path, tools: Sequence[OwnTool]) -> None:
   places: dict[str, str] = {}
   for tool in tools:
     if tool.name in places:
-      found = f"a second tool of the name {tool.name!r}; the first is {places[tool.name]}"
-      raise _error(path, tool.place, found, "rename one of them")
+      fault = f"a second tool of the name {tool.name!r}; the first is {places[tool.name]}"
+      raise _error(path, tool.place, fault, "rename one of them")
     if not legal_tool_name(tool.name):
       fix = f"rename it, for example {legal_name(tool.name)}"
       raise _error(path, tool.place, f"the name {tool.name!r}, which APIs refuse", fix)
     places[tool.name] = tool.place
     for reference in references(tool.parameters):
       if resolved(tool.parameters, reference) is None:
-        found = f"$ref to {reference!r}, which is not there"
+        fault = f"$ref to {reference!r}, which is not there"
         raise _error(
-          path, tool.place, found, "correct the reference, or put its schema in its place"
+          path, tool.place, fault, "correct the reference, or put its schema in its place"
         )
 
 
@@ -138,11 +138,11 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
     is_object = isinstance(schema, dict) and schema.get("type", "object") == "object"
     if not is_object or not isinstance(schema.get("properties", {}), dict):
       raise _error(path, at, f"{key} of {inside['name']!r} is not the JSON Schema of an object")
-    others = tuple(key for key in {**item, **inside} if key not in _SHOWN)
+    not_shown = tuple(key for key in {**item, **inside} if key not in _SHOWN)
     annotations = item.get("annotations")
     read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
     text = str(inside.get("description") or "")
-    yield OwnTool(inside["name"], text, schema, at, others, read_only)
+    yield OwnTool(inside["name"], text, schema, at, not_shown, read_only)
 
 
 # --- OpenAPI -------------------------------------------------------------------------------
@@ -174,13 +174,13 @@ def _arguments(
   properties: dict[str, Any] = {}
   required: list[str] = []
   for parameter in parameters:
-    found = _followed(path, at, data, parameter)
-    name = found.get("name")
+    definition = _followed(path, at, data, parameter)
+    name = definition.get("name")
     if not isinstance(name, str) or name in properties:
       raise _error(path, at, f"a parameter of the name {name!r}, which is none or not unique")
-    described = {"description": found["description"]} if "description" in found else {}
-    properties[name] = {**found.get("schema", {}), **described}
-    required += [name] if found.get("required") else []
+    described = {"description": definition["description"]} if "description" in definition else {}
+    properties[name] = {**definition.get("schema", {}), **described}
+    required += [name] if definition.get("required") else []
   content = _followed(path, at, data, body).get("content", {}) if body else {}
   if isinstance(content.get("application/json"), dict):
     if "body" in properties:
@@ -207,10 +207,10 @@ def _arguments(
 def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -> dict[str, Any]:
   """Returns a part of an OpenAPI document, or what it refers to."""
   reference = part.get("$ref") if isinstance(part, dict) else None
-  found = resolved(data, reference) if isinstance(reference, str) else part
-  if not isinstance(found, dict):
+  target = resolved(data, reference) if isinstance(reference, str) else part
+  if not isinstance(target, dict):
     raise _error(path, at, f"$ref to {reference!r}, which is not there")
-  return found
+  return target
 
 
 def legal_tool_name(name: str) -> bool:
@@ -250,6 +250,6 @@ def resolved(document: Any, reference: str) -> Any:
   return document
 
 
-def _error(path: pathlib.Path, place: str, found: str, fix: str = "") -> SgdxError:
-  where = f"{path}, {place}" if place else str(path)
-  return SgdxError(f"{where}: {found}", expected=_EXPECTED, fix=fix or "correct the file")
+def _error(path: pathlib.Path, place: str, fault: str, fix: str = "") -> SgdxError:
+  place_in_file = f"{path}, {place}" if place else str(path)
+  return SgdxError(f"{place_in_file}: {fault}", expected=_EXPECTED, fix=fix or "correct the file")

@@ -1,8 +1,9 @@
 """The section of a report on tool calls."""
 
 import dataclasses
+import itertools
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
@@ -17,7 +18,7 @@ from sgdx_t5x.tools.call_shares import RATES, rate_value, tables
 def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
   """Tool-call rates, for runs whose predictions are tool calls."""
   del figures  # there are only tables
-  if shown := call_tables(runs):
+  if rate_tables := call_tables(runs):
     lines = (
       "Calls are counted as the model made them, correct or not. Wrong: calls a tool of a service "
       "that has not occurred in the dialogue; unknown: calls a tool of no service. Invented and "
@@ -26,31 +27,32 @@ def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
       "fits. In text: a call that the server left in the text, which does not count. Cut off: by a "
       "limit of tokens. Trackers without tool calls are not in these tables.",
     )
-    yield Section("calls", "Tool calls", lines, shown, ())
+    yield Section("calls", "Tool calls", lines, rate_tables, ())
 
 
 def call_tables(runs: Sequence[Run]) -> tuple[Table, ...]:
   """Returns tables of tool-call rates: of all runs side by side, then of each run."""
   rows: list[tuple[Cell, ...]] = []
-  each: list[Table] = []
+  run_tables: list[Table] = []
   for run in runs:
-    if not (found := run.report.get("calls")):
+    if not (rates_by_variant := run.report.get("calls")):
       continue
     delivery = run.signature.fields.get("delivery", "")
-    reworded = [variant for variant in found if variant in SGDX_VARIANTS]
-    versions = {ORIGINAL: [v for v in found if v == ORIGINAL], mean_of(reworded): reworded}
-    for group in GROUPS:
-      for shown, of in versions.items():
-        shares = [[rate_value(found[v][group], name) for v in of] for name in RATES]
-        rates = list(map(_mean, shares))
-        if any(rate is not None for rate in rates):
-          rows.append((f"{run.name}, {group}, {shown}", delivery, *map(percent, rates)))
-    titled = (dataclasses.replace(t, title=f"{run.name}: {t.title}") for t in tables(found))
-    each += titled
+    reworded = [variant for variant in rates_by_variant if variant in SGDX_VARIANTS]
+    originals = [ORIGINAL] if ORIGINAL in rates_by_variant else []
+    versions = ((ORIGINAL, originals), (mean_of(reworded), reworded))
+    for group, (label, variants) in itertools.product(GROUPS, versions):
+      groups = [rates_by_variant[variant][group] for variant in variants]
+      rates = [_mean(groups, name) for name in RATES]
+      if rates.count(None) < len(rates):
+        rows.append((f"{run.name}, {group}, {label}", delivery, *map(percent, rates)))
+    for table in tables(rates_by_variant):
+      run_tables.append(dataclasses.replace(table, title=f"{run.name}: {table.title}"))
   header = ("", "delivery", *(heading for _, heading in RATES.values()))
-  return (Table("Tool calls (%)", header, tuple(rows), left=2), *each) if rows else ()
+  return (Table("Tool calls (%)", header, tuple(rows), left=2), *run_tables) if rows else ()
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-  known = [value for value in values if value is not None]
-  return statistics.fmean(known) if known else None
+def _mean(groups: Sequence[Mapping[str, Any]], name: str) -> float | None:
+  """Returns the mean of a rate over variants; None if none of them has it."""
+  rates = [rate for group in groups if (rate := rate_value(group, name)) is not None]
+  return statistics.fmean(rates) if rates else None

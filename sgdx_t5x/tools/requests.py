@@ -9,11 +9,11 @@ import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from sgdx_t5x.corpus.dialogue import USER, Dialogue, frame_id
+from sgdx_t5x.corpus.dialogue import Dialogue, frame_id
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.tools.calls import calls_text, state_calls
+from sgdx_t5x.tools.calls import ROLES, calls_text, state_calls
 from sgdx_t5x.tools.definitions import Tool, openai_tool
 from sgdx_t5x.tools.delivery import Deliver, ToolStyle, deliverer
 
@@ -50,18 +50,19 @@ class Size:
 
   Attributes:
     requests: how many.
-    read: characters of messages and tools.
-    written: characters of the gold calls.
+    input_characters: characters of messages and tools.
+    output_characters: characters of the gold calls.
   """
 
   requests: int = 0
-  read: int = 0
-  written: int = 0
+  input_characters: int = 0
+  output_characters: int = 0
 
   @property
   def tokens(self) -> tuple[int, int]:
     """Tokens read and written, at four characters each: an estimate."""
-    return self.read // _CHARACTERS_PER_TOKEN, self.written // _CHARACTERS_PER_TOKEN
+    characters = self.input_characters, self.output_characters
+    return characters[0] // _CHARACTERS_PER_TOKEN, characters[1] // _CHARACTERS_PER_TOKEN
 
 
 def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
@@ -70,30 +71,30 @@ def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
   return str(frame) if marks == str(ToolStyle()) else f"{frame}@{marks}"
 
 
-def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
+def parse_request_id(text: str, place: str = "") -> tuple[str, ToolStyle, bool]:
   """Returns the example's id, the style, and whether no tool of the frame's service was shown.
 
   Args:
     text: an id of `request_id`.
-    where: file and line, for errors.
+    place: file and line, for errors.
 
   Raises:
     SgdxError: what follows "@" is not in the form of this version.
   """
-  example, mark, rest = text.rpartition("/*@")
+  example, mark, suffix = text.rpartition("/*@")
   if not mark:
     return text, ToolStyle(), False
-  delivery, *marks = rest.split(",")
+  delivery, *marks = suffix.split(",")
   numbers = dict(mark.split("=", 1) for mark in marks if "=" in mark)
-  known = {"seed", "shots"} >= numbers.keys()
-  known = known and len(marks) == len(numbers) + marks.count(_ABSENT)
+  is_valid = {"seed", "shots"} >= numbers.keys()
+  is_valid = is_valid and len(marks) == len(numbers) + marks.count(_ABSENT)
   try:
     style = ToolStyle(delivery, int(numbers.get("seed", 0)), int(numbers.get("shots", 0)))
   except (SgdxError, ValueError):
-    known = False
-  if not known:
+    is_valid = False
+  if not is_valid:
     raise SgdxError(
-      f"{where}: id {text!r}: {rest!r}",
+      f"{place}: id {text!r}: {suffix!r}",
       expected="a delivery, then shots=N, seed=N and the word absent where they apply, as in "
       "@distractors:10,seed=1",
       fix="keep the ids from `sgdx tools requests`",
@@ -137,42 +138,43 @@ class Requests:
     """Yields the same lines, each with the id of its example."""
     messages = [self._system]
     turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
-    messages += (_message("user" if who == USER else "assistant", text) for who, text in turns)
+    for speaker, text in turns:
+      messages.append(_message(ROLES[speaker], text))
     for turn, frame in dialogue.user_frames():
       name = frame_id(dialogue.dialogue_id, turn, frame.service)
-      said, history = ", ".join(messages[: turn + 2]), turns[: turn + 1]
+      conversation, history = ", ".join(messages[: turn + 2]), turns[: turn + 1]
       for variant, pairs in self._services.items():
         pair, example = pairs[frame.service], ExampleId(variant, self._split, name)
         tools = self._deliver[variant](example, frame.service, history)
-        shown = ", ".join(map(_tool_text, tools))
+        tools_text = ", ".join(map(_tool_text, tools))
         names = {tool.name for tool in tools}  # what is not shown cannot be called
         gold_calls = state_calls(pair, frame.user_state)
         calls = calls_text(call for call in gold_calls if call["name"] in names)
         self.size.requests += 1
-        self.size.read += _characters(said) + _characters(shown)
-        self.size.written += _characters(calls)
-        yield example, self._line(example, frame.service, tools, said, shown, calls)
+        self.size.input_characters += _characters(conversation) + _characters(tools_text)
+        self.size.output_characters += _characters(calls)
+        yield example, self._line(example, frame.service, tools, conversation, tools_text, calls)
 
   def _line(
     self,
     example: ExampleId,
     service: str,
     tools: Sequence[Tool],
-    said: str,
-    shown: str,
+    conversation: str,
+    tools_text: str,
     calls: str,
   ) -> str:
     form = self._form
     absent = all(tool.service != service for tool in tools)
     name = request_id(example, form.style, absent)
-    body = f'"messages": [{said}]'
+    body = f'"messages": [{conversation}]'
     if tools:  # APIs refuse an empty list
-      body += f', "tools": [{shown}], "tool_choice": "auto"'
+      body += f', "tools": [{tools_text}], "tool_choice": "auto"'
     if form.model:
       body = f'{{"model": {json.dumps(form.model)}, {body}}}'
       start = f'{{"custom_id": {json.dumps(name)}, "method": "POST", "url": "/v1/chat/completions"'
       return f'{start}, "body": {body}}}\n'
-    about = {
+    metadata = {
       "frame": example.frame_id,
       "variant": example.variant,
       "service": service,
@@ -180,7 +182,7 @@ class Requests:
       "absent": absent,
     }
     target = f', "target": {calls}' if form.targets else ""
-    return f'{{"id": {json.dumps(name)}, {body}, "metadata": {json.dumps(about)}{target}}}\n'
+    return f'{{"id": {json.dumps(name)}, {body}, "metadata": {json.dumps(metadata)}{target}}}\n'
 
 
 def _characters(text: str) -> int:

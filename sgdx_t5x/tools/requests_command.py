@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
   form = _parse(args)
   corpus, reworded = prompts.open_all(args)
   pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
-  chosen = prompts.choose(corpus, args)
-  return _write(args, corpus, pairs, form, chosen)
+  dialogue_ids = prompts.choose(corpus, args)
+  return _write(args, corpus, pairs, form, dialogue_ids)
 
 
 def _parse(args: argparse.Namespace) -> "RequestForm":
@@ -110,7 +110,7 @@ def _write(
   corpus: "Corpus",
   services: "Mapping[str, Mapping[str, ServicePair]]",
   form: "RequestForm",
-  chosen: Collection[str] | None,
+  dialogue_ids: Collection[str] | None,
 ) -> int:
   """Writes the requests of the chosen dialogues, or counts them. Returns 0.
 
@@ -119,7 +119,7 @@ def _write(
     corpus: the corpus of the dialogues.
     services: variant -> services of the split.
     form: see `RequestForm`.
-    chosen: ids of the dialogues; None for all.
+    dialogue_ids: ids of the dialogues; None for all.
 
   Raises:
     SgdxError: nothing to write, or a file that cannot be written.
@@ -131,22 +131,23 @@ def _write(
   shots, seed = form.style.shots, form.style.seed
   train = corpus.dialogues("train") if shots else ()
   schema = corpus.schema("train" if shots else args.split)
-  made = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
+  requests = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
   num_dialogues = 0
   to_file = not args.dry_run and args.out != STDOUT
+  # Standard output is no file that can be written under another name first.
   no_file = contextlib.nullcontext(None if args.dry_run else exact_stdout())
   with atomic_write(args.out, "--out") if to_file else no_file as out:
     for dialogue in prompts.read(corpus, args, "counting" if args.dry_run else "writing"):
       num_dialogues += 1
-      if chosen is None or dialogue.dialogue_id in chosen:
-        lines = list(made.lines(dialogue))
+      if dialogue_ids is None or dialogue.dialogue_id in dialogue_ids:
+        lines = list(requests.lines(dialogue))
         if out:
           out.writelines(lines)
-    if not made.size.requests:
+    if not requests.size.requests:
       raise prompts.nothing(corpus, args.split)
-  partial = chosen is not None and len(chosen) < num_dialogues
+  partial = dialogue_ids is not None and len(dialogue_ids) < num_dialogues
   lines = [*prompts.incomplete(corpus, args.split, num_dialogues)]
-  lines += _summary(args, list(services), made.size, partial)
+  lines += _summary(args, list(services), requests.size, partial)
   print("\n".join(lines), file=sys.stderr)
   return 0
 
@@ -154,13 +155,13 @@ def _write(
 def _summary(
   args: argparse.Namespace, variants: list[str], size: "Size", partial: bool
 ) -> Iterator[str]:
-  what = f"{size.requests:,} requests ({', '.join(variants)})"
+  summary = f"{size.requests:,} requests ({', '.join(variants)})"
   place = "" if args.out in (None, STDOUT) else f"{args.out}: "
-  yield f"would be written: {what}" if args.dry_run else f"written: {place}{what}"
-  read, written = size.tokens
-  yield f"tokens:  about {read:,} input, {written:,} output, at 4 characters per token"
+  yield f"would be written: {summary}" if args.dry_run else f"written: {place}{summary}"
+  num_input, num_output = size.tokens
+  yield f"tokens:  about {num_input:,} input, {num_output:,} output, at 4 characters per token"
   if args.price:
-    cost = (read * args.price[0] + written * args.price[1]) / 1_000_000
+    cost = (num_input * args.price[0] + num_output * args.price[1]) / 1_000_000
     yield f"cost:    about {cost:,.2f}, plus any text that the model writes besides its calls"
   if args.dry_run:
     return

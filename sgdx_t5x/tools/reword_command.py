@@ -137,8 +137,8 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
     if args.dry_run:
       return {}
     for request, answer in answered(requests, answers, sender(args)).items():
-      found = paraphrases_in(read_answer(answer, str(path)).text, tool_of_request[request])
-      if not found:
+      of_tool = paraphrases_in(read_answer(answer, str(path)).text, tool_of_request[request])
+      if not of_tool:
         print(f"no paraphrases in the answer for {request.dialogue_id}", file=sys.stderr)
-      paraphrases |= found
+      paraphrases |= of_tool
   return paraphrases

@@ -94,14 +94,14 @@ def run(args: argparse.Namespace) -> int:
   chat_url(args.endpoint)
   file = RequestFile(args.requests, args.model, parameters)
   _check_corpus(args, file)
-  wanted = _wanted(args, file)
+  selected = _wanted(args, file)
   with contextlib.nullcontext() if args.dry_run else lock(args.out):
     answers = AnswerFile(args.out, file)
-    answers.reuse(args.reuse, {request.digest for request in wanted})
+    answers.reuse(args.reuse, {request.digest for request in selected})
     if args.dry_run:
-      return _dry_run(args, wanted, answers)
+      return _dry_run(args, selected, answers)
     with contextlib.closing(answers), file:
-      if code := _ask(args, file, wanted, answers):
+      if code := _ask(args, file, selected, answers):
         return code
   code = _score(args, file)
   if not args.corpus:
@@ -119,8 +119,8 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.tools.endpoints.request_file import choose
 
-  seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
-  return choose(file.requests, args.limit, seen, args.seed)
+  seen_services = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
+  return choose(file.requests, args.limit, seen_services, args.seed)
 
 
 def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
@@ -140,14 +140,14 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
   from sgdx_t5x.tools.requests import parse_request_id
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-  corpus, first = open_corpus(args.corpus), file.requests[0].id
-  example = ExampleId.parse(parse_request_id(first, str(file.path))[0], str(file.path))
-  asked, own = untagged(example.variant)[0], corpus.perturbed(example.split)
-  if asked != own:
+  corpus, id = open_corpus(args.corpus), file.requests[0].id
+  example = ExampleId.parse(parse_request_id(id, str(file.path))[0], str(file.path))
+  sets, corpus_sets = untagged(example.variant)[0], corpus.perturbed(example.split)
+  if sets != corpus_sets:
     raise SgdxError(
-      f"{file.path}: requests for {' and '.join(asked) or 'an unperturbed corpus'} (id {first!r})",
+      f"{file.path}: requests for {' and '.join(sets) or 'an unperturbed corpus'} (id {id!r})",
       expected="requests made from --corpus",
-      available=f"{corpus.origin} is {' and '.join(own) or 'not perturbed'}",
+      available=f"{corpus.origin} is {' and '.join(corpus_sets) or 'not perturbed'}",
       fix="pass the corpus that the requests were made from as --corpus, or leave it out",
     )
   schemas = VariantSchemas(corpus, parse_schemas(args))
@@ -158,13 +158,13 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
 # --- running --------------------------------------------------------------------------------
 
 
-def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "AnswerFile") -> int:
+def _dry_run(args: argparse.Namespace, selected: "Sequence[Request]", answers: "AnswerFile") -> int:
   from sgdx_t5x.tools.endpoints.runner import pending
   from sgdx_t5x.tools.requests import Size
 
-  asked = pending(wanted, answers, write=False)
-  size = Size(len(asked), sum(equal[0].size for equal in asked))
-  print(f"would be sent: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
+  groups = pending(selected, answers, write=False)
+  size = Size(len(groups), sum(group[0].size for group in groups))
+  print(f"would be sent: {len(groups):,} of {len(selected):,} requests", file=sys.stderr)
   print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
   if args.price:
     cost = size.tokens[0] * args.price[0] / 1_000_000
@@ -175,42 +175,42 @@ def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "An
 def _ask(
   args: argparse.Namespace,
   file: "RequestFile",
-  wanted: "Sequence[Request]",
+  selected: "Sequence[Request]",
   answers: "AnswerFile",
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.tools.endpoints.runner import pending
 
-  names, held = {request.id for request in wanted}, len(answers.ids)
-  before = len(answers.ids & names)
+  names, num_stored = {request.id for request in selected}, len(answers.ids)
+  num_earlier = len(answers.ids & names)
 
   def done() -> int:
-    return max(0, before + len(answers.ids) - held)  # none if the file is gone
+    return max(0, num_earlier + len(answers.ids) - num_stored)  # none if the file is gone
 
   runner, code = make_runner(args, file, answers), 0
   try:
-    asked = pending(wanted, answers, write=True)
+    groups = pending(selected, answers, write=True)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking for answers",
         done(),
         len(names),
-        ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
+        ", ".join(("answers", *map(" ".join, _spent(args, answers)))),
       )
-      run_until_signal(runner, asked)
+      run_until_signal(runner, groups)
     answers.check_place()
   except KeyboardInterrupt as stop:
     code = ended(stop, "run the same command again to resume")
   finally:
-    earlier = f", {before:,} of them from earlier runs" if before else ""
+    earlier = f", {num_earlier:,} of them from earlier runs" if num_earlier else ""
     print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)
-    if held > before:
-      print(f"         and {held - before:,} for requests outside --limit", file=sys.stderr)
+    if outside := num_stored - num_earlier:
+      print(f"         and {outside:,} for requests outside --limit", file=sys.stderr)
     if runner.retried:
       print(f"retried: {runner.retried:,} times", file=sys.stderr)
-    for what, number in _spent(args, answers):
-      print(f"{what + ':':8} {number}", file=sys.stderr)
+    for label, number in _spent(args, answers):
+      print(f"{label + ':':8} {number}", file=sys.stderr)
     if answers.counts.cut_off:
       print(f"cut off: {answers.counts.cut_off:,} answers, by a limit of tokens", file=sys.stderr)
   if runner.unanswered and not code:
@@ -223,9 +223,9 @@ def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[st
   counts = answers.counts
   if not counts.metered:
     return
-  yield "tokens", f"{counts.read:,} input, {counts.written:,} output"
+  yield "tokens", f"{counts.input_tokens:,} input, {counts.output_tokens:,} output"
   if args.price:
-    cost = (counts.read * args.price[0] + counts.written * args.price[1]) / 1_000_000
+    cost = (counts.input_tokens * args.price[0] + counts.output_tokens * args.price[1]) / 1_000_000
     yield "cost", f"{cost:,.2f}"
 
 
@@ -235,7 +235,7 @@ def _unanswered(runner: "Runner") -> SgdxError:
   return SgdxError(
     f"{total:,} requests were not answered",
     expected="an answer to every request",
-    available="; ".join(f"{len(ids):,} x {why}, e.g. {ids[0]}" for why, ids in reasons[:3]),
+    available="; ".join(f"{len(ids):,} x {reason}, e.g. {ids[0]}" for reason, ids in reasons[:3]),
     fix="run the same command again, which sends only these requests; "
     "`sgdx tools score --allow-missing` scores the others",
   )
@@ -254,8 +254,8 @@ def _score(args: argparse.Namespace, file: "RequestFile") -> int:
     print(folded_command(("sgdx", "tools", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
     return 0
   subparsers = argparse.ArgumentParser().add_subparsers()
-  given = score_command.add_parser(subparsers).parse_args(words[1:])
-  return score_command.run(given)
+  score_args = score_command.add_parser(subparsers).parse_args(words[1:])
+  return score_command.run(score_args)
 
 
 def _check_calls(args: argparse.Namespace, answers: "AnswerFile") -> None:

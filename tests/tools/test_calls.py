@@ -67,7 +67,7 @@ def check_round_trip(corpus, split, limit=None):
       unsayable += cannot
       wrong_intents += not (same or cannot)
       facts = found.facts
-      assert not any((facts.others, facts.invented, facts.mistyped, facts.invalid))
+      assert not any((facts.other_tools, facts.invented, facts.mistyped, facts.invalid))
   return frames, wrong, unsayable, wrong_intents
 
 
@@ -145,7 +145,7 @@ def test_what_a_tool_does_not_have_is_left_out_and_counted():
   found = read(("Find", {"class_": "thai", "time": "7 pm", "x": "y"}), ("Cook", {"class": "x"}))
   assert found.slot_values == {"class": ("thai",)}  # BFCL's name of `class`
   assert (found.facts.invented, found.facts.arguments) == (2, 3)
-  assert found.facts.others == ("Eats__Cook",)
+  assert found.facts.other_tools == ("Eats__Cook",)
   assert found.facts.calls == 2
 
 

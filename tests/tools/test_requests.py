@@ -80,7 +80,9 @@ def test_tokens_are_estimated_as_they_are_of_the_written_file(tmp_path):
   lines = list(made.lines(dataclasses.replace(dialogue, turns=turns)))
   (tmp_path / "r.jsonl").write_text("".join(lines))
   file = RequestFile(tmp_path / "r.jsonl", "m", {})
-  assert sum(request.size for request in file.requests) == pytest.approx(made.size.read, rel=0.02)
+  assert sum(request.size for request in file.requests) == pytest.approx(
+    made.size.input_characters, rel=0.02
+  )
 
 
 def test_a_batch_has_the_same_body(sample):

@@ -7,13 +7,13 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.request_file import Request, to_json
-from sgdx_t5x.tools.endpoints.runner import pending
+from sgdx_t5x.tools.endpoints.runner import Send, pending
 from sgdx_t5x.tools.messages import read_answer
 from sgdx_t5x.tools.suite.cases import Case, shown_messages
 from sgdx_t5x.tools.suite.judge import Judgement, judge
@@ -29,12 +29,12 @@ class Words:
 
   Attributes:
     name: of these words, for people.
-    shown: the tools.
+    toolset: the tools.
     rewording: their names, by which calls are read.
   """
 
   name: str
-  shown: ToolSet
+  toolset: ToolSet
   rewording: Rewording
 
 
@@ -73,10 +73,6 @@ class Requests:
     self.requests: list[Request] = []
     self._bodies: dict[str, bytes] = {}  # by id
 
-  def add(self, question: Question, body: bytes) -> Request:
-    """Adds a question and returns its request."""
-    return self.add_named(f"{question.case.id}/{question.words.name}", body, question.run)
-
   def add_named(self, name: str, body: bytes, run: int = 0) -> Request:
     """Adds a request and returns it. Args: name, for people; body to send; run, from 0."""
     # A second run has the same text, and is another request.
@@ -90,10 +86,6 @@ class Requests:
   def body(self, request: Request) -> bytes:
     """Returns the body to send."""
     return self._bodies[request.id]
-
-
-# Sends requests, and writes the answers: those without one were refused.
-Send = Callable[[Requests, AnswerFile, list[list[Request]]], None]
 
 
 def answered(requests: Requests, answers: AnswerFile, send: Send) -> dict[Request, Any]:
@@ -129,6 +121,7 @@ class Asker:
       parameters: further fields of a request, such as a temperature.
       calls_from_text: whether calls in an answer's text count.
     """
+    # Parameters in one order: an answer is known by the hash of its request.
     self._base, self._model, self._parameters = base, model, dict(sorted(parameters.items()))
     self._calls_from_text = calls_from_text
     self._path = folder / ANSWERS
@@ -151,14 +144,15 @@ class Asker:
   def _requests(self, questions: Sequence[Question]) -> Requests:
     requests = Requests(self._path, self._model)
     for question in questions:
-      requests.add(question, self._body(question))
+      name = f"{question.case.id}/{question.words.name}"
+      requests.add_named(name, self._body(question), question.run)
     return requests
 
   def _body(self, question: Question) -> bytes:
     words = question.words
     body = {
       "messages": shown_messages(question.case, self._base, words.rewording),
-      "tools": words.shown.for_openai(),
+      "tools": words.toolset.for_openai(),
       "tool_choice": "auto",
       "model": self._model,
       **self._parameters,
@@ -171,7 +165,7 @@ class Asker:
     if self._calls_from_text:
       answer = answer.with_calls_of_text()
     words = question.words
-    judgement = judge(answer.calls, question.case, self._base, words.shown, words.rewording)
+    judgement = judge(answer.calls, question.case, self._base, words.toolset, words.rewording)
     if answer.calls is None:
       return Response(judgement, (), "malformed", text_call)
     names, calls = [], []

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sgdx_t5x.tools.check.asking import Asker, Question, Response, Send, Words
+from sgdx_t5x.tools.check.asking import Asker, Question, Response, Words
 from sgdx_t5x.tools.check.bisect import Cause, Changes, causes
 from sgdx_t5x.tools.check.differences import Change, Differences
 from sgdx_t5x.tools.check.measuring import Comparison, Measurements, most_called_instead
+from sgdx_t5x.tools.endpoints.runner import Send
 from sgdx_t5x.tools.suite.cases import Case
 
 

@@ -123,8 +123,8 @@ def run(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses options that make no sense. Returns the parameters of --param."""
   check_least(args, "reword", 1, "pass the number of rewordings to ask, or --against")
-  for name, least in (("repeat", 1), ("bisect", 0)):
-    check_least(args, name, least, "omit it to use the default")
+  for name, minimum in (("repeat", 1), ("bisect", 0)):
+    check_least(args, name, minimum, "omit it to use the default")
   if not 0 < args.largest_drop <= 100:
     raise UsageError(
       f"--largest-drop {args.largest_drop:g}", expected="points above 0, up to 100", fix="omit it"
@@ -169,14 +169,14 @@ def _differences(args: argparse.Namespace, tools: "ToolSet") -> "Differences | N
 def _of_revision(name: str) -> bytes:
   """Returns a file of a git revision. Args: name, REVISION:FILE, as `git show` takes it."""
   try:
-    shown = subprocess.run(["git", "show", "--end-of-options", name], capture_output=True)
-    found = shown.stderr.decode(errors="replace").strip() if shown.returncode else ""
+    result = subprocess.run(["git", "show", "--end-of-options", name], capture_output=True)
+    error = result.stderr.decode(errors="replace").strip() if result.returncode else ""
   except OSError as e:
-    found = f"git: {e.strerror}"
-  if not found:
-    return shown.stdout
+    error = f"git: {e.strerror}"
+  if not error:
+    return result.stdout
   raise SgdxError(
-    f"--against {name}: {found}",
+    f"--against {name}: {error}",
     expected="a file, or REVISION:FILE with FILE relative to the repository's root",
     fix="git fetch the revision, or pass a file",
   )
@@ -232,8 +232,8 @@ def _measure(
     kinds, tools = fragility.by_kind(measurements), fragility.by_tool(measurements)
     return dataclasses.replace(report, kinds=kinds, fragility=tools)
   if differences and args.bisect:
-    found = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
-    return dataclasses.replace(report, findings=found)
+    findings = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
+    return dataclasses.replace(report, findings=findings)
   return report
 
 

@@ -6,8 +6,10 @@ name, with the pointers of `suite/rewording.py`:
   {"/git_log": "log", "/git_log/parameters/properties/max_count": "limit"}
 """
 
+import collections
 import dataclasses
 import enum
+import itertools
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -60,14 +62,14 @@ class Differences:
   """Two versions of tools.
 
   Attributes:
-    old, new: the versions.
+    old_tools, new_tools: the versions.
     renames: pointer in the old tools -> new name.
     changes: that make the new ones of the old.
     possible_renames: (tool dropped, tool added) with the same parameters.
   """
 
-  old: ToolSet
-  new: ToolSet
+  old_tools: ToolSet
+  new_tools: ToolSet
   renames: Mapping[str, str]
   changes: tuple[Change, ...]
   possible_renames: tuple[tuple[str, str], ...]
@@ -76,7 +78,7 @@ class Differences:
   def base(self) -> ToolSet:
     """The old tools and those added: what cases speak of."""
     added = self.tools_of(Kind.ADDED)
-    return ToolSet((*self.old.tools, *(self.new.by_name[name] for name in added)))
+    return ToolSet((*self.old_tools.tools, *(self.new_tools.by_name[name] for name in added)))
 
   def tools_of(self, kind: Kind) -> list[str]:
     """Returns the tools that have a change of a kind."""
@@ -89,63 +91,60 @@ class Differences:
       changes: some of `self.changes`; with none of them, the tools are the old ones, with all the
         new ones.
     """
-    made = set(changes)
-    schemas = {change.tool for change in made if change.kind is Kind.SCHEMA}
-    words = {c.pointer: c.new for c in made if c.kind in (Kind.TEXT, Kind.RENAMED)}
-    reworded = apply(self.old, Rewording(NOW, words))
+    applied = set(changes)
+    schemas = {change.tool for change in applied if change.kind is Kind.SCHEMA}
+    words = {c.pointer: c.new for c in applied if c.kind in (Kind.TEXT, Kind.RENAMED)}
+    reworded = apply(self.old_tools, Rewording(NOW, words))
     tools: list[OwnTool] = []
-    for old, tool in zip(self.old.tools, reworded.tools, strict=True):
-      if Change(Kind.DROPPED, old.name, f"/{old.name}") in made:
+    for old_tool, tool in zip(self.old_tools.tools, reworded.tools, strict=True):
+      if Change(Kind.DROPPED, old_tool.name, f"/{old_tool.name}") in applied:
         continue
-      if old.name in schemas:
-        parameters = self.new.by_name[_new_name(old.name, self.renames)].parameters
+      if old_tool.name in schemas:
+        parameters = self.new_tools.by_name[_new_name(old_tool.name, self.renames)].parameters
         tool = dataclasses.replace(tool, parameters=parameters)
         # The names of the parameters come with it.
-        inside = f"/{old.name}/"
-        words.update((p, name) for p, name in self.renames.items() if p.startswith(inside))
+        words |= _inside(self.renames, f"/{old_tool.name}")
       tools.append(tool)
     for change in self.changes:
-      if change in made and change.kind is Kind.ADDED:
-        tools.append(self.new.by_name[change.tool])
-    if ORDER in made:
+      if change in applied and change.kind is Kind.ADDED:
+        tools.append(self.new_tools.by_name[change.tool])
+    if ORDER in applied:
       tools.sort(key=self._place_of)
-    return ToolSet(tuple(tools)), Rewording(NOW if made else "old", words)
+    return ToolSet(tuple(tools)), Rewording(NOW if applied else "old", words)
 
   def _place_of(self, tool: OwnTool) -> int:
     """Returns where a tool is among the new ones; tools that were dropped are last."""
-    names = [new.name for new in self.new.tools]
-    new_name = _new_name(tool.name, self.renames)
-    name = tool.name if tool.name in names else new_name
+    names = list(self.new_tools.by_name)
+    name = tool.name if tool.name in names else _new_name(tool.name, self.renames)
     return names.index(name) if name in names else len(names)
 
 
-def differences(old: ToolSet, new: ToolSet, renames: Mapping[str, str]) -> Differences:
+def differences(old_tools: ToolSet, new_tools: ToolSet, renames: Mapping[str, str]) -> Differences:
   """Compares two versions of tools.
 
   Raises:
     SgdxError: a rename of what the old tools do not have, or to what the new ones do not have.
   """
-  _check_renames(old, new, renames)
+  _check_renames(old_tools, new_tools, renames)
   changes: list[Change] = []
   matched: set[str] = set()
-  for tool in old.tools:
+  dropped: list[OwnTool] = []
+  for tool in old_tools.tools:
     name = _new_name(tool.name, renames)
-    if name in new.by_name:
+    if name in new_tools.by_name:
       matched.add(name)
-      changes += _changes_of_tool(tool, new.by_name[name], renames)
+      changes += _changes_of_tool(tool, new_tools.by_name[name], renames)
     else:
+      dropped.append(tool)
       changes.append(Change(Kind.DROPPED, tool.name, f"/{tool.name}"))
-  added = [tool for tool in new.tools if tool.name not in matched]
+  added = [tool for tool in new_tools.tools if tool.name not in matched]
   changes += [Change(Kind.ADDED, tool.name, f"/{tool.name}") for tool in added]
-  dropped = [old.by_name[c.tool] for c in changes if c.kind is Kind.DROPPED]
-  possible = tuple(
-    (before.name, after.name)
-    for before in dropped
-    for after in added
-    if before.parameters == after.parameters
-  )
-  result = Differences(old, new, renames, tuple(changes), possible)
-  if _shown(result.with_changes(changes)[0]) == _shown(new):
+  possible_renames: list[tuple[str, str]] = []
+  for dropped_tool, added_tool in itertools.product(dropped, added):
+    if dropped_tool.parameters == added_tool.parameters:
+      possible_renames.append((dropped_tool.name, added_tool.name))
+  result = Differences(old_tools, new_tools, renames, tuple(changes), tuple(possible_renames))
+  if _shown(result.with_changes(changes)[0]) == _shown(new_tools):
     return result
   return dataclasses.replace(result, changes=(*changes, ORDER))
 
@@ -167,54 +166,62 @@ def _new_name(tool: str, renames: Mapping[str, str]) -> str:
   return renames.get(f"/{tool}", tool)
 
 
-def _check_renames(old: ToolSet, new: ToolSet, renames: Mapping[str, str]) -> None:
-  apply(old, Rewording("renames", renames))  # raises for a pointer to nowhere
+def _inside(renames: Mapping[str, str], pointer: str) -> dict[str, str]:
+  """Returns the renames below a pointer."""
+  return {place: name for place, name in renames.items() if place.startswith(f"{pointer}/")}
+
+
+def _check_renames(old_tools: ToolSet, new_tools: ToolSet, renames: Mapping[str, str]) -> None:
+  apply(old_tools, Rewording("renames", renames))  # raises for a pointer to nowhere
   for pointer, name in renames.items():
-    if pointer.count("/") == 1 and name not in new.by_name:
+    if pointer.count("/") == 1 and name not in new_tools.by_name:
       raise SgdxError(
         f"renames, {pointer}: no tool {name!r} among the new ones",
         expected="the name of a new tool",
-        available=", ".join(list(new.by_name)[:8]),
+        available=", ".join(list(new_tools.by_name)[:8]),
         fix="correct the file of renames",
       )
 
 
-def _changes_of_tool(old: OwnTool, new: OwnTool, renames: Mapping[str, str]) -> Iterator[Change]:
+def _changes_of_tool(
+  old_tool: OwnTool, new_tool: OwnTool, renames: Mapping[str, str]
+) -> Iterator[Change]:
   """Yields the changes that make one tool of another.
 
   Parameters that differ in more than texts and names are one change.
   """
-  pointer = f"/{old.name}"
-  if old.name != new.name:
-    yield Change(Kind.RENAMED, old.name, pointer, old.name, new.name)
-  inside = {p: name for p, name in renames.items() if p.startswith(f"{pointer}/")}
-  old_texts, new_texts = elements(old), dict(_old_pointers(old, elements(new), inside))
+  pointer = f"/{old_tool.name}"
+  if old_tool.name != new_tool.name:
+    yield Change(Kind.RENAMED, old_tool.name, pointer, old_tool.name, new_tool.name)
+  inside = _inside(renames, pointer)
+  old_texts = elements(old_tool)
+  new_texts = dict(_old_pointers(old_tool, elements(new_tool), inside))
   texts = []
   for place in dict.fromkeys((*old_texts, *new_texts)):
-    before, after = old_texts.get(place, ""), new_texts.get(place, "")
-    if before != after and not is_name(place):
-      texts.append(Change(Kind.TEXT, old.name, place, before, after))
+    old_text, new_text = old_texts.get(place, ""), new_texts.get(place, "")
+    if old_text != new_text and not is_name(place):
+      texts.append(Change(Kind.TEXT, old_tool.name, place, old_text, new_text))
   words = inside | {change.pointer: change.new for change in texts}
   try:
-    reworded = apply(ToolSet((old,)), Rewording(NOW, words)).tools[0].parameters
+    reworded = apply(ToolSet((old_tool,)), Rewording(NOW, words)).tools[0].parameters
   except SgdxError:  # a text in a place that the old tool does not have
-    reworded = old.parameters
-  if json.dumps(reworded) != json.dumps(new.parameters):
+    reworded = old_tool.parameters
+  if json.dumps(reworded) != json.dumps(new_tool.parameters):
     yield from (change for change in texts if change.pointer == f"{pointer}/description")
-    what = ", ".join(_different_properties(old.parameters, new.parameters, inside))
-    yield Change(Kind.SCHEMA, old.name, f"{pointer}/parameters", "", what or "differs")
+    differing = ", ".join(_different_properties(old_tool.parameters, new_tool.parameters, inside))
+    yield Change(Kind.SCHEMA, old_tool.name, f"{pointer}/parameters", "", differing or "differs")
     return
   for place, name in inside.items():
-    yield Change(Kind.RENAMED, old.name, place, place.rpartition("/")[2], name)
+    yield Change(Kind.RENAMED, old_tool.name, place, place.rpartition("/")[2], name)
   yield from texts
 
 
 def _old_pointers(
-  old: OwnTool, new_texts: Mapping[str, str], renames: Mapping[str, str]
+  old_tool: OwnTool, new_texts: Mapping[str, str], renames: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
   """Yields the texts of a new tool at their places in the old one. Args: renames inside it."""
   for pointer, text in new_texts.items():
-    place = f"/{old.name}"
+    place = f"/{old_tool.name}"
     for key in pointer.split("/")[2:]:
       old_keys = (p for p, name in renames.items() if p.rpartition("/")[0] == place and name == key)
       place = next(old_keys, f"{place}/{key}")
@@ -222,22 +229,23 @@ def _old_pointers(
 
 
 def _different_properties(
-  old: Mapping[str, Any], new: Mapping[str, Any], renames: Mapping[str, str]
+  old_schema: Mapping[str, Any], new_schema: Mapping[str, Any], renames: Mapping[str, str]
 ) -> Iterator[str]:
   """Yields in words how the properties of two schemas differ, as far as names and types go."""
-  before, after = (schema.get("properties", {}) for schema in (old, new))
+  old_properties = old_schema.get("properties", {})
+  new_properties = new_schema.get("properties", {})
   new_names = {pointer.rpartition("/")[2]: name for pointer, name in renames.items()}
-  for name in after:
-    if name not in before and name not in new_names.values():
+  for name in new_properties:
+    if name not in old_properties and name not in new_names.values():
       yield f"{name} added"
-  for name, schema in before.items():
+  for name, schema in old_properties.items():
     new_name = new_names.get(name, name)
-    if new_name not in after:
+    if new_name not in new_properties:
       yield f"{name} gone"
-    elif schema != after[new_name]:
+    elif schema != new_properties[new_name]:
       yield f"{name} differs"
-  if old.get("required", []) != new.get("required", []):
-    yield f"required: {', '.join(new.get('required', [])) or 'none'}"
+  if old_schema.get("required", []) != new_schema.get("required", []):
+    yield f"required: {', '.join(new_schema.get('required', [])) or 'none'}"
 
 
 def counts_of(changes: Sequence[Change]) -> str:
@@ -250,9 +258,9 @@ def counts_of(changes: Sequence[Change]) -> str:
     Kind.DROPPED: "tools dropped",
     Kind.ORDER: "order changed",
   }
-  parts = []
+  numbers = collections.Counter(change.kind for change in changes)
+  texts = []
   for kind, name in names.items():
-    number = sum(change.kind is kind for change in changes)
-    if number:
-      parts.append(name if kind is Kind.ORDER else f"{number} {name}")
-  return ", ".join(parts) or "no change"
+    if numbers[kind]:
+      texts.append(name if kind is Kind.ORDER else f"{numbers[kind]} {name}")
+  return ", ".join(texts) or "no change"

@@ -1,6 +1,7 @@
 """How much of what a model gets right survives other words, by tool and by kind of change."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +39,7 @@ def by_kind(measurements: Measurements) -> list[Retained]:
   """Returns what is retained of all cases: in whole rewordings, names alone, texts alone."""
   groups = _words_by_kind(measurements).items()
   rows = (_retained(kind, measurements, measurements.cases, words) for kind, words in groups)
-  return [row for row in rows if row]
+  return list(filter(None, rows))
 
 
 def by_tool(measurements: Measurements) -> list[Retained]:
@@ -46,7 +47,7 @@ def by_tool(measurements: Measurements) -> list[Retained]:
   words = next(iter(_words_by_kind(measurements).values()))
   groups = measurements.cases_by_tool().items()
   rows = (_retained(name, measurements, cases, words) for name, cases in groups)
-  return sorted((row for row in rows if row), key=lambda row: (row.share, row.worst))
+  return sorted(filter(None, rows), key=lambda row: (row.share, row.worst))
 
 
 def _words_by_kind(measurements: Measurements) -> dict[str, list[Words]]:
@@ -61,14 +62,14 @@ def _retained(
   name: str, measurements: Measurements, cases: Sequence[Case], words: Sequence[Words]
 ) -> Retained | None:
   """Returns what is retained of some cases; None if none was right before."""
-  before = measurements.right(measurements.plan.before, cases)
-  right_before = [case for case, right in zip(cases, before, strict=True) if right]
+  outcomes_before = measurements.right(measurements.plan.before, cases)
+  right_before = [case for case, is_right in zip(cases, outcomes_before, strict=True) if is_right]
   if not right_before:
     return None
   still_right = np.stack([measurements.right(x, right_before) for x in words])  # [words, cases]
   ids = np.arange(len(right_before)).astype(str)
   interval = mean_interval(still_right.mean(axis=0), ids, BootstrapSamples.draw(ids))
-  responses = [measurements.response(x, case) for x in words for case in right_before]
+  responses = itertools.starmap(measurements.response, itertools.product(words, right_before))
   by_words = still_right.mean(axis=1)
   return Retained(
     name,

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Measurements:
     self.plan = plan
     self._responses = {(q.words, q.case.id, q.run): response for q, response in responses.items()}
     keys = {(q.words, q.case.id, q.run) for q in plan.questions()}
-    missing = {case for _, case, _ in keys - self._responses.keys()}
+    missing = {case_id for _, case_id, _ in keys - self._responses.keys()}
     self.cases = tuple(case for case in plan.cases if case.id not in missing)
     self.unanswered = tuple(case for case in plan.cases if case.id in missing)
 
@@ -86,9 +86,10 @@ class Measurements:
 
   def right(self, words: Words, cases: Sequence[Case], run: int | None = None) -> np.ndarray:
     """Returns which cases are right in a run; None: in more than half of the runs. [N] bool."""
-    runs = range(self.plan.runs) if run is None else (run,)
-    right = [[self.response(words, case, r).judgement.right for r in runs] for case in cases]
-    return 2 * np.sum(right, axis=1) > len(runs)
+    if run is not None:
+      return np.array([self.response(words, case, run).judgement.right for case in cases], bool)
+    outcomes = [self.right(words, cases, run) for run in range(self.plan.runs)]
+    return 2 * np.sum(outcomes, axis=0) > self.plan.runs
 
   def controls(self, cases: Sequence[Case]) -> dict[str, np.ndarray]:
     """Returns what was asked besides, with harmless changes: name -> [N] bool, which are right."""
@@ -99,9 +100,9 @@ class Measurements:
 
   def noise(self) -> Noise:
     """Returns what harmless changes and further runs do to a single run in the words before."""
-    first = self.right(self.plan.before, self.cases, 0)
+    baseline = self.right(self.plan.before, self.cases, 0)
     controls = self.controls(self.cases).items()
-    return Noise({name: paired_outcomes(first, right) for name, right in controls})
+    return Noise({name: paired_outcomes(baseline, outcomes) for name, outcomes in controls})
 
   def no_calls(self) -> Decision | None:
     """Returns the verdict for answers without any call, where some are due; else None."""
@@ -111,8 +112,8 @@ class Measurements:
     texts = [response.text_call for response in responses if response.text_call]
     reason = f"{len(responses):,} answers without a call"
     if texts:
-      first = " ".join(texts[0].split())[:60]
-      reason += f", {len(texts):,} with one in their text (--calls-from-text), as {first}"
+      example = " ".join(texts[0].split())[:60]
+      reason += f", {len(texts):,} with one in their text (--calls-from-text), as {example}"
     return Decision(Verdict.NO_CALLS, reason)
 
   def new_cases_right(self) -> int:
@@ -122,9 +123,9 @@ class Measurements:
 
   def comparisons(self, largest_drop: float) -> list[Comparison]:
     """Returns how the other words do. Args: largest_drop, see `verdict.decide`."""
-    noise, before = self.noise(), self.right(self.plan.before, self.cases)
+    noise, outcomes_before = self.noise(), self.right(self.plan.before, self.cases)
     outcomes_of_words = [
-      paired_outcomes(before, self.right(words, self.cases)) for words in self.plan.after
+      paired_outcomes(outcomes_before, self.right(words, self.cases)) for words in self.plan.after
     ]
     adjusted = holm([outcomes.p for outcomes in outcomes_of_words])
     result = []
@@ -133,23 +134,23 @@ class Measurements:
       tools = self._by_tool(words)
       broken_tools = [tool.name for tool in tools if tool.p <= TOOL_ALPHA]
       decision = decide(outcomes, noise, broken_tools, largest_drop)
-      result.append(self._comparison(words, before, outcomes, tools, decision))
+      result.append(self._comparison(words, outcomes_before, outcomes, tools, decision))
     return result
 
   def _comparison(
-    self, words: Words, before: np.ndarray, outcomes: PairedOutcomes,
+    self, words: Words, outcomes_before: np.ndarray, outcomes: PairedOutcomes,
     tools: tuple[ToolOutcomes, ...], decision: Decision,
   ) -> Comparison:  # fmt: skip
     broken, fixed, right_tool, changed = [], [], [], 0
-    after = self.right(words, self.cases)
-    for case, was_right, is_right in zip(self.cases, before, after, strict=True):
+    outcomes_after = self.right(words, self.cases)
+    for case, was_right, is_right in zip(self.cases, outcomes_before, outcomes_after, strict=True):
       if was_right and not is_right:
         broken.append(case)
       if is_right and not was_right:
         fixed.append(case)
-      first, second = self.response(self.plan.before, case), self.response(words, case)
-      right_tool.append((first.judgement.right_tool, second.judgement.right_tool))
-      changed += first.calls != second.calls
+      responses = self.response(self.plan.before, case), self.response(words, case)
+      right_tool.append([response.judgement.right_tool for response in responses])
+      changed += responses[0].calls != responses[1].calls
     tool_outcomes = paired_outcomes(*zip(*right_tool, strict=True))
     share = changed / len(self.cases)
     return Comparison(
@@ -157,14 +158,14 @@ class Measurements:
     )
 
   def _by_tool(self, words: Words) -> tuple[ToolOutcomes, ...]:
-    before, groups = self.plan.before, self.cases_by_tool()
+    baseline, groups = self.plan.before, self.cases_by_tool()
     outcomes, p_values = [], []
     for cases in groups.values():
-      outcomes.append(paired_outcomes(self.right(before, cases), self.right(words, cases)))
-      controls = list(self.controls(cases).values())
-      p_values.append(broken_p(self.right(before, cases, 0), self.right(words, cases, 0), controls))
+      outcomes.append(paired_outcomes(self.right(baseline, cases), self.right(words, cases)))
+      first_runs = self.right(baseline, cases, 0), self.right(words, cases, 0)
+      p_values.append(broken_p(*first_runs, list(self.controls(cases).values())))
     # What was edited is likelier to break than what may only have lost calls to it.
-    changed = {tool.name for tool in before.shown.tools if tool not in words.shown.tools}
+    changed = {tool.name for tool in baseline.toolset.tools if tool not in words.toolset.tools}
     adjusted = holm_in_halves(p_values, [name in changed for name in groups])
     adjusted = [min(1.0, len(self.plan.after) * p) for p in adjusted]
     return tuple(map(ToolOutcomes, groups, outcomes, adjusted))
@@ -178,7 +179,7 @@ class Measurements:
     return dict(cases)
 
 
-def most_called_instead(responses: Sequence[Response]) -> str:
+def most_called_instead(responses: Iterable[Response]) -> str:
   """Returns what wrong responses call most often in the place of what is due; "" if nothing."""
   instead: collections.Counter[str] = collections.Counter()
   for response in responses:

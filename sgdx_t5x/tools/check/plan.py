@@ -60,13 +60,13 @@ class Plan:
 
 def with_noise(plan: Plan, placebos: int, runs: int) -> Plan:
   """Returns a plan with the first of the harmless changes, order and white space, and more runs."""
-  tools = plan.before.shown.tools
+  tools = plan.before.toolset.tools
   spaced = [
     dataclasses.replace(tool, description=f"{tool.description}\n") if tool.description else tool
     for tool in tools
   ]
   harmless = (("order of tools", tools[::-1]), ("white space", tuple(spaced)))
-  words = [Words(name, ToolSet(shown), plan.before.rewording) for name, shown in harmless]
+  words = [Words(name, ToolSet(placebo), plan.before.rewording) for name, placebo in harmless]
   return dataclasses.replace(plan, placebos=tuple(words[:placebos]), runs=runs)
 
 
@@ -75,8 +75,9 @@ def _with_parts(rewordings: Sequence[Rewording]) -> list[Rewording]:
   result = []
   for rewording in rewordings:
     result.append(rewording)
-    names = {p: text for p, text in rewording.replaced.items() if is_name(p)}
-    texts = {p: text for p, text in rewording.replaced.items() if not is_name(p)}
+    names, texts = dict[str, str](), dict[str, str]()
+    for pointer, text in rewording.replaced.items():
+      (names if is_name(pointer) else texts)[pointer] = text
     if names and texts:
       result.append(Rewording(f"{rewording.name}, {NAMES}", names))
       result.append(Rewording(f"{rewording.name}, {TEXTS}", texts))
@@ -99,12 +100,13 @@ def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
       added.append(case)
     else:
       cases.append(case)
-  before = Words("old", *differences.with_changes(()))
-  after = Words(NOW, *differences.with_changes(differences.changes))
+  words_before = Words("old", *differences.with_changes(()))
+  words_after = Words(NOW, *differences.with_changes(differences.changes))
+  # To look for leaks, both must have the same tools in one order.
   in_place = (Kind.TEXT, Kind.RENAMED, Kind.SCHEMA)
   reworded = differences.with_changes([x for x in differences.changes if x.kind in in_place])[0]
-  wordings = {before.name: before.shown, after.name: reworded}
-  return Plan(before, (after,), tuple(cases), tuple(added), tuple(dropped), wordings)
+  wordings = {words_before.name: words_before.toolset, words_after.name: reworded}
+  return Plan(words_before, (words_after,), tuple(cases), tuple(added), tuple(dropped), wordings)
 
 
 def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bool) -> Plan:
@@ -128,8 +130,8 @@ def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bo
     )
   if split:
     rewordings = _with_parts(rewordings)
-  after = tuple(Words(x.name, apply(tools, x), x) for x in rewordings)
+  words_after = tuple(Words(x.name, apply(tools, x), x) for x in rewordings)
   cases = read_cases(folder / CASES, tools)
-  before = Words(BASE.name, tools, BASE)
-  wordings = {words.name: words.shown for words in (before, *after)}
-  return Plan(before, after, tuple(cases), wordings=wordings)
+  words_before = Words(BASE.name, tools, BASE)
+  wordings = {words.name: words.toolset for words in (words_before, *words_after)}
+  return Plan(words_before, words_after, tuple(cases), wordings=wordings)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import operator
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -102,8 +103,8 @@ class Report:
     if plan.dropped_cases:
       yield f"cases of dropped tools, not asked: {_ids(plan.dropped_cases)}"
     if plan.new_cases:
-      right = self.measurements.new_cases_right()
-      yield f"cases of new tools, no baseline: {right} of {len(plan.new_cases)} right"
+      num_right = self.measurements.new_cases_right()
+      yield f"cases of new tools, no baseline: {num_right} of {len(plan.new_cases)} right"
     leaking = {leak.case for leak in find_leaks(self.measurements.cases, plan.wordings)}
     if leaking and self.comparisons:
       broken = fixed = 0
@@ -122,12 +123,12 @@ class Report:
 
   def _scores(self) -> Table:
     """Returns the share of right cases per tool, where nothing is compared."""
-    before, rows = self.measurements.plan.before, []
+    words, rows = self.measurements.plan.before, []
     groups = {"all": list(self.measurements.cases), **self.measurements.cases_by_tool()}
     for name, cases in groups.items():
-      right = int(self.measurements.right(before, cases).sum())
-      low, high = wilson_interval(right, len(cases))
-      share = percent(right / len(cases))
+      num_right = int(self.measurements.right(words, cases).sum())
+      low, high = wilson_interval(num_right, len(cases))
+      share = percent(num_right / len(cases))
       rows.append((name, count(len(cases)), share, f"[{percent(low)}, {percent(high)}]"))
     return Table(
       "Tool and arguments right (%)", ("", "cases", "right", "95% interval"), tuple(rows)
@@ -137,42 +138,39 @@ class Report:
 
   def comment(self) -> str:
     """Returns the report as one comment of a pull request, in Markdown."""
-    first = f"**{self.decision.verdict}**: {self.decision.reason}" if self.decision else ""
-    short, rest = self.tables()[:1], self.tables()[1:]
-    parts = ["### sgdx tools check", first, *(markdown(table).rstrip() for table in short)]
+    verdict = f"**{self.decision.verdict}**: {self.decision.reason}" if self.decision else ""
+    main_table, *further_tables = self.tables()
+    blocks = ["### sgdx tools check", verdict, markdown(main_table).rstrip()]
     if rows := self._broken_rows():
-      shown = rows[:_CASES_IN_COMMENT]
-      title = f"{len(shown)} of {len(rows)} broken cases"
-      cells = tuple(
-        tuple(row[key] for key in ("request", "was", "now", "because")) for row in shown
-      )
+      cells = tuple(map(operator.itemgetter("request", "was", "now", "because"), rows))
+      cells = cells[:_CASES_IN_COMMENT]
+      title = f"{len(cells)} of {len(rows)} broken cases"
       table = Table(title, ("request", "was", "now", "because of"), cells, left=4)
-      parts.append(markdown(table).rstrip())
-    parts.append("  \n".join((*self.heading(), *self.notes())))
-    if rest:
-      inside = "\n\n".join(markdown(table).rstrip() for table in rest)
-      parts.append(f"<details><summary>more</summary>\n\n{inside}\n\n</details>")
-    return "\n\n".join(filter(None, parts)) + "\n"
+      blocks.append(markdown(table).rstrip())
+    blocks.append("  \n".join((*self.heading(), *self.notes())))
+    if further_tables:
+      inside = "\n\n".join(markdown(table).rstrip() for table in further_tables)
+      blocks.append(f"<details><summary>more</summary>\n\n{inside}\n\n</details>")
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
   def _broken_rows(self) -> list[dict[str, str]]:
     """Returns the broken cases: id, request, what was called before and now, and why."""
-    because = {
-      case.id: " + ".join(change.pointer for change in finding.changes) or "not found"
-      for finding in self.findings
-      for case in finding.cases
-    }
+    because: dict[str, str] = {}
+    for finding in self.findings:
+      pointers = " + ".join(change.pointer for change in finding.changes)
+      because |= dict.fromkeys((case.id for case in finding.cases), pointers or "not found")
     rows = []
     for comparison in self.comparisons:
       for case in comparison.broken:
-        was = self.measurements.response(self.measurements.plan.before, case)
-        now = self.measurements.response(comparison.words, case)
+        tools_before = self.measurements.response(self.measurements.plan.before, case).tools
+        response = self.measurements.response(comparison.words, case)
         rows.append(
           {
             "words": comparison.words.name,
             "case": case.id,
             "request": _short(case.request),
-            "was": ", ".join(was.tools) or "no call",
-            "now": f"{', '.join(now.tools) or 'no call'} ({now.judgement.reason})",
+            "was": ", ".join(tools_before) or "no call",
+            "now": f"{', '.join(response.tools) or 'no call'} ({response.judgement.reason})",
             "because": because.get(case.id, ""),
           }
         )
@@ -197,32 +195,12 @@ class Report:
         "outcomes": {name: _outcomes(x) for name, x in noise.outcomes.items()},
       },
       "detectable_drop": detectable_drop(len(cases), noise.churn),
-      "comparisons": [
-        {
-          "words": x.words.name,
-          "verdict": x.decision.verdict.value,
-          "reason": x.decision.reason,
-          "right": _outcomes(x.outcomes),
-          "right_tool": _outcomes(x.tool_outcomes),
-          "tools": {t.name: {**_outcomes(t.outcomes), "p": t.p} for t in x.tools},
-          "changed_calls": x.changed_calls,
-          "fixed": [case.id for case in x.fixed],
-        }
-        for x in self.comparisons
-      ],
+      "comparisons": list(map(_comparison_data, self.comparisons)),
       "broken": self._broken_rows(),
-      "causes": [
-        {
-          "changes": [dataclasses.asdict(change) for change in finding.changes],
-          "cases": [case.id for case in finding.cases],
-          "only_these": finding.only_these,
-          "called_instead": finding.called_instead,
-        }
-        for finding in self.findings
-      ],
+      "causes": list(map(_finding_data, self.findings)),
       "retained": {
-        name: [{**dataclasses.asdict(x), "interval": _ends(x.interval)} for x in rows]
-        for name, rows in (("kinds", self.kinds), ("tools", self.fragility))
+        "kinds": list(map(_retained_data, self.kinds)),
+        "tools": list(map(_retained_data, self.fragility)),
       },
       "printed": {
         "lines": [str(decision or "nothing was compared"), *self.heading(), *self.notes()],
@@ -237,25 +215,65 @@ class Report:
     """
     suites = ElementTree.Element("testsuites")
     broken = {(row["words"], row["case"]): row for row in self._broken_rows()}
-    before = self.measurements.plan.before
-    for words in self.measurements.plan.after or (before,):
+    words_before = self.measurements.plan.before
+    for words in self.measurements.plan.after or (words_before,):
       suite = ElementTree.SubElement(suites, "testsuite", name=f"sgdx tools check, {words.name}")
       failures = 0
       cases = self.measurements.cases
-      for case, right in zip(cases, self.measurements.right(words, cases), strict=True):
+      for case, is_right in zip(cases, self.measurements.right(words, cases), strict=True):
         tool = case.calls[0].name if case.calls else "no tool"
         test = ElementTree.SubElement(suite, "testcase", name=case.id, classname=tool)
-        if (words.name, case.id) in broken or (words is before and not right):
+        if (words.name, case.id) in broken or (words is words_before and not is_right):
           judgement = self.measurements.response(words, case).judgement
           text = f"{judgement.reason}: {judgement.detail}"
           ElementTree.SubElement(test, "failure", message=printable(text))
           failures += 1
-        elif not right:
+        elif not is_right:
           ElementTree.SubElement(test, "skipped", message="wrong before, too")
       suite.set("tests", str(len(cases)))
       suite.set("failures", str(failures))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+# --- JSON ----------------------------------------------------------------------------------
+
+
+def _comparison_data(comparison: Comparison) -> dict[str, Any]:
+  return {
+    "words": comparison.words.name,
+    "verdict": comparison.decision.verdict.value,
+    "reason": comparison.decision.reason,
+    "right": _outcomes(comparison.outcomes),
+    "right_tool": _outcomes(comparison.tool_outcomes),
+    "tools": {tool.name: {**_outcomes(tool.outcomes), "p": tool.p} for tool in comparison.tools},
+    "changed_calls": comparison.changed_calls,
+    "fixed": [case.id for case in comparison.fixed],
+  }
+
+
+def _finding_data(finding: Finding) -> dict[str, Any]:
+  return {
+    "changes": list(map(dataclasses.asdict, finding.changes)),
+    "cases": [case.id for case in finding.cases],
+    "only_these": finding.only_these,
+    "called_instead": finding.called_instead,
+  }
+
+
+def _retained_data(row: Retained) -> dict[str, Any]:
+  return {**dataclasses.asdict(row), "interval": _ends(row.interval)}
+
+
+def _outcomes(outcomes: PairedOutcomes) -> dict[str, Any]:
+  row = {**dataclasses.asdict(outcomes), "difference": outcomes.difference}
+  if math.isnan(outcomes.bootstrap_p):
+    row["bootstrap_p"] = None
+  return {**row, "interval": _ends(outcomes.interval)}
+
+
+def _ends(interval: tuple[float, float]) -> list[float] | None:
+  return None if math.isnan(interval[0]) else list(interval)
 
 
 # --- tables --------------------------------------------------------------------------------
@@ -285,33 +303,27 @@ def _cells(outcomes: PairedOutcomes) -> tuple[Any, ...]:
 
 def _flipped_tools(comparison: Comparison) -> list[Table]:
   """Returns a table of the tools whose cases flipped, the greatest losses first; [] for none."""
-  tools = [tool for tool in comparison.tools if tool.outcomes.flips]
-  tools.sort(key=lambda tool: tool.outcomes.fixed - tool.outcomes.broken)
-  rows = tuple(
-    (
-      tool.name,
-      count(tool.outcomes.cases),
-      percent(tool.outcomes.before),
-      percent(tool.outcomes.after),
-      p_value(tool.p),
-      count(tool.outcomes.broken),
-      count(tool.outcomes.fixed),
-    )
-    for tool in tools
-  )
+  rows = []
+  by_loss = sorted(comparison.tools, key=lambda tool: tool.outcomes.fixed - tool.outcomes.broken)
+  for tool in by_loss:
+    outcomes = tool.outcomes
+    if outcomes.flips:
+      shares = percent(outcomes.before), percent(outcomes.after), p_value(tool.p)
+      flips = count(outcomes.broken), count(outcomes.fixed)
+      rows.append((tool.name, count(outcomes.cases), *shares, *flips))
   header = ("", "cases", "before", "after", "p", "broken", "fixed")
-  return [Table("By tool that is due, right (%)", header, rows)] if rows else []
+  return [Table("By tool that is due, right (%)", header, tuple(rows))] if rows else []
 
 
 def _findings_table(findings: Sequence[Finding]) -> Table:
   rows = []
   for finding in findings:
-    what = " + ".join(map(_change_text, finding.changes)) or "not found: chance, or many changes"
+    cause = " + ".join(map(_change_text, finding.changes)) or "not found: chance, or many changes"
     if finding.changes and finding.only_these < len(finding.cases):
-      what += " (not the only one)"
+      cause += " (not the only one)"
     instead = f"{finding.called_instead}: " if finding.called_instead else ""
     example = f"{instead}{_short(finding.cases[0].request)!r}"
-    rows.append((what, example, count(len(finding.cases))))
+    rows.append((cause, example, count(len(finding.cases))))
   header = ("change", "called instead, for example", "cases")
   return Table("What hurts", header, tuple(rows), left=2)
 
@@ -331,17 +343,6 @@ def _retained_table(title: str, rows: Sequence[Retained]) -> Table:
     shares = (percent(row.share), ends, percent(row.worst))
     cells.append((row.name, count(row.cases), *shares, row.called_instead or "-"))
   return Table(title, header, tuple(cells))
-
-
-def _outcomes(outcomes: PairedOutcomes) -> dict[str, Any]:
-  row = {**dataclasses.asdict(outcomes), "difference": outcomes.difference}
-  if math.isnan(outcomes.bootstrap_p):
-    row["bootstrap_p"] = None
-  return {**row, "interval": _ends(outcomes.interval)}
-
-
-def _ends(interval: tuple[float, float]) -> list[float] | None:
-  return None if math.isnan(interval[0]) else list(interval)
 
 
 def _ids(cases: Sequence[Case]) -> str:

@@ -36,10 +36,10 @@ def read(runs: Sequence[Run], args: argparse.Namespace) -> Sequence[Run]:
   """Returns the runs, the first with the check of `--tools-check`. Raises SgdxError: bad file."""
   if not args.tools_check:
     return runs
-  path, (first, *others) = args.tools_check, runs
+  path, (first_run, *further_runs) = args.tools_check, runs
   data = decode_json(read_input(path, _EXPECTED), path, _EXPECTED)
   check = converted(data, _Check, path, _EXPECTED, "run the check again, with --json")
-  return [dataclasses.replace(first, report={**first.report, _CHECK: check}), *others]
+  return [dataclasses.replace(first_run, report={**first_run.report, _CHECK: check}), *further_runs]
 
 
 def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:

@@ -4,6 +4,7 @@ A case is right or wrong under each wording. Those that flip say everything abou
 broken (right, then wrong) and fixed (wrong, then right).
 """
 
+import bisect
 import dataclasses
 import functools
 import math
@@ -69,18 +70,18 @@ class PairedOutcomes:
     return self.broken + self.fixed
 
 
-def paired_outcomes(before: Outcomes, after: Outcomes) -> PairedOutcomes:
+def paired_outcomes(right_before: Outcomes, right_after: Outcomes) -> PairedOutcomes:
   """Compares outcomes. Args: [N] bool each, N at least 1, of the same cases in the same order."""
-  first, second = np.asarray(before, bool), np.asarray(after, bool)
-  ids = np.arange(len(first)).astype(str)
+  baseline, reworded = np.asarray(right_before, bool), np.asarray(right_after, bool)
+  ids = np.arange(len(baseline)).astype(str)
   sampled = mean_difference(
-    first.astype(float), second.astype(float), ids, BootstrapSamples.draw(ids)
+    baseline.astype(float), reworded.astype(float), ids, BootstrapSamples.draw(ids)
   )
-  broken, fixed = int((first & ~second).sum()), int((~first & second).sum())
+  broken, fixed = int((baseline & ~reworded).sum()), int((~baseline & reworded).sum())
   return PairedOutcomes(
-    cases=len(first),
-    right_before=int(first.sum()),
-    right_after=int(second.sum()),
+    cases=len(baseline),
+    right_before=int(baseline.sum()),
+    right_after=int(reworded.sum()),
     broken=broken,
     fixed=fixed,
     interval=(sampled.low, sampled.high),
@@ -133,7 +134,7 @@ def holm_in_halves(p_values: Sequence[float], is_first: Sequence[bool]) -> list[
   return adjusted
 
 
-def broken_p(right_before: Outcomes, after: Outcomes, controls: Sequence[Outcomes]) -> float:
+def broken_p(right_before: Outcomes, right_after: Outcomes, controls: Sequence[Outcomes]) -> float:
   """Returns the one-sided p that a change broke cases, beside what harmless changes do to them.
 
   A case that was right before has one answer after the change, and one after each of C harmless
@@ -145,23 +146,23 @@ def broken_p(right_before: Outcomes, after: Outcomes, controls: Sequence[Outcome
 
   Args:
     right_before: [N] bool; the other cases say nothing.
-    after: [N] bool, right after the change.
+    right_after: [N] bool, right after the change.
     controls: C times [N] bool, right after a harmless change.
   """
   probabilities = np.ones(1)  # of 0, 1, ... wrong cases after the change
   wrong_after = 0
   for i, was_right in enumerate(right_before):
     if was_right:
-      wrong_after += not after[i]
-      wrong = (not after[i]) + sum(not control[i] for control in controls)
-      share = wrong / (len(controls) + 1)
+      wrong_after += not right_after[i]
+      num_wrong = (not right_after[i]) + sum(not control[i] for control in controls)
+      share = num_wrong / (len(controls) + 1)
       probabilities = np.convolve(probabilities, [1 - share, share])
   return float(min(1.0, probabilities[wrong_after:].sum()))
 
 
-def wilson_interval(right: int, cases: int) -> tuple[float, float]:
+def wilson_interval(num_right: int, cases: int) -> tuple[float, float]:
   """Returns the 95% interval of a share of at least one case (Wilson 1927)."""
-  share, spread = right / cases, _Z**2 / cases
+  share, spread = num_right / cases, _Z**2 / cases
   middle = share + spread / 2
   half = _Z * math.sqrt(share * (1 - share) / cases + spread / (4 * cases))
   return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
@@ -184,11 +185,11 @@ def power(cases: int, churn: float, drop: float) -> float:
   """
   flipping = min(1.0, 2 * churn + drop)
   broken_share = (churn + drop) / (2 * churn + drop) if flipping else 0.5
-  found = 0.0
+  detected = 0.0
   for flips, probability in enumerate(_binomial(cases, flipping)):
     if probability > _NEGLIGIBLE:
-      found += probability * _binomial(flips, broken_share)[_least_broken(flips) :].sum()
-  return float(found)
+      detected += probability * _binomial(flips, broken_share)[_least_broken(flips) :].sum()
+  return float(detected)
 
 
 def detectable_drop(cases: int, churn: float) -> float:
@@ -214,13 +215,8 @@ def cases_needed(drop: float, churn: float) -> int:
   low, high = 1, 2
   while high < _MOST_CASES and power(high, churn, drop) < POWER:
     low, high = high, 2 * high
-  while high - low > 1:
-    middle = (low + high) // 2
-    if power(middle, churn, drop) < POWER:
-      low = middle
-    else:
-      high = middle
-  return high
+  between = range(low + 1, high)
+  return low + 1 + bisect.bisect_left(between, POWER, key=lambda n: power(n, churn, drop))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -73,30 +73,30 @@ def decide(
   counts = f"{outcomes.broken} cases broke, {outcomes.fixed} were fixed"
   if broken_tools:
     names = ", ".join(broken_tools[:_MOST_NAMES])
-    more = ", ..." if len(broken_tools) > _MOST_NAMES else ""
-    return Decision(Verdict.BROKEN, f"{counts}; {names}{more}")
+    ellipsis = ", ..." if len(broken_tools) > _MOST_NAMES else ""
+    return Decision(Verdict.BROKEN, f"{counts}; {names}{ellipsis}")
   is_real = is_difference(outcomes, noise)
   if is_real and outcomes.difference > 0:
     return Decision(Verdict.BETTER, counts)
   if outcomes.before < _FLOOR:
-    right = f"{outcomes.right_before} of {outcomes.cases} right before"
-    return Decision(Verdict.CANNOT_TELL, f"{right}; a model this weak shows nothing about wording")
+    reason = f"{outcomes.right_before} of {outcomes.cases} right before"
+    return Decision(Verdict.CANNOT_TELL, f"{reason}; a model this weak shows nothing about wording")
   if is_real:
     return Decision(Verdict.BROKEN, counts)
   least_right = min(outcomes.before, outcomes.after)
   if least_right > _CEILING and outcomes.cases < _FEW_AT_CEILING:
-    why = "all cases are too easy for this model" if least_right == 1 else "nearly all are right"
-    return Decision(Verdict.CANNOT_TELL, f"{outcomes.cases} cases, and {why}: add harder ones")
+    reason = "all cases are too easy for this model" if least_right == 1 else "nearly all are right"
+    return Decision(Verdict.CANNOT_TELL, f"{outcomes.cases} cases, and {reason}: add harder ones")
   detectable = detectable_drop(outcomes.cases, noise.churn)
   if detectable > largest_drop:
     shows = "no drop" if detectable >= 1 else f"drops of {100 * detectable:.0f} points or more"
-    more = cases_needed(largest_drop, noise.churn) - outcomes.cases
-    reason = f"{outcomes.cases} cases show {shows}; add about {more:,}"
+    num_missing = cases_needed(largest_drop, noise.churn) - outcomes.cases
+    reason = f"{outcomes.cases} cases show {shows}; add about {num_missing:,}"
     return Decision(Verdict.CANNOT_TELL, f"{reason} to see one of {100 * largest_drop:.0f}")
-  seen = f"a drop of {100 * detectable:.0f} points would have shown"
+  reason = f"a drop of {100 * detectable:.0f} points would have shown"
   if outcomes.p <= ALPHA:
-    seen = f"{counts}, no more than harmless changes do; {seen}"
-  return Decision(Verdict.SAME, seen)
+    reason = f"{counts}, no more than harmless changes do; {reason}"
+  return Decision(Verdict.SAME, reason)
 
 
 def worst(decisions: Iterable[Decision]) -> Decision:

@@ -38,8 +38,8 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   """
   frame, predicted, service, counts = _scored(case)
   if not case["expected"]:
-    right = bool(counts["abstained"][0])
-    return (RIGHT, NONE) if right else (WRONG, "called")
+    is_right = bool(counts["abstained"][0])
+    return (RIGHT, NONE) if is_right else (WRONG, "called")
   for name in _WRONG:
     if counts[name][0]:
       return WRONG, name
@@ -68,7 +68,9 @@ def _scored(
   pairs = service_pairs(schema, schema)
   last = case["expected"][-1]["name"] if case["expected"] else ""
   name, _, intent = (last or case["tools"][0]["function"]["name"]).partition("__")
-  gold = {k: tuple(v) for call in case["expected"] for k, v in call["arguments"].items()}
+  gold: dict[str, tuple[str, ...]] = {}
+  for call in case["expected"]:
+    gold |= {slot: tuple(values) for slot, values in call["arguments"].items()}
   active = intent if last else NO_INTENT
   frame = GoldFrame("", "", 0, name, gold, 0, active, services=frozenset([name]))
   predicted = read_calls(read_answer(case["answer"], "case").calls, pairs[name])
@@ -84,13 +86,13 @@ def _services(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     empty = {"service_name": name, "description": name, "slots": [], "intents": []}
     service = services.setdefault(name, empty)
     properties = tool["function"]["parameters"]["properties"]
-    known = {slot["name"] for slot in service["slots"]}
+    slot_names = {slot["name"] for slot in service["slots"]}
     for slot, described in properties.items():
       values = [value for value in described.get("enum", ()) if value != DONTCARE]
-      found = {"name": slot, "description": described["description"]}
-      found |= {"is_categorical": bool(values), "possible_values": values}
-      service["slots"] += [found] if slot not in known else []
-    about = {"name": intent, "description": tool["function"]["description"]}
-    about |= {"required_slots": [], "optional_slots": dict.fromkeys(properties, DONTCARE)}
-    service["intents"].append({**about, "is_transactional": False, "result_slots": []})
+      slot_row = {"name": slot, "description": described["description"]}
+      slot_row |= {"is_categorical": bool(values), "possible_values": values}
+      service["slots"] += [slot_row] if slot not in slot_names else []
+    intent_row = {"name": intent, "description": tool["function"]["description"]}
+    intent_row |= {"required_slots": [], "optional_slots": dict.fromkeys(properties, DONTCARE)}
+    service["intents"].append({**intent_row, "is_transactional": False, "result_slots": []})
   return list(services.values())

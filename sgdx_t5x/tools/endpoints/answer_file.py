@@ -33,7 +33,7 @@ class Counts:
     in_text: how many of these have a call in their text.
     example: such a text.
     cut_off: how many were ended by a limit of tokens.
-    read, written: input and output tokens, as the service counts them.
+    input_tokens, output_tokens: as the service counts them.
     metered: how many answers reported them.
   """
 
@@ -42,20 +42,19 @@ class Counts:
   in_text: int = 0
   example: str = ""
   cut_off: int = 0
-  read: int = 0
-  written: int = 0
+  input_tokens: int = 0
+  output_tokens: int = 0
   metered: int = 0
 
   def add(self, body: Mapping[str, Any]) -> None:
     """Counts an answer."""
     usage = body.get("usage")
-    read, written = (
-      usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
-      for x in ("prompt", "completion")
-    )
-    if _is_count(read) and _is_count(written):
-      self.read, self.written = self.read + read, self.written + written
-      self.metered += 1
+    if isinstance(usage, dict):
+      input_tokens, output_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+      if _is_count(input_tokens) and _is_count(output_tokens):
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
+        self.metered += 1
     if has_plain_calls(body):
       self.answers += 1
       return
@@ -117,13 +116,14 @@ class AnswerFile:
     """Counts an answer of the file. Raises SgdxError: to none of the requests at `path`."""
     name, request = row["custom_id"], row["request"]
     if digests.get(name) != request["hash"]:
-      found = f"{self.path}: an answer to {name!r}, which is not in {path}"
+      message = f"{self.path}: an answer to {name!r}, which is not in {path}"
       if name in digests:
-        of, now = request.get("model"), self._model
-        why = "different text or parameters" if of == now else f"model {of!r}, now {now!r}"
-        found = f"{self.path}: an answer to a different request {name!r}: {why}"
+        difference = "different text or parameters"
+        if (model := request.get("model")) != self._model:
+          difference = f"model {model!r}, now {self._model!r}"
+        message = f"{self.path}: an answer to a different request {name!r}: {difference}"
       raise SgdxError(
-        found,
+        message,
         expected="a new file, or the answers of an earlier run to the same requests",
         fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
       )
@@ -151,14 +151,11 @@ class AnswerFile:
   def known(self, digest: str) -> tuple[Any, int]:
     """Returns body and status of the answer to an equal request, of which there is one."""
     place = self._known[digest]
-    try:
-      with place.path.open("rb") as file:
-        file.seek(place.start)
-        row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
+    with contextlib.suppress(OSError, LookupError, TypeError), place.path.open("rb") as file:
+      file.seek(place.start)
+      row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
       if row["request"]["hash"] == digest:
         return row["response"]["body"], row["response"].get("status_code", 200)
-    except (OSError, LookupError, TypeError):
-      pass
     raise SgdxError(
       f"{place.path}: the file was removed, moved or changed during the run",
       expected="the file with the answers that were in it",
@@ -181,19 +178,23 @@ class AnswerFile:
       TooDeep: it is nested too deeply; nothing is written.
       SgdxError: it cannot be written; earlier answers are kept. Or the file is gone.
     """
-    about = {"hash": requests[0].digest, "model": self._model}
-    response = {"status_code": status, "body": body}
-    rows = (
-      {"custom_id": x.id, "response": response, "error": None, "request": about} for x in requests
-    )
-    text = b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows)
+    digest = requests[0].digest
+    row = {
+      "custom_id": "",
+      "response": {"status_code": status, "body": body},
+      "error": None,
+      "request": {"hash": digest, "model": self._model},
+    }
+    text = b""
+    for request in requests:
+      text += to_json({**row, "custom_id": request.id}, f"{self.path}: an answer") + b"\n"
     place = _Place(self.path, self._size)
     self._write(text)
     self.ids.update(request.id for request in requests)
-    before = self._known.get(about["hash"])
-    if not before or before.path != self.path:
+    # A known answer of another file was not counted: with this line, it is in this file, too.
+    earlier_place = self._known.setdefault(digest, place)
+    if earlier_place is place or earlier_place.path != self.path:
       self.counts.add(body)
-    self._known.setdefault(about["hash"], place)
 
   def _write(self, text: bytes) -> None:
     self.check_place()
@@ -201,10 +202,10 @@ class AnswerFile:
       if self._descriptor < 0:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.ftruncate(self._descriptor, self._size)  # incomplete line of a run that was killed
-      written = 0
-      while written < len(text):  # a write can be partial where the disk gets full
-        written += os.write(self._descriptor, text[written:])
-      self._size += written
+      num_written = 0
+      while num_written < len(text):  # a write can be partial where the disk gets full
+        num_written += os.write(self._descriptor, text[num_written:])
+      self._size += num_written
     except OSError as e:
       with contextlib.suppress(OSError):
         os.ftruncate(self._descriptor, self._size)
@@ -219,11 +220,11 @@ class AnswerFile:
     if not self._size:
       return
     try:
-      there = os.stat(self.path)
-      is_same = there.st_size >= self._size
+      status = os.stat(self.path)
+      is_same = status.st_size >= self._size
       if self._descriptor >= 0:
         ours = os.fstat(self._descriptor)
-        is_same = is_same and (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        is_same = is_same and (status.st_dev, status.st_ino) == (ours.st_dev, ours.st_ino)
     except OSError:
       is_same = False
     if not is_same:
@@ -261,16 +262,16 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
       line = line.rstrip(b"\0")  # of blocks that a crash of the machine left unwritten
       if not is_whole and (line.startswith(_START) or _START.startswith(line)):
         return
-      where = f"{path}, line {number}"
-      row: Any = decode_json(line, where, _EXPECTED) if is_whole else None
+      place = f"{path}, line {number}"
+      row: Any = decode_json(line, place, _EXPECTED) if is_whole else None
       try:
-        good = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
-        good = good and isinstance(row["response"]["body"], dict)
+        is_answer = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
+        is_answer = is_answer and isinstance(row["response"]["body"], dict)
       except (KeyError, TypeError, IndexError):
-        good = False
-      if not good:
+        is_answer = False
+      if not is_answer:
         raise SgdxError(
-          f"{where}: not an answer written by `sgdx tools run`",
+          f"{place}: not an answer written by `sgdx tools run`",
           expected=_EXPECTED,
           fix="choose another file",
         )

@@ -47,8 +47,8 @@ class Failed(Exception):
     wait: seconds that the service asks for.
   """
 
-  def __init__(self, why: str, wait: float = 0.0):
-    super().__init__(why)
+  def __init__(self, reason: str, wait: float = 0.0):
+    super().__init__(reason)
     self.wait = wait
 
 
@@ -65,23 +65,21 @@ def chat_url(endpoint: str) -> str:
   Raises:
     UsageError: not such a URL, or one with a name or password, which is not shown.
   """
-  found, host = urllib.parse.urlsplit(""), None
-  try:
-    found = urllib.parse.urlsplit(endpoint)
-    host, _ = found.hostname, found.port
-  except ValueError:
-    pass
-  if found.scheme not in ("http", "https") or not host or found.username or found.password:
-    secret = found.username or found.password
+  url, host = urllib.parse.urlsplit(""), None
+  with contextlib.suppress(ValueError):
+    url = urllib.parse.urlsplit(endpoint)
+    host, _ = url.hostname, url.port  # a port that is no number raises only when it is read
+  if url.scheme not in ("http", "https") or not host or url.username or url.password:
+    secret = url.username or url.password
     raise UsageError(
       "--endpoint contains a user name or password" if secret else f"--endpoint {endpoint!r}",
       expected="http://HOST:PORT/v1 or https://HOST/v1, of an OpenAI-compatible API",
       fix="put the key into an environment variable, see --key-env" if secret else "pass its URL",
     )
-  path = found.path.rstrip("/")
+  path = url.path.rstrip("/")
   if not path.endswith(_PATH):
     path = f"{path or '/v1'}{_PATH}"
-  return found._replace(path=path, fragment="").geturl()
+  return url._replace(path=path, fragment="").geturl()
 
 
 class Endpoint:
@@ -148,68 +146,68 @@ class Endpoint:
       raise self._lost(e) from None
     self._is_there = True
     text = self._without_key(text)
-    found = _completion(text) if response.status == 200 else _malformed_call(text)
-    if found is None:
+    answer = _completion(text) if response.status == 200 else _malformed_call(text)
+    if answer is None:
       await self._raise_for(response.status, response.headers, text)
     self.has_answered = True
-    return found, response.status
+    return answer, response.status
 
   def _lost(self, error: Exception) -> Exception:
     """Returns the error for a connection that failed."""
-    why = self._said(str(error) or type(error).__name__)
+    reason = self._said(str(error) or type(error).__name__)
     if isinstance(error, aiohttp.ClientResponseError):  # its text has the URL, with any secrets
-      why = self._said(f"status {error.status}: {error.message}")
+      reason = self._said(f"status {error.status}: {error.message}")
     by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError)
     if isinstance(error, aiohttp.ClientConnectorError) and self._proxy:
       proxy = urllib.parse.urlsplit(self._proxy)
       by_proxy = by_proxy or (error.host, error.port) == (proxy.hostname, proxy.port)
     if by_proxy:
-      why = f"the proxy of http_proxy or https_proxy: {why}"
+      reason = f"the proxy of http_proxy or https_proxy: {reason}"
     if not isinstance(error, aiohttp.ClientConnectorError):
-      return Failed(f"connection lost: {why}")
+      return Failed(f"connection lost: {reason}")
     if isinstance(error.os_error, ConnectionRefusedError):
-      why = "connection refused"  # for which aiohttp lists the addresses it tried
+      reason = "connection refused"  # for which aiohttp lists the addresses it tried
     if self._is_there:
-      return Failed(f"connection lost: {why}")
+      return Failed(f"connection lost: {reason}")
     if isinstance(error, aiohttp.ClientSSLError):
       return SgdxError(
-        f"{self.shown}: {why}",
+        f"{self.shown}: {reason}",
         expected="a server that speaks TLS, with a certificate that this machine trusts",
         fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
       )
     if by_proxy:
       return SgdxError(
-        f"{self.shown}: the proxy {error.host}:{error.port}: {why}",
+        f"{self.shown}: the proxy {error.host}:{error.port}: {reason}",
         expected="a proxy listening at the address in http_proxy or https_proxy",
         fix="correct the variable, or add the endpoint's host to no_proxy",
       )
     return SgdxError(
-      f"{self.shown}: {why}",
+      f"{self.shown}: {reason}",
       expected="a server listening at this address",
       fix="start the server, or check --endpoint",
     )
 
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
-    said = f"status {status}: {self._said(_message(text))}"
+    fault = f"status {status}: {self._said(_message(text))}"
     unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
     if (status in _TEMPORARY or status >= 500) and not unpaid:
-      raise Failed(said, _retry_after(headers.get("Retry-After", "")))
-    where = f"{self.shown}: {said}"
+      raise Failed(fault, _retry_after(headers.get("Retry-After", "")))
+    message = f"{self.shown}: {fault}"
     if status in (401, 403):
       raise SgdxError(
-        where,
+        message,
         expected=f"a valid API key in the environment variable {self._key_name}",
         available=f"{self._key_name} is {'set' if self._key else 'not set'}",
         fix=f"export {self._key_name}=..., or name another variable with --key-env",
       )
     if unpaid:
       raise SgdxError(
-        where, expected="an account with sufficient credit", fix="check the account's billing"
+        message, expected="an account with sufficient credit", fix="check the account's billing"
       )
     if status == 404:
       raise SgdxError(
-        where,
+        message,
         expected="a model of the endpoint, and the address of an OpenAI-compatible API",
         available=await self._models(),
         fix="pass another --model or --endpoint",
@@ -217,17 +215,17 @@ class Endpoint:
     if status < 400 or status == 405:
       to = headers.get("Location", "")
       raise SgdxError(
-        where + (f"; redirects to {self._said(to)}" if to else ""),
+        message + (f"; redirects to {self._said(to)}" if to else ""),
         expected="the address of an OpenAI-compatible API, which answers POST requests",
         fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
       )
-    if not self.has_answered and _WITHOUT_TOOLS.search(said) and not _TOO_LONG.search(said):
+    if not self.has_answered and _WITHOUT_TOOLS.search(fault) and not _TOO_LONG.search(fault):
       raise SgdxError(
-        where,
+        message,
         expected="a model and a server that support tools and tool_choice",
         fix=SUPPORT_TOOLS,
       )
-    raise Refused(said)
+    raise Refused(fault)
 
   async def _models(self) -> str:
     """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
@@ -260,51 +258,51 @@ class Endpoint:
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
   """Returns a response's body. Raises Refused if it becomes too large, also decompressed."""
-  parts, size = [], 0
-  async for part in response.content.iter_any():
-    parts.append(part)
-    size += len(part)
+  chunks, size = [], 0
+  async for chunk in response.content.iter_any():
+    chunks.append(chunk)
+    size += len(chunk)
     if size > LARGEST_ANSWER:
       response.close()
       raise Refused(f"the answer has more than {LARGEST_ANSWER // 2**20} MiB")
-  return b"".join(parts)
+  return b"".join(chunks)
 
 
 def _completion(text: bytes) -> dict[str, Any]:
   """Returns a chat completion. Raises Failed, Refused for anything else."""
   try:
-    found = decode_json(text, "answer", "JSON")
+    body = decode_json(text, "answer", "JSON")
   except SgdxError:
     raise Failed("the answer is not JSON") from None
   with contextlib.suppress(SgdxError):
     try:
-      if isinstance(found, dict) and has_plain_calls(found):
-        return found
-      answer = read_answer(found, "") if isinstance(found, dict) else None
+      if isinstance(body, dict) and has_plain_calls(body):
+        return body
+      answer = read_answer(body, "") if isinstance(body, dict) else None
     except NoAnswer as e:
       raise (Failed if e.asked_again else Refused)(str(e)[:_LONGEST_QUOTE]) from None
     # The forms of other services are read as well, but not expected here.
-    if answer and (answer.calls is None or found.get("choices")):
-      return found
+    if answer and (answer.calls is None or body.get("choices")):
+      return body
   raise Failed(f"not a chat completion: {_message(text)[:_LONGEST_QUOTE]}")
 
 
 def _malformed_call(text: bytes) -> dict[str, Any] | None:
   """Returns an error response if it has a call of the model that the service could not parse."""
   try:
-    found = decode_json(text, "answer", "JSON")
+    body = decode_json(text, "answer", "JSON")
   except SgdxError:
     return None
-  return found if isinstance(found, dict) and malformed_call(found) is not None else None
+  return body if isinstance(body, dict) and malformed_call(body) is not None else None
 
 
 def _message(text: bytes) -> str:
   """Returns the message in a service's error response, or all of it if the form is unknown."""
   try:
-    found = json.loads(text)
-    while isinstance(found, dict) and (keys := found.keys() & {"error", "message", "detail"}):
-      found = found[min(keys, key=("error", "message", "detail").index)]
-    return found if isinstance(found, str) else json.dumps(found)
+    message = json.loads(text)
+    while isinstance(message, dict) and (keys := message.keys() & {"error", "message", "detail"}):
+      message = message[min(keys, key=("error", "message", "detail").index)]
+    return message if isinstance(message, str) else json.dumps(message)
   except (ValueError, RecursionError):
     return text.decode("utf-8", "replace")
 
@@ -327,22 +325,22 @@ def _proxy(url: str) -> str | None:
   Raises:
     SgdxError: it is not a URL; it is not shown, since it may have a password.
   """
-  found = urllib.parse.urlsplit(url)
-  if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
+  url_parts = urllib.parse.urlsplit(url)
+  if urllib.request.proxy_bypass(url_parts.netloc.rpartition("@")[2]):
     return None
-  proxy = urllib.request.getproxies().get(found.scheme)
+  proxy = urllib.request.getproxies().get(url_parts.scheme)
   if not proxy:
     return None
   proxy = proxy if "://" in proxy else f"http://{proxy}"
   try:
-    parts = urllib.parse.urlsplit(proxy)
-    whole = parts.hostname and parts.port != 0 and parts.path in ("", "/")
-    whole = whole and not (parts.query or parts.fragment)
+    proxy_parts = urllib.parse.urlsplit(proxy)
+    is_url = proxy_parts.hostname and proxy_parts.port != 0 and proxy_parts.path in ("", "/")
+    is_url = is_url and not (proxy_parts.query or proxy_parts.fragment)
   except ValueError:
-    whole = False
-  if not whole:
+    is_url = False
+  if not is_url:
     raise SgdxError(
-      f"the environment variable {found.scheme}_proxy is not a proxy's URL",
+      f"the environment variable {url_parts.scheme}_proxy is not a proxy's URL",
       expected="http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
       fix="percent-encode # / ? @ and : in the password (# is %23)",
     )

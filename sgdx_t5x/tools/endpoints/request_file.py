@@ -33,7 +33,7 @@ class Request:
   Attributes:
     id: unique in its file.
     digest: hash of the body as it is sent. Requests with the same digest are sent once.
-    place: byte offset of its line in the file.
+    offset: byte offset of its line in the file.
     size: characters of its body.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
@@ -41,7 +41,7 @@ class Request:
 
   id: str
   digest: str
-  place: int
+  offset: int
   size: int
   dialogue_id: str
   service: str
@@ -102,16 +102,16 @@ class RequestFile:
 
   def _read(self, file: IO[bytes]) -> Iterator[Request]:
     ids: set[str] = set()
-    place = 0
+    offset = 0
     for number, line in enumerate(file, start=1):
       if line.strip():
-        where = f"{self.path}, line {number}"
-        request = self._request(line, place, where)
+        place = f"{self.path}, line {number}"
+        request = self._request(line, offset, place)
         if request.id in ids:
-          raise _malformed(where, f"duplicate id {request.id!r}")
+          raise _malformed(place, f"duplicate id {request.id!r}")
         ids.add(request.id)
         yield request
-      place += len(line)
+      offset += len(line)
 
   def __enter__(self) -> "RequestFile":
     self._files = contextlib.ExitStack()
@@ -123,48 +123,48 @@ class RequestFile:
 
   def body(self, request: Request) -> bytes:
     """Returns the body to send; only within a `with` block."""
-    self._file.seek(request.place)
+    self._file.seek(request.offset)
     return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), str(self.path))
 
-  def _request(self, line: bytes, place: int, where: str) -> Request:
-    row = decode_json(line, where, _EXPECTED, _FIX)
+  def _request(self, line: bytes, offset: int, place: str) -> Request:
+    row = decode_json(line, place, _EXPECTED, _FIX)
     name = row.get("custom_id", row.get("id")) if isinstance(row, dict) else None
     if not isinstance(name, str):
-      raise _malformed(where, "neither custom_id nor id")
-    example = ExampleId.parse(parse_request_id(name, where)[0], where)
+      raise _malformed(place, "neither custom_id nor id")
+    example = ExampleId.parse(parse_request_id(name, place)[0], place)
     self.split = self.split or example.split
     self.variants.add(example.variant)
-    body = self._body(row, where)
+    body = self._body(row, place)
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return Request(name, digest, place, len(body.decode()), example.dialogue_id, example.service)
+    return Request(name, digest, offset, len(body.decode()), example.dialogue_id, example.service)
 
-  def _body(self, row: Mapping[str, Any], where: str) -> bytes:
+  def _body(self, row: Mapping[str, Any], place: str) -> bytes:
     sent = row.get("body") if "custom_id" in row else {k: row[k] for k in _SENT if k in row}
     if not isinstance(sent, dict) or not isinstance(sent.get("messages"), list):
-      raise _malformed(where, "no messages")
+      raise _malformed(place, "no messages")
     if row.get("url", _URL) != _URL:
-      raise _malformed(where, f"a request to {quoted(row['url'])}, not to {_URL}")
-    named = sent.get("model")
-    if not self._given and (not named or self.model not in ("", named)):
-      found = f"no --model, and {where} names {quoted(named) if named else 'no model'}"
+      raise _malformed(place, f"a request to {quoted(row['url'])}, not to {_URL}")
+    row_model = sent.get("model")
+    if not self._given and (not row_model or self.model not in ("", row_model)):
+      message = f"no --model, and {place} names {quoted(row_model) if row_model else 'no model'}"
       raise UsageError(
-        found + (f", but earlier lines name {self.model!r}" if self.model else ""),
+        message + (f", but earlier lines name {self.model!r}" if self.model else ""),
         expected="a single model, under its name at the endpoint",
         fix="add --model NAME",
       )
-    self.model = self.model or str(named)
+    self.model = self.model or str(row_model)
     # In an order that neither the form of the file nor that of --param changes: it is hashed.
-    first = {key: sent[key] for key in _SENT if key in sent}
-    body = {**first, **sent, "model": self.model, **self._parameters}
-    return to_json(body, f"{where}, with --param")
+    ordered = {key: sent[key] for key in _SENT if key in sent}
+    body = {**ordered, **sent, "model": self.model, **self._parameters}
+    return to_json(body, f"{place}, with --param")
 
 
-def to_json(data: Any, where: str) -> bytes:
+def to_json(data: Any, place: str) -> bytes:
   """Returns data as a line of JSON without the newline; it may contain lone surrogates.
 
   Args:
     data: decoded JSON.
-    where: what it is, for errors.
+    place: what it is, for errors.
 
   Raises:
     TooDeep: it has too many levels.
@@ -175,28 +175,32 @@ def to_json(data: Any, where: str) -> bytes:
     return json.dumps(data).encode()
   except RecursionError:
     raise TooDeep(
-      f"{where}: JSON nested too deeply", expected="fewer levels", fix="remove some of the levels"
+      f"{place}: JSON nested too deeply", expected="fewer levels", fix="remove some of the levels"
     ) from None
 
 
 def choose(
-  requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None, seed: int
+  requests: Sequence[Request], num_dialogues: int, seen_services: Collection[str] | None, seed: int
 ) -> list[Request]:
   """Returns the requests of a sample of dialogues, in all of their variants.
 
   Args:
     requests: to choose from.
     num_dialogues: how many; a larger number adds dialogues to those of a smaller one.
-    seen: the seen services; they and the unseen ones get equally many frames, as far as there
-      are any. None if unknown: each service gets equally many.
+    seen_services: they and the unseen ones get equally many frames, as far as there are any. None
+      if unknown: each service gets equally many.
     seed: seed of the order in which a service's dialogues are taken.
   """
   frames: dict[str, collections.Counter[str]] = {}
   for request in requests:
     frames.setdefault(request.dialogue_id, collections.Counter())[request.service] += 1
-  chosen = choose_dialogues(frames, num_dialogues, seed, group=lambda x: seen is None or x in seen)
-  return [request for request in requests if request.dialogue_id in chosen]
+
+  def is_seen(service: str) -> bool:
+    return seen_services is None or service in seen_services
+
+  dialogue_ids = choose_dialogues(frames, num_dialogues, seed, group=is_seen)
+  return [request for request in requests if request.dialogue_id in dialogue_ids]
 
 
-def _malformed(where: str, found: str) -> SgdxError:
-  return SgdxError(f"{where}: {found}", expected=_EXPECTED, fix=_FIX)
+def _malformed(place: str, fault: str) -> SgdxError:
+  return SgdxError(f"{place}: {fault}", expected=_EXPECTED, fix=_FIX)

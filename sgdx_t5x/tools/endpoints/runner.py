@@ -18,6 +18,9 @@ _HOPELESS = 16  # consecutive requests without an answer, after which a run give
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
+# Sends requests, and writes the answers: those without one were refused.
+Send = Callable[[RequestSource, AnswerFile, list[list[Request]]], None]
+
 
 def pending(
   requests: Sequence[Request], answers: AnswerFile, *, write: bool
@@ -33,10 +36,10 @@ def pending(
   for request in requests:
     if request.id not in answers.ids:
       waiting.setdefault(request.digest, []).append(request)
-  for digest in [digest for digest in waiting if answers.has(digest)]:
-    equal = waiting.pop(digest)
+  for digest in list(filter(answers.has, waiting)):
+    group = waiting.pop(digest)
     if write:
-      answers.add(equal, *answers.known(digest))
+      answers.add(group, *answers.known(digest))
   return list(waiting.values())
 
 
@@ -80,20 +83,20 @@ class Runner:
     self._stopped = asyncio.Event()
     self._workers: list[asyncio.Task[None]] = []
 
-  async def run(self, asked: Sequence[list[Request]]) -> None:
+  async def run(self, groups: Sequence[list[Request]]) -> None:
     """Sends all. Answers received before an error, or in flight at that time, are kept.
 
     Args:
-      asked: as returned by `pending`.
+      groups: as returned by `pending`.
 
     Raises:
       SgdxError: going on is useless, or answers cannot be written.
     """
-    waiting = iter(asked)
+    waiting = iter(groups)
     async with self._endpoint:
       syncing = asyncio.create_task(self._sync())
       try:
-        number = min(self._concurrency, len(asked))
+        number = min(self._concurrency, len(groups))
         self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
         ends = await asyncio.gather(*self._workers, return_exceptions=True)
       finally:
@@ -113,18 +116,18 @@ class Runner:
       worker.cancel()
 
   async def _worker(self, waiting: Iterator[list[Request]]) -> None:
-    for equal in waiting:
+    for group in waiting:
       try:
-        await self._ask(equal)
+        await self._ask(group)
       except SgdxError as e:
         self._error = self._error or e
         self._stopped.set()
       if self._stopped.is_set():
         return
 
-  async def _ask(self, equal: list[Request]) -> None:
+  async def _ask(self, group: list[Request]) -> None:
     """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
-    body, why = self._file.body(equal[0]), ""
+    body, reason = self._file.body(group[0]), ""
     for tries in range(self._retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
@@ -134,9 +137,9 @@ class Runner:
       try:
         answer = await self._endpoint.ask(body)
       except Refused as e:
-        return self._give_up(equal, str(e), hopeless=not self._endpoint.has_answered)
+        return self._give_up(group, str(e), hopeless=not self._endpoint.has_answered)
       except Failed as e:
-        why = str(e)
+        reason = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
         if tries < self._retries:
           doubled = self._backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
@@ -144,27 +147,27 @@ class Runner:
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
         try:
-          self._answers.add(equal, *answer)
+          self._answers.add(group, *answer)
         except TooDeep:
-          return self._give_up(equal, "the answer is nested too deeply", hopeless=True)
+          return self._give_up(group, "the answer is nested too deeply", hopeless=True)
         self._failed_in_a_row = 0
-        if (now := time.monotonic()) - self._called > _SECONDS_BETWEEN_CALLS:
-          self._called = now
+        if time.monotonic() - self._called > _SECONDS_BETWEEN_CALLS:
+          self._called = time.monotonic()
           self.on_progress()
         return None
-    return self._give_up(equal, f"{why} ({self._retries + 1} times)", hopeless=True)
+    return self._give_up(group, f"{reason} ({self._retries + 1} times)", hopeless=True)
 
-  def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
+  def _give_up(self, group: list[Request], reason: str, hopeless: bool) -> None:
     """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""
-    self.unanswered[why] += [request.id for request in equal]
+    self.unanswered[reason] += [request.id for request in group]
     self._failed_in_a_row += hopeless
     if self._failed_in_a_row >= _HOPELESS:
       fix = "check the endpoint, or increase --timeout or --retries, or reduce --concurrency"
-      if "tool" in why.lower():
+      if "tool" in reason.lower():
         fix += f"; if it is about tools: {SUPPORT_TOOLS}"
       raise SgdxError(
         f"{self._endpoint.shown}: {self._failed_in_a_row} consecutive requests without an answer; "
-        f"the last: {why}",
+        f"the last: {reason}",
         expected="an endpoint that answers",
         fix=fix,
       )

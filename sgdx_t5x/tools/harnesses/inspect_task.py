@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from inspect_ai import Task, task
@@ -73,7 +73,7 @@ def sgdx(
   file = pathlib.Path(requests)
   if not file.is_file():
     raise not_found(file, "requests written by `sgdx tools requests`")
-  samples = [_sample(line, where) for where, line in numbered_lines(file)]
+  samples = [_sample(line, place) for place, line in numbered_lines(file)]
   return Task(
     dataset=MemoryDataset(samples, name=file.name),
     solver=call_tools(),
@@ -136,7 +136,7 @@ class _Frames:
   gold: Mapping[str, GoldFrame]
   schemas: VariantSchemas
   split: str
-  seen: frozenset[str]
+  seen_services: frozenset[str]
 
   def jga(self, row: Mapping[str, Any]) -> float:
     """Returns the JGA of an answer. Raises SgdxError for an id of another corpus."""
@@ -150,8 +150,8 @@ class _Frames:
       )
     schema = self.schemas.get(self.split)
     predicted = read_calls(row["calls"], self._pairs(example.variant)[frame.service], absent=absent)
-    found = score_frames([frame], {frame.frame_id: predicted}, schema, self.seen)
-    return float(found.metrics[JOINT_GOAL][0])
+    scores = score_frames([frame], {frame.frame_id: predicted}, schema, self.seen_services)
+    return float(scores.metrics[JOINT_GOAL][0])
 
   def _pairs(self, variant: str) -> Mapping[str, ServicePair]:
     return service_pairs(self.schemas.get(self.split), self.schemas.get(self.split, variant))
@@ -174,12 +174,12 @@ def _check_answers(file: pathlib.Path) -> None:
     )
 
 
-def _sample(line: bytes, where: str) -> Sample:
-  row = decode_json(line, where, _EXPECTED, "write one request per line")
-  name = row_id(row, where)
+def _sample(line: bytes, place: str) -> Sample:
+  row = decode_json(line, place, _EXPECTED, "write one request per line")
+  name = row_id(row, place)
   if not isinstance(row.get("messages"), list):
     raise SgdxError(
-      f"{where}: no messages",
+      f"{place}: no messages",
       expected=_EXPECTED,
       available=", ".join(row),
       fix="write the requests without --openai-batch",
@@ -187,8 +187,8 @@ def _sample(line: bytes, where: str) -> Sample:
   messages: list[ChatMessage] = [
     _MESSAGES[message["role"]](content=message["content"]) for message in row["messages"]
   ]
-  about = {key: row["metadata"][key] for key in ("variant", "service", "delivery")}
-  return Sample(input=messages, id=name, metadata={**about, "tools": row.get("tools", [])})
+  fields = {key: row["metadata"][key] for key in ("variant", "service", "delivery")}
+  return Sample(input=messages, id=name, metadata={**fields, "tools": row.get("tools", [])})
 
 
 def _calls(state: TaskState) -> list[dict[str, Any]]:
@@ -196,9 +196,9 @@ def _calls(state: TaskState) -> list[dict[str, Any]]:
 
   Inspect itself takes some that do not begin with "{" for the value of the first parameter.
   """
-  found = state.output.message.tool_calls if state.output.choices else None
+  tool_calls = (state.output.message.tool_calls or ()) if state.output.choices else ()
   return [
-    {"name": call.function, "arguments": call.parse_error or call.arguments} for call in found or ()
+    {"name": call.function, "arguments": call.parse_error or call.arguments} for call in tool_calls
   ]
 
 
@@ -229,19 +229,19 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
 
 def _states(rows: Mapping[str, Any]) -> dict[str, float]:
   """Returns the available JGA of a report; for seen and unseen services only the summary."""
-  return {
-    f"{key}_{group}": rows[group][key]
-    for group in GROUPS
-    for key in (*_SUMMARY, *(_VARIANTS if group == "all" else ()))
-    if rows[group].get(key) is not None
-  }
+  scores = {}
+  for group in GROUPS:
+    for key in (*_SUMMARY, *_VARIANTS) if group == "all" else _SUMMARY:
+      if rows[group].get(key) is not None:
+        scores[f"{key}_{group}"] = rows[group][key]
+  return scores
 
 
-def _rates(found: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _rates(variants: Collection[Mapping[str, Any]]) -> dict[str, float]:
   """Returns the rates of `calls.call_rates` over all variants together."""
-  found = [groups["all"] for groups in found]
   numbers = {}
   for name in (*RATES, NO_CALL):
-    if of := sum(rates[name]["of"] for rates in found):
-      numbers[name] = sum((rates[name]["value"] or 0) * rates[name]["of"] for rates in found) / of
+    rates = [groups["all"][name] for groups in variants]
+    if denominator := sum(rate["of"] for rate in rates):
+      numbers[name] = sum((rate["value"] or 0) * rate["of"] for rate in rates) / denominator
   return numbers

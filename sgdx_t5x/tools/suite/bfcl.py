@@ -21,13 +21,13 @@ _IRRELEVANT = "irrelevance"  # in ids of questions that no function answers
 
 
 def case_of_question(
-  row: Mapping[str, Any], where: str, truths: Mapping[str, Any], toolset: ToolSet
+  row: Mapping[str, Any], place: str, truths: Mapping[str, Any], toolset: ToolSet
 ) -> Case:
   """Returns the case of a question; the first of all right answers is expected.
 
   Args:
     row: the question.
-    where: file and line, for errors.
+    place: file and line, for errors.
     truths: id -> "ground_truth", of this line or another.
     toolset: the tools of the suite; BFCL's names lose what APIs refuse, as its dots.
 
@@ -38,19 +38,19 @@ def case_of_question(
   turns, id = row[QUESTION], str(row["id"])
   truth = truths.get(id, [] if _IRRELEVANT in id else None)
   if truth is None:
-    raise _not_held(where, f"no possible answer to {id!r}")
+    raise _not_held(place, f"no possible answer to {id!r}")
   if len(turns) != 1 or any(not isinstance(call, dict) for call in truth):
-    raise _not_held(where, f"{id!r} has {len(turns)} turns, with calls in between")
+    raise _not_held(place, f"{id!r} has {len(turns)} turns, with calls in between")
   answers_of_calls = [list(_calls(call, toolset)) for call in truth]
   answers = list(itertools.islice(itertools.product(*answers_of_calls), _MOST_ANSWERS + 1))
   if len(answers) > _MOST_ANSWERS:
-    raise _not_held(where, f"{id!r} has over {_MOST_ANSWERS} right answers")
+    raise _not_held(place, f"{id!r} has over {_MOST_ANSWERS} right answers")
   return Case(id, tuple(turns[0]), answers[0], tuple(answers[1:]))
 
 
-def _not_held(where: str, found: str) -> SgdxError:
+def _not_held(place: str, fault: str) -> SgdxError:
   return SgdxError(
-    f"{where}: {found}",
+    f"{place}: {fault}",
     expected=f"questions of one turn, with up to {_MOST_ANSWERS} possible answers",
     fix="leave the question out",
   )
@@ -72,8 +72,8 @@ def _objects(possible: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for value in values:
       of_key += [()] if value == "" else [(choice,) for choice in _values(value)]
     choices.append(of_key)
-  for chosen in itertools.product(*choices):
-    pairs = zip(possible, chosen, strict=True)
+  for combination in itertools.product(*choices):
+    pairs = zip(possible, combination, strict=True)
     yield {key: value[0] for key, value in pairs if value}
 
 
@@ -82,6 +82,6 @@ def _values(value: Any) -> Iterator[Any]:
   if isinstance(value, dict):
     yield from _objects(value)
   elif isinstance(value, list):
-    yield from map(list, itertools.product(*(list(_values(item)) for item in value)))
+    yield from map(list, itertools.product(*map(_values, value)))
   else:
     yield value

@@ -38,33 +38,33 @@ def read_candidates(
   cases: list[tuple[str, Case]] = []
   refused: list[str] = []
   rows: list[tuple[str, str, Any]] = []
+  truths = {}  # all of them first: a question's possible answers may be in a later file
   for path in paths:
     lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
     start = path.name.partition(".")[0]
-    rows += ((where, f"{start}-{n}", row) for n, (where, row) in enumerate(lines, start=1))
-  truths = {}
-  for _, _, row in rows:
-    if isinstance(row, dict) and bfcl.TRUTH in row:
-      truths[str(row.get("id"))] = row[bfcl.TRUTH]
-  for where, default_id, row in rows:
+    for number, (place, row) in enumerate(lines, start=1):
+      rows.append((place, f"{start}-{number}", row))
+      if isinstance(row, dict) and bfcl.TRUTH in row:
+        truths[str(row.get("id"))] = row[bfcl.TRUTH]
+  for place, default_id, row in rows:
     keys = row.keys() if isinstance(row, dict) else ()
     if bfcl.TRUTH in keys and bfcl.QUESTION not in keys:
       continue
     if bfcl.QUESTION not in keys and not _is_log(row):
       row = {"id": default_id, **row} if isinstance(row, dict) else row
-      cases.append((where, case_of(row, where)))
+      cases.append((place, case_of(row, place)))
       continue
     try:
       if bfcl.QUESTION in keys:
-        candidate = (where, bfcl.case_of_question(row, where, truths, toolset))
+        candidate = (place, bfcl.case_of_question(row, place, truths, toolset))
       else:
-        candidate = (where, _of_log(row, default_id, where))
+        candidate = (place, _of_log(row, default_id, place))
       check_cases([candidate], toolset)
       cases.append(candidate)
     except NoAnswer as e:
-      refused.append(f"{where}: no answer ({e})")
+      refused.append(f"{place}: no answer ({e})")
     except (AttributeError, LookupError, TypeError, ValueError) as e:
-      refused.append(f"{where}: not of the form: {malformed(e)}")
+      refused.append(f"{place}: not of the form: {malformed(e)}")
     except SgdxError as e:
       refused.append(e.found.partition("\n")[0])
   return cases, refused
@@ -81,16 +81,17 @@ def _is_log(row: Any) -> bool:
   return isinstance(last, dict) and last.get("role") == "assistant"
 
 
-def _of_log(row: Mapping[str, Any], default_id: str, where: str) -> Case:
+def _of_log(row: Mapping[str, Any], default_id: str, place: str) -> Case:
   """Returns a candidate. Raises NoAnswer; LookupError and others: no messages; SgdxError."""
   request = next((row[key] for key in ("request", "body", "input") if key in row), row)
   messages = list(request["messages"])
-  if "response" in row or "choices" in row:
-    answer = read_answer(row, where)
-  else:
-    answer = read_answer(messages.pop(), where)
-  parts = [call_parts(call) for call in answer.calls or ()]
-  if answer.calls is None or any(arguments is None for _, arguments in parts):
-    raise NoAnswer("calls that are not JSON")
-  calls = tuple(Call(name, arguments or {}) for name, arguments in parts)
-  return Case(str(row.get("id") or row.get("custom_id") or default_id), tuple(messages), calls)
+  has_response = "response" in row or "choices" in row
+  answer = read_answer(row if has_response else messages.pop(), place)
+  calls: list[Call] = []
+  for call in [None] if answer.calls is None else answer.calls:  # None: malformed
+    name, arguments = call_parts(call)
+    if arguments is None:
+      raise NoAnswer("calls that are not JSON")
+    calls.append(Call(name, arguments))
+  id = str(row.get("id") or row.get("custom_id") or default_id)
+  return Case(id, tuple(messages), tuple(calls))

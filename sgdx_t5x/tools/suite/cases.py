@@ -77,13 +77,13 @@ class Case:
     return {**row, "reviewed": self.reviewed}
 
 
-def case_of(row: Any, where: str) -> Case:
+def case_of(row: Any, place: str) -> Case:
   """Returns the case of a decoded line. Raises SgdxError: it is not of the form.
 
   Args:
     row: decoded JSON; "user" is short for one message of the user, and "name" with "arguments" for
       one call.
-    where: file and line, for errors.
+    place: file and line, for errors.
   """
   fields = {field.name for field in dataclasses.fields(Case)}
   if isinstance(row, dict):
@@ -95,14 +95,14 @@ def case_of(row: Any, where: str) -> Case:
     row.pop("from", None)  # for its author
     if unknown := [key for key in row if key not in fields]:
       raise SgdxError(
-        f"{where}: unknown key {unknown[0]!r}",
+        f"{place}: unknown key {unknown[0]!r}",
         expected=_EXPECTED,
         available=nearest(unknown[0], fields),
         fix="correct the key, or leave it out",
       )
     if isinstance(row.get("accept"), list):  # of which each may be a single call
       row["accept"] = [[item] if isinstance(item, dict) else item for item in row["accept"]]
-  return converted(row, Case, where, _EXPECTED, "correct the line")
+  return converted(row, Case, place, _EXPECTED, "correct the line")
 
 
 def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
@@ -113,7 +113,7 @@ def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
   """
   path = pathlib.Path(path)
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
-  located = [(where, case_of(row, where)) for where, row in lines]
+  located = [(place, case_of(row, place)) for place, row in lines]
   check_cases(located, toolset)
   return [case for _, case in located]
 
@@ -131,16 +131,16 @@ def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet) -> None:
   """
   faults: list[str] = []
   ids: set[str] = set()
-  for where, case in located:
-    found = list(_faults(case, toolset))
+  for place, case in located:
+    case_faults = list(_faults(case, toolset))
     if case.id in ids:
-      found.insert(0, "a second case of this id")
+      case_faults.insert(0, "a second case of this id")
     ids.add(case.id)
-    faults += [f"{where}, case {case.id!r}: {fault}" for fault in found]
+    faults += [f"{place}, case {case.id!r}: {fault}" for fault in case_faults]
   if faults:
-    more = f"\nand {len(faults) - _MOST_FAULTS:,} more" if len(faults) > _MOST_FAULTS else ""
+    ellipsis = f"\nand {len(faults) - _MOST_FAULTS:,} more" if len(faults) > _MOST_FAULTS else ""
     raise SgdxError(
-      "\n".join(faults[:_MOST_FAULTS]) + more,
+      "\n".join(faults[:_MOST_FAULTS]) + ellipsis,
       expected="unique ids, messages that end with one to answer, and calls that the tools allow",
       available=f"tools {nearest('', toolset.by_name)}",
       fix="correct these lines",

@@ -36,15 +36,15 @@ class _Row:
 
 def read_paraphrases(path: str | pathlib.Path, tools: ToolSet) -> Paraphrases:
   """Returns the paraphrases of a file. Raises SgdxError: not of the form, or of no element."""
-  texts = {pointer for tool in tools.tools for pointer in elements(tool)}
+  pointers = set[str]().union(*map(elements, tools.tools))
   paraphrases = {}
-  for where, line in decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED):
-    row = converted(line, _Row, where, _EXPECTED, "correct the line")
-    if row.element not in texts or row.element in paraphrases:
+  for place, line in decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED):
+    row = converted(line, _Row, place, _EXPECTED, "correct the line")
+    if row.element not in pointers or row.element in paraphrases:
       raise SgdxError(
-        f"{where}: element {row.element!r}",
+        f"{place}: element {row.element!r}",
         expected="each element of the tools at most once",
-        available=nearest(row.element, texts),
+        available=nearest(row.element, pointers),
         fix="correct the line",
       )
     paraphrases[row.element] = row.paraphrases
@@ -62,18 +62,21 @@ def compose(
   Returns:
     The rewordings, and what was left out, a line each.
   """
-  names = [text for tool in tools.tools for place, text in elements(tool).items() if is_name(place)]
+  names: list[str] = []
+  for tool in tools.tools:
+    names += [text for pointer, text in elements(tool).items() if is_name(pointer)]
+  # A name of one word has no style: it gets that of the first name which has one.
   styled = next(filter(_STYLE.search, names), "")
   rewordings, left_out = [], []
   for k in range(number):
     replaced: dict[str, str] = {}
-    tool_names = {tool.name for tool in tools.tools}
+    tool_names = set(tools.by_name)
     for tool in tools.tools:
-      chosen = {}
+      tool_texts = {}
       for pointer, original in elements(tool).items():
         if ranked := _ranked(pointer, original, paraphrases.get(pointer, ()), styled):
-          chosen[pointer] = ranked[min(k, len(ranked) - 1)]
-      fitting, faults = _fitting(tool, Rewording(f"v{k + 1}", chosen), tool_names)
+          tool_texts[pointer] = ranked[min(k, len(ranked) - 1)]
+      fitting, faults = _fitting(tool, Rewording(f"v{k + 1}", tool_texts), tool_names)
       tool_names.add(fitting.get(f"/{tool.name}", tool.name))
       replaced |= fitting
       left_out += faults
@@ -122,11 +125,11 @@ def _ranked(pointer: str, original: str, texts: Sequence[str], styled: str) -> l
 
 def _in_style(text: str, name: str) -> str:
   """Returns words as a name in the style of another: snake_case, kebab-case, camelCase."""
-  parts = re.findall(r"[a-z\d]+", INSIDE.sub(" ", text).lower())
+  name_words = re.findall(r"[a-z\d]+", INSIDE.sub(" ", text).lower())
   joint = _STYLE.search(name)
   if joint is None or joint[0] in "_-":
-    return (joint[0] if joint else "_").join(parts)
-  camel = "".join(part.capitalize() for part in parts)
+    return (joint[0] if joint else "_").join(name_words)
+  camel = "".join(part.capitalize() for part in name_words)
   return camel if name[0].isupper() else camel[:1].lower() + camel[1:]
 
 
@@ -148,11 +151,11 @@ def prompt(tool: OwnTool, number: int) -> str:
 def paraphrases_in(text: str, tool: OwnTool) -> Paraphrases:
   """Returns the paraphrases in a model's answer, fenced or not; {} if there are none."""
   try:
-    found = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
   except (ValueError, RecursionError):
     return {}
-  return {
-    pointer: [text for text in found[pointer] if isinstance(text, str)]
-    for pointer in elements(tool)
-    if isinstance(found.get(pointer), list)
-  }
+  paraphrases = {}
+  for pointer in elements(tool):
+    if isinstance(answer.get(pointer), list):
+      paraphrases[pointer] = [text for text in answer[pointer] if isinstance(text, str)]
+  return paraphrases

@@ -57,7 +57,6 @@ class Judgement:
   Attributes:
     right: tools and arguments.
     right_tool: exactly the tools that are due are called, or none if none is.
-    right_arguments: and their arguments are valid, and those that are due; False with a wrong tool.
     reason: kind of the first fault; "" if right. Of the tool: "malformed", "no call", "call",
       "unknown tool", "wrong tool". Of arguments: "mistyped", "missing", "invented", "format",
       "invalid" by the schema that was shown, "wrong value", "not due".
@@ -67,7 +66,6 @@ class Judgement:
 
   right: bool
   right_tool: bool
-  right_arguments: bool
   reason: str = ""
   detail: str = ""
   invented: int = 0
@@ -89,7 +87,7 @@ class _Called:
 
 
 def judge(
-  calls: Sequence[Any] | None, case: Case, base: ToolSet, shown: ToolSet, rewording: Rewording
+  calls: Sequence[Any] | None, case: Case, base: ToolSet, shown_tools: ToolSet, rewording: Rewording
 ) -> Judgement:
   """Judges the calls of an answer.
 
@@ -98,7 +96,7 @@ def judge(
       None, are malformed.
     case: what is due, in the words of the base.
     base: the tools as they are.
-    shown: the tools that the model saw.
+    shown_tools: the tools that the model saw.
     rewording: the words in which it saw them; `rewording.BASE` if they are the base.
   """
   if calls is None:
@@ -108,10 +106,10 @@ def judge(
     name, arguments = call_parts(item)
     if arguments is None:
       return _wrong_tool("malformed", quoted(item))
-    if name not in shown.by_name:
+    if name not in shown_tools.by_name:
       return _wrong_tool("unknown tool", name)
     try:
-      called.append(_read(name, arguments, base, shown, rewording))
+      called.append(_read(name, arguments, base, shown_tools, rewording))
     except RecursionError:
       return _wrong_tool("malformed", f"{name}: nested too deeply")
   judgements = [_compare(called, case.expect, base)]
@@ -120,27 +118,28 @@ def judge(
 
 
 def _wrong_tool(reason: str, detail: str) -> Judgement:
-  return Judgement(False, False, False, reason, detail[:_LONGEST_DETAIL])
+  return Judgement(False, False, reason, detail[:_LONGEST_DETAIL])
 
 
 def _read(
-  name: str, arguments: Mapping[str, Any], base: ToolSet, shown: ToolSet, rewording: Rewording
+  name: str, arguments: Mapping[str, Any], base: ToolSet, shown_tools: ToolSet, rewording: Rewording
 ) -> _Called:
   """Returns a call as it is compared."""
-  fault = _violation(name, arguments, shown)
-  schema = shown.by_name[name].parameters
-  forbidden = [way for way, allowed in undeclared(arguments, schema) if not allowed]
-  allowed = sum(allowed for _, allowed in undeclared(arguments, schema))
-  if fault is None and forbidden:
-    fault = Fault("invented", f"{name}: {forbidden[0]}")
-  return _Called(Call(*back(name, arguments, base, rewording)), fault, allowed)
+  fault = _violation(name, arguments, shown_tools)
+  schema = shown_tools.by_name[name].parameters
+  num_allowed = 0
+  for way, is_allowed in undeclared(arguments, schema):
+    num_allowed += is_allowed
+    if not is_allowed and fault is None:
+      fault = Fault("invented", f"{name}: {way}")
+  return _Called(Call(*back(name, arguments, base, rewording)), fault, num_allowed)
 
 
-def _violation(name: str, arguments: Mapping[str, Any], shown: ToolSet) -> Fault | None:
+def _violation(name: str, arguments: Mapping[str, Any], shown_tools: ToolSet) -> Fault | None:
   """Returns how arguments violate the schema of a tool."""
   from jsonschema.exceptions import best_match
 
-  error = best_match(shown.validator(name).iter_errors(arguments))
+  error = best_match(shown_tools.validator(name).iter_errors(arguments))
   if error is None:
     return None
   return Fault(_reason(error), f"{name}, {error.json_path}: {error.message}"[:_LONGEST_DETAIL])
@@ -176,14 +175,14 @@ def _compare(
   for call in due:
     same_tool = [item for item in waiting if item.call.name == call.name]
     of_each = [_fault(item, call, base, as_written) for item in same_tool]
-    chosen = of_each.index(None) if None in of_each else 0
-    if fault := of_each[chosen]:
+    index = of_each.index(None) if None in of_each else 0
+    if fault := of_each[index]:
       faults.append(fault)
-    waiting.remove(same_tool[chosen])
+    waiting.remove(same_tool[index])
   invented = sum(item.invented for item in called)
   if faults:
-    return Judgement(False, True, False, faults[0].reason, faults[0].detail, invented)
-  return Judgement(True, True, True, invented=invented)
+    return Judgement(False, True, faults[0].reason, faults[0].detail, invented)
+  return Judgement(True, True, invented=invented)
 
 
 def _fault(called: _Called, due: Call, base: ToolSet, as_written: bool) -> Fault | None:
@@ -199,33 +198,32 @@ def _fault(called: _Called, due: Call, base: ToolSet, as_written: bool) -> Fault
 
 
 def difference(
-  given: Any, due: Any, schemas: Sequence[Any], root: Schema, way: str
+  actual: Any, due: Any, schemas: Sequence[Any], root: Schema, way: str
 ) -> Fault | None:
   """Returns the first difference between two values that a schema allows.
 
   Args:
-    given, due: decoded JSON, in the words of the base.
+    actual, due: decoded JSON, in the words of the base.
     schemas: those that apply to them, in `root`.
     root: of the tool's arguments.
     way: names of the arguments that lead here, for messages.
   """
   schemas = of_same_value(schemas, root)
-  if isinstance(given, dict) and isinstance(due, dict):
-    return next(_of_objects(given, due, schemas, root, way), None)
-  if isinstance(given, list) and isinstance(due, list):
-    return _of_lists(given, due, schemas, root, way)
-  if isinstance(given, str) and isinstance(due, str):
+  if isinstance(actual, dict) and isinstance(due, dict):
+    return next(_of_objects(actual, due, schemas, root, way), None)
+  if isinstance(actual, list) and isinstance(due, list):
+    return _of_lists(actual, due, schemas, root, way)
+  if isinstance(actual, str) and isinstance(due, str):
     formats = [schema["format"] for schema in schemas if isinstance(schema.get("format"), str)]
-    forms = [_normal(formats, text) for text in (given, due)]
-    equal = forms[0] == forms[1]
+    is_equal = _normal(formats, actual) == _normal(formats, due)
   else:
-    equal = given == due and isinstance(given, bool) == isinstance(due, bool)
-  if equal:
+    is_equal = actual == due and isinstance(actual, bool) == isinstance(due, bool)
+  if is_equal:
     return None
-  is_one_text = isinstance(given, str) != isinstance(due, str)
-  in_quotes = is_one_text and str(given).lower() == str(due).lower()
+  is_one_text = isinstance(actual, str) != isinstance(due, str)
+  in_quotes = is_one_text and str(actual).lower() == str(due).lower()
   return Fault(
-    "mistyped" if in_quotes else "wrong value", f"{way}: {quoted(given)}, not {quoted(due)}"
+    "mistyped" if in_quotes else "wrong value", f"{way}: {quoted(actual)}, not {quoted(due)}"
   )
 
 
@@ -238,7 +236,7 @@ def _normal(formats: Sequence[str], text: str) -> Any:
 
 
 def _of_objects(
-  given: Mapping[str, Any],
+  actual: Mapping[str, Any],
   due: Mapping[str, Any],
   schemas: Sequence[Schema],
   root: Schema,
@@ -246,35 +244,36 @@ def _of_objects(
 ) -> Iterator[Fault]:
   """Yields the differences between two objects."""
   declares = not way or any(PROPERTIES in schema for schema in schemas)
-  for name in dict.fromkeys((*due, *given)):
-    parts = of_property(schemas, name)
-    defaults = [part["default"] for part in of_same_value(parts, root) if "default" in part]
+  for name in dict.fromkeys((*due, *actual)):
+    property_schemas = of_property(schemas, name)
+    branches = of_same_value(property_schemas, root)
+    defaults = [schema["default"] for schema in branches if "default" in schema]
     at = f"{way}.{name}" if way else name
-    compare = functools.partial(difference, schemas=parts, root=root, way=at)
-    if name not in given or (given[name] is None and due.get(name) is not None):
+    compare = functools.partial(difference, schemas=property_schemas, root=root, way=at)
+    if name not in actual or (actual[name] is None and due.get(name) is not None):
       if due[name] is not None and not (defaults and compare(defaults[0], due[name]) is None):
         yield Fault("missing", f"{at}: not given, but {quoted(due[name])} is due")
     elif name in due:
-      if fault := compare(given[name], due[name]):
+      if fault := compare(actual[name], due[name]):
         yield fault
-    elif given[name] is None or (defaults and compare(given[name], defaults[0]) is None):
+    elif actual[name] is None or (defaults and compare(actual[name], defaults[0]) is None):
       continue
-    elif parts or not declares:  # others are invented: by the schema that was shown
-      yield Fault("not due", f"{at}: {quoted(given[name])}")
+    elif property_schemas or not declares:  # others are invented: by the schema that was shown
+      yield Fault("not due", f"{at}: {quoted(actual[name])}")
 
 
 def _of_lists(
-  given: Sequence[Any], due: Sequence[Any], schemas: Sequence[Schema], root: Schema, way: str
+  actual: Sequence[Any], due: Sequence[Any], schemas: Sequence[Schema], root: Schema, way: str
 ) -> Fault | None:
   """Returns the first difference between two lists."""
   of_enum = any("enum" in part for part in of_same_value(of_item(schemas, 0), root))
   if of_enum:
-    texts = ({json.dumps(item, sort_keys=True) for item in items} for items in (given, due))
-    if len(set(map(frozenset, texts))) == 1:
+    to_text = functools.partial(json.dumps, sort_keys=True)
+    if set(map(to_text, actual)) == set(map(to_text, due)):
       return None
-  elif len(given) == len(due):
-    for index, (item, due_item) in enumerate(zip(given, due, strict=True)):
+  elif len(actual) == len(due):
+    for index, (item, due_item) in enumerate(zip(actual, due, strict=True)):
       if fault := difference(item, due_item, of_item(schemas, index), root, f"{way}[{index}]"):
         return fault
     return None
-  return Fault("wrong value", f"{way}: {quoted(list(given))}, not {quoted(list(due))}")
+  return Fault("wrong value", f"{way}: {quoted(list(actual))}, not {quoted(list(due))}")

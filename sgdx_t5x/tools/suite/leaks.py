@@ -1,9 +1,9 @@
 """What makes cases unfit to compare wordings: leaks, equal requests, tools that no case calls."""
 
+import collections
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import elements
@@ -41,9 +41,12 @@ class Leak:
 
 def words(text: str) -> set[str]:
   """Returns the words of a text or a name that say something, in lower case, without plural s."""
-  found = {word.lower() for word in _WORDS.findall(INSIDE.sub(" ", text))}
-  found = {word for word in found if len(word) >= _SHORTEST and word not in _STOP_WORDS}
-  return {word[:-1] if word.endswith("s") and word[-2] != "s" else word for word in found}
+  stems = set()
+  for word in map(str.lower, _WORDS.findall(INSIDE.sub(" ", text))):
+    if len(word) >= _SHORTEST and word not in _STOP_WORDS:
+      is_plural = word.endswith("s") and word[-2] != "s"
+      stems.add(word[:-1] if is_plural else word)
+  return stems
 
 
 def find_leaks(cases: Sequence[Case], wordings: Mapping[str, ToolSet]) -> list[Leak]:
@@ -57,32 +60,31 @@ def find_leaks(cases: Sequence[Case], wordings: Mapping[str, ToolSet]) -> list[L
     wordings: name -> the suite's tools in that wording, in one order; the first is the base.
   """
   base = next(iter(wordings.values()))
-  places = {tool.name: place for place, tool in enumerate(base.tools)}
-  tool_words = {
-    name: [words(" ".join(elements(tool).values())) for tool in toolset.tools]
-    for name, toolset in wordings.items()
-  }
+  words_of_tools: dict[str, dict[str, set[str]]] = {}  # wording -> tool in the base -> words
+  for wording, toolset in wordings.items():
+    texts = (" ".join(elements(tool).values()) for tool in toolset.tools)
+    words_of_tools[wording] = dict(zip(base.by_name, map(words, texts), strict=True))
   leaks = []
   for case in cases:
-    said = words(case.request)
-    due = [places[call.name] for call in case.calls]
-    shared = {
-      name: said & {word for place in due for word in of_tools[place]}
-      for name, of_tools in tool_words.items()
-    }
-    for word in sorted(set().union(*shared.values())):
-      holders = tuple(name for name, shared_words in shared.items() if word in shared_words)
-      if len(holders) < len(wordings):
-        leaks.append(Leak(case.id, word, holders))
+    request_words = words(case.request)
+    wordings_of_word = collections.defaultdict(list)
+    for wording, tool_words in words_of_tools.items():
+      due_words = set[str]().union(*(tool_words[call.name] for call in case.calls))
+      for word in request_words & due_words:
+        wordings_of_word[word].append(wording)
+    for word, names in sorted(wordings_of_word.items()):
+      if len(names) < len(wordings):  # what all have favours none
+        leaks.append(Leak(case.id, word, tuple(names)))
   return leaks
 
 
 def same_requests(cases: Sequence[Case]) -> list[tuple[str, ...]]:
   """Returns ids of cases, two and more, that say the same but for case, spaces and marks."""
-  groups: dict[Any, list[str]] = {}
+  groups: dict[tuple[str, ...], list[str]] = {}
   for case in cases:
     turns = (str(message.get("content")).lower() for message in case.messages)
-    groups.setdefault(tuple(tuple(re.findall(r"\w+", turn)) for turn in turns), []).append(case.id)
+    key = tuple(" ".join(re.findall(r"\w+", turn)) for turn in turns)
+    groups.setdefault(key, []).append(case.id)
   return [tuple(ids) for ids in groups.values() if len(ids) > 1]
 
 
@@ -104,7 +106,7 @@ class Coverage:
 def coverage(cases: Sequence[Case], toolset: ToolSet) -> Coverage:
   """Returns what cases call. Args: cases, of these tools."""
   cases_of = dict.fromkeys(toolset.by_name, 0)
-  used: dict[str, set[str]] = {name: set() for name in toolset.by_name}
+  used: dict[str, set[str]] = collections.defaultdict(set)
   for case in cases:
     for name in {call.name for call in case.calls}:
       cases_of[name] += 1
@@ -113,6 +115,6 @@ def coverage(cases: Sequence[Case], toolset: ToolSet) -> Coverage:
   unused = {}
   for tool in toolset.tools:
     arguments = tool.parameters.get(PROPERTIES, {})
-    if rest := tuple(name for name in arguments if name not in used[tool.name]):
-      unused[tool.name] = rest
+    if unused_arguments := tuple(name for name in arguments if name not in used[tool.name]):
+      unused[tool.name] = unused_arguments
   return Coverage(cases_of, sum(not case.calls for case in cases), unused)

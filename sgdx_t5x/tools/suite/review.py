@@ -46,9 +46,9 @@ def review(path: pathlib.Path, toolset: ToolSet, reviewer: str) -> None:
         file.writelines(f"{line}\n" for line in lines if line.strip())
 
 
-def _asked(row: dict[str, Any], where: str) -> str:
+def _asked(row: dict[str, Any], place: str) -> str:
   """Shows a case and returns the key that is pressed; "q" at the end of the input."""
-  case = case_of(row, where)
+  case = case_of(row, place)
   print("\n".join(_shown(case)))
   while True:
     try:
@@ -65,8 +65,8 @@ def _shown(case: Case) -> Iterator[str]:
   texts = [("case", case.id)]
   for message in case.messages:
     content, calls = message.get("content"), message.get("tool_calls")
-    said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    texts.append((message["role"], f"calls {json.dumps(calls)}" if calls else said))
+    content_text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    texts.append((message["role"], f"calls {json.dumps(calls)}" if calls else content_text))
   due = case.expect if isinstance(case.expect, str) else ""
   for call in case.calls:
     texts.append(("due", f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}"))
@@ -79,25 +79,26 @@ def _shown(case: Case) -> Iterator[str]:
     yield textwrap.fill(printable(text), _WIDTH, initial_indent=start, subsequent_indent=" " * 12)
 
 
-def _edited(row: dict[str, Any], where: str, toolset: ToolSet) -> dict[str, Any]:
+def _edited(row: dict[str, Any], place: str, toolset: ToolSet) -> dict[str, Any]:
   """Asks for the last message and what is due. Returns the row, as it was if that is no case."""
-  case = case_of(row, where)
-  new = {key: row[key] for key in row if key not in ("user", "name", "arguments")}
+  case = case_of(row, place)
+  edited = {key: row[key] for key in row if key not in ("user", "name", "arguments")}
   last = dict(case.messages[-1])
   plain = case.row()["expect"]
   try:
     last["content"] = _typed(last["role"], str(last.get("content") or ""))
     expect = _typed("due", json.dumps(plain, ensure_ascii=False))
-    new |= {"messages": [*case.messages[:-1], last], "expect": decode_json(expect, where, "calls")}
-    if new["expect"] != plain:
-      new.pop("accept", None)  # of another call
-    check_cases([(where, case_of(new, where))], toolset)
+    edited["messages"] = [*case.messages[:-1], last]
+    edited["expect"] = decode_json(expect, place, "calls")
+    if edited["expect"] != plain:
+      edited.pop("accept", None)  # of another call
+    check_cases([(place, case_of(edited, place))], toolset)
   except EOFError:
     return row
   except SgdxError as e:
     print(e.text)
     return row
-  return new
+  return edited
 
 
 def _typed(label: str, text: str) -> str:

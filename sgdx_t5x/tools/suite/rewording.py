@@ -77,8 +77,7 @@ def _elements_in(schema: Any, pointer: str, keys: Keys) -> Iterator[tuple[str, s
     if isinstance(schema.get(key), str):
       yield f"{pointer}/{key}", schema[key]
   for way, child in children(schema):
-    escaped = (key.replace("~", "~0").replace("/", "~1") for key in way)
-    yield from _elements_in(child, "/".join((pointer, *escaped)), way)
+    yield from _elements_in(child, _joined(pointer, way), way)
 
 
 def is_name(pointer: str) -> bool:
@@ -92,11 +91,11 @@ def read_rewordings(path: str | pathlib.Path) -> list[Rewording]:
   """Returns the rewordings of a file. Raises SgdxError: not of the form, two of one name."""
   path = pathlib.Path(path)
   rewordings: dict[str, Rewording] = {}
-  for where, row in decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED):
-    rewording = converted(row, Rewording, where, _EXPECTED, "correct the line")
+  for place, row in decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED):
+    rewording = converted(row, Rewording, place, _EXPECTED, "correct the line")
     if rewording.name in (*rewordings, BASE.name):
       raise SgdxError(
-        f"{where}: a second rewording {rewording.name!r}",
+        f"{place}: a second rewording {rewording.name!r}",
         expected=f"unique names other than {BASE.name!r}",
         fix="rename one of them",
       )
@@ -208,19 +207,15 @@ class _Words:
     elif keys[0] != "parameters":
       raise _nowhere(self._rewording, pointer)
     else:
-      path, rest = self._path(keys[1:])
-      if rest and (rest[1:] or rest[0] not in TEXTS):
-        raise _nowhere(self._rewording, pointer)
+      path, remaining = self._path(keys[1:])
       schema, way = path[-1]
-      if rest:
-        if not isinstance(schema, dict):
-          raise _nowhere(self._rewording, pointer)
-        self._texts[id(schema)][rest[0]] = text
+      if len(remaining) == 1 and remaining[0] in TEXTS and isinstance(schema, dict):
+        self._texts[id(schema)][remaining[0]] = text
+      elif remaining or way[:1] != (PROPERTIES,):
+        raise _nowhere(self._rewording, pointer)
+      elif not _PROPERTY_NAME.fullmatch(text):
+        raise _illegal(self._rewording, pointer, text)
       else:
-        if way[:1] != (PROPERTIES,):
-          raise _nowhere(self._rewording, pointer)
-        if not _PROPERTY_NAME.fullmatch(text):
-          raise _illegal(self._rewording, pointer, text)
         self._rename(pointer, path[-2][0], way[1], text)
 
   def _path(self, keys: Keys) -> tuple[list[tuple[Any, Keys]], Keys]:
@@ -235,13 +230,14 @@ class _Words:
       else:
         return path, keys
 
-  def _rename(self, pointer: str, schema: Schema, old: str, new: str) -> None:
+  def _rename(self, pointer: str, schema: Schema, old_name: str, new_name: str) -> None:
     """Renames a property in all schemas of the same object as `schema`."""
-    for other in self._same_object(schema):
-      names = self._renames.setdefault(id(other), {})
-      if names.setdefault(old, new) != new:
+    for same_object in self._same_object(schema):
+      names = self._renames.setdefault(id(same_object), {})
+      if names.setdefault(old_name, new_name) != new_name:
         raise _collision(
-          self._rewording, f"{pointer} is {new!r}, and elsewhere in the same object {names[old]!r}"
+          self._rewording,
+          f"{pointer} is {new_name!r}, and elsewhere in the same object {names[old_name]!r}",
         )
 
   def _same_object(self, schema: Schema) -> list[Schema]:
@@ -260,13 +256,14 @@ class _Words:
     """Raises SgdxError if two properties of an object have one name."""
     for schema in all_schemas(self._root):
       group = of_same_value([schema], self._root)
-      olds = {name for part in group for name in part.get(PROPERTIES, ())}
-      news: dict[str, str] = {}
-      for old in sorted(olds):
-        new = self._renames.get(id(schema), {}).get(old, old)
-        if news.setdefault(new, old) != old:
-          found = f"{self._tool.name}: {news[new]!r} and {old!r} are both called {new!r}"
-          raise _collision(self._rewording, found)
+      names = set[str]().union(*(part.get(PROPERTIES, ()) for part in group))
+      old_names: dict[str, str] = {}
+      for name in sorted(names):
+        new_name = self._renames.get(id(schema), {}).get(name, name)
+        if old_names.setdefault(new_name, name) != name:
+          pair = f"{old_names[new_name]!r} and {name!r}"
+          fault = f"{self._tool.name}: {pair} are both called {new_name!r}"
+          raise _collision(self._rewording, fault)
 
   # --- copies ------------------------------------------------------------------------------
 
@@ -283,37 +280,38 @@ class _Words:
     if key == "required" and isinstance(value, list):
       return [names.get(name, name) for name in value]
     if key == "dependentRequired" and isinstance(value, dict):
-      new_lists = ([names.get(name, name) for name in others] for others in value.values())
-      return dict(zip((names.get(name, name) for name in value), new_lists, strict=True))
+      requirements = {}
+      for name, required in value.items():
+        requirements[names.get(name, name)] = [names.get(item, item) for item in required]
+      return requirements
     if key in ("default", "const", "example"):
       return self._value(value, [schema], back=False)
     if key in ("enum", "examples") and isinstance(value, list):
       return [self._value(item, [schema], back=False) for item in value]
     if key == "$ref" and isinstance(value, str):
       return self._moved(value)
-    parts = {way: self._copied(child) for way, child in children({key: value})}
+    copies = {way: self._copied(child) for way, child in children({key: value})}
     if key in NAMED and isinstance(value, dict):
       renamed = names if key in (PROPERTIES, DEPENDENT) else {}
-      return {renamed.get(name, name): parts[key, name] for name in value}
-    if key == "components" and parts:  # of OpenAPI: folder -> name -> schema
-      copy = {folder: dict(named) for folder, named in value.items() if isinstance(named, dict)}
-      for (_, folder, name), part in parts.items():
-        copy[folder][name] = part
-      return {**value, **copy}
-    if isinstance(value, list) and parts:
-      return list(parts.values())
-    return parts.get((key,), value)
+      return {renamed.get(name, name): copies[key, name] for name in value}
+    if key == "components" and copies:  # of OpenAPI: folder -> name -> schema
+      copy = dict(value)
+      for (_, folder, name), part in copies.items():
+        copy[folder] = {**copy[folder], name: part}
+      return copy
+    if isinstance(value, list) and copies:
+      return list(copies.values())
+    return copies.get((key,), value)
 
   def _moved(self, reference: str) -> str:
     """Returns a reference to where renames have moved what it points to."""
-    path, rest = self._path(_keys(reference.removeprefix("#")))
+    path, remaining = self._path(_keys(reference.removeprefix("#")))
     moved: list[str] = []
     for (parent, _), (_, way) in itertools.pairwise(path):
       if way[0] in (PROPERTIES, DEPENDENT):
         way = (way[0], self._renames.get(id(parent), {}).get(way[1], way[1]))
       moved += way
-    escaped = (key.replace("~", "~0").replace("/", "~1") for key in (*moved, *rest))
-    return "/".join(("#", *escaped))
+    return _joined("#", (*moved, *remaining))
 
   def _value(self, value: Any, schemas: Sequence[Any], back: bool) -> Any:
     """Returns decoded JSON with the names of its properties translated."""
@@ -324,20 +322,20 @@ class _Words:
       return [self._value(item, of_item(schemas, index), back) for index, item in enumerate(value)]
     if not isinstance(value, dict):
       return value
-    news: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     for schema in schemas:
-      news.update(self._renames.get(id(schema), {}))
-    olds = {new: old for old, new in news.items()}
+      new_names.update(self._renames.get(id(schema), {}))
+    old_names = {new_name: old_name for old_name, new_name in new_names.items()}
     result = {}
     for name, item in value.items():
       if back:
         # The base's name, where another is shown, is one that the tool does not have.
-        old = f"{name} (not shown)" if name in news else name
-        if name in olds:
-          old = olds[name]
-        result[old] = self._value(item, of_property(schemas, old), back)
+        old_name = f"{name} (not shown)" if name in new_names else name
+        if name in old_names:
+          old_name = old_names[name]
+        result[old_name] = self._value(item, of_property(schemas, old_name), back)
       else:
-        result[news.get(name, name)] = self._value(item, of_property(schemas, name), back)
+        result[new_names.get(name, name)] = self._value(item, of_property(schemas, name), back)
     return result
 
 
@@ -345,6 +343,11 @@ def _keys(pointer: str) -> Keys:
   """Returns the keys of a JSON pointer; () if it is none."""
   start, *keys = pointer.split("/")
   return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
+
+
+def _joined(pointer: str, keys: Keys) -> str:
+  """Returns the JSON pointer to what keys lead to from a pointer: reverses `_keys`."""
+  return "/".join((pointer, *(key.replace("~", "~0").replace("/", "~1") for key in keys)))
 
 
 # --- errors --------------------------------------------------------------------------------
@@ -367,9 +370,9 @@ def _illegal(rewording: Rewording, pointer: str, text: str) -> SgdxError:
   )
 
 
-def _collision(rewording: Rewording, found: str) -> SgdxError:
+def _collision(rewording: Rewording, fault: str) -> SgdxError:
   return SgdxError(
-    f"rewording {rewording.name}: {found}",
+    f"rewording {rewording.name}: {fault}",
     expected="names that stay unique",
     fix="choose other names",
   )

@@ -34,8 +34,8 @@ def children(schema: Any) -> Iterator[tuple[Keys, Any]]:
     elif key in _SINGLE:
       yield (key,), value
     elif key == "components" and isinstance(value, dict):  # OpenAPI's
-      for folder, named in value.items():
-        for name, child in named.items() if isinstance(named, dict) else ():
+      for folder, definitions in value.items():
+        for name, child in definitions.items() if isinstance(definitions, dict) else ():
           yield (key, folder, name), child
 
 
@@ -117,7 +117,7 @@ def _undeclared(
     allowed = any(schema.get("additionalProperties", False) is not False for schema in schemas)
     for name, item in value.items():
       at = f"{way}.{name}" if way else name
-      if parts := of_property(schemas, name):
-        yield from _undeclared(item, parts, root, at)
+      if property_schemas := of_property(schemas, name):
+        yield from _undeclared(item, property_schemas, root, at)
       elif declares:
         yield at, allowed

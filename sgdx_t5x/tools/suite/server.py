@@ -32,9 +32,9 @@ def server_tools(command: str) -> dict[str, Any]:
     with open(os.devnull, "w") as log:
       return {"tools": asyncio.run(asyncio.wait_for(_listed(words, log), _SECONDS))}
   except (Exception, BaseExceptionGroup) as error:
-    why = _reason(error)
+    reason = _reason(error)
     raise SgdxError(
-      f"--command {command}: {why}",
+      f"--command {command}: {reason}",
       expected=_EXPECTED,
       fix="run the command alone to see what it says; or pass a file with its tools/list",
     ) from None

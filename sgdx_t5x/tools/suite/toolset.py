@@ -69,8 +69,8 @@ def read_suite(folder: str | pathlib.Path) -> ToolSet:
 
 def _validator(tool: OwnTool) -> Any:
   """Returns a validator of a tool's arguments, formats included. Raises SgdxError: no schema."""
-  why = "checking arguments against the schemas of tools"
-  jsonschema = require("jsonschema", extra=_EXTRA, why=why)
+  purpose = "checking arguments against the schemas of tools"
+  jsonschema = require("jsonschema", extra=_EXTRA, why=purpose)
   default = jsonschema.Draft202012Validator
   # OpenAPI 3.0 keeps some keywords of draft 4, as a boolean exclusiveMinimum.
   drafts = (

@@ -58,10 +58,11 @@ def _arguments(root: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
   for name, part in root.get(PROPERTIES, {}).items():
     is_required = name in root.get("required", ())
     schemas = of_same_value([part], root)
-    inside = [schema for schema in schemas if schema.get(PROPERTIES)]
-    if not inside or _kind(schemas) == "alternatives":
+    objects = [schema for schema in schemas if schema.get(PROPERTIES)]
+    if not objects or _kind(schemas) == "alternatives":
       yield name, part, is_required
-    for schema in inside if _kind(schemas) != "alternatives" else ():
+      continue
+    for schema in objects:
       for inner, inner_part in schema[PROPERTIES].items():
         inner_required = is_required and inner in schema.get("required", ())
         yield f"{name}.{inner}", inner_part, inner_required

@@ -70,7 +70,7 @@ class _OfTool:
     self._tool = toolset.by_name[purpose.tool or ""]
     self.reasons: list[str] = []
     self.skeletons: list[str] = []
-    self._always = arguments("".join(text for text, optional in purpose.parts if not optional))
+    self._always = purpose.always_given
     self._pools: dict[str, list[tuple[str, Any]]] = {}  # argument -> (what is said, value)
     required = self._tool.parameters.get("required", ())
     without: list[str] = []
@@ -86,19 +86,19 @@ class _OfTool:
       self.reasons.append(f"no values for {self._tool.name}.{name}: {effect}")
 
   def _values_of(self, name: str) -> Pool:
-    own = self._purpose.pool_of(name)
-    fitting = allowed(self._tool, name, own, self._toolset)
+    own_values = self._purpose.pool_of(name)
+    fitting = allowed(self._tool, name, own_values, self._toolset)
     if not fitting:  # maybe items of lists
-      own = lists(own)
-      fitting = allowed(self._tool, name, own, self._toolset)
-    for said, value in own.items():
-      if said not in fitting:
+      own_values = lists(own_values)
+      fitting = allowed(self._tool, name, own_values, self._toolset)
+    for phrase, value in own_values.items():
+      if phrase not in fitting:
         self.reasons.append(f"{self._tool.name}.{name} does not allow {quoted(value)}")
     if fitting:
       return fitting
     # What is always given has to be said: a boolean needs words of the person's.
     values = pool(self._tool, name, self._toolset)
-    return {said: value for said, value in values.items() if said or name not in self._always}
+    return {phrase: value for phrase, value in values.items() if phrase or name not in self._always}
 
   def drafts(self, number: int) -> list[Case]:
     """Returns `number` cases with a call, and one per required value that can be missing."""
@@ -110,40 +110,41 @@ class _OfTool:
         optional.append(part)
     drafts: dict[str, Case] = {}  # by request: a tool with few values has fewer cases
     for turn in range(number):
-      given = set(self._always)
+      mentioned = set(self._always)
       for place, part in enumerate(optional):
         if number > 1 and turn == 1 + place % (number - 1):
-          given |= arguments(part)
-      said, values = self._draw(turn, given)
+          mentioned |= arguments(part)
+      phrases, values = self._draw(turn, mentioned)
       if error := next(self._toolset.validator(self._tool.name).iter_errors(values), None):
         self.reasons.append(f"{self._tool.name}: a call that its schema forbids: {error.message}")
       else:
-        self._add(drafts, said, (Call(self._tool.name, values),))
-    said, _ = self._draw(0, self._always)
+        self._add(drafts, phrases, (Call(self._tool.name, values),))
+    phrases, _ = self._draw(0, self._always)
     for name, words in self._purpose.missing_words.items():
       if name in self._always:
-        self._add(drafts, {**said, name: words}, ASK)
+        self._add(drafts, {**phrases, name: words}, ASK)
     return list(drafts.values())
 
-  def _add(self, drafts: dict[str, Case], said: Mapping[str, str], expect: Expected) -> None:
+  def _add(self, drafts: dict[str, Case], phrases: Mapping[str, str], expect: Expected) -> None:
     """Adds a case if its request is new."""
-    self.skeletons.append(self._purpose.sentence(dict.fromkeys(said, "{}")))
-    case = _case(f"{self._tool.name}-{len(drafts) + 1}", self._purpose.sentence(said), expect)
+    self.skeletons.append(self._purpose.sentence(dict.fromkeys(phrases, "{}")))
+    case = _case(f"{self._tool.name}-{len(drafts) + 1}", self._purpose.sentence(phrases), expect)
     drafts.setdefault(case.request, case)
 
-  def _draw(self, turn: int, given: set[str]) -> tuple[dict[str, str], dict[str, Any]]:
+  def _draw(self, turn: int, mentioned: set[str]) -> tuple[dict[str, str], dict[str, Any]]:
     """Returns what is said and what is meant. Values take turns; two arguments have none in common.
 
     Args:
       turn: number of the case.
-      given: arguments to give, if there are values.
+      mentioned: arguments to give, if there are values.
     """
-    said: dict[str, str] = {}
+    phrases: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, pairs in self._pools.items():
-      if name not in given or not pairs:
+      if name not in mentioned or not pairs:
         continue
-      turned = [pairs[(turn + step) % len(pairs)] for step in range(len(pairs))]
-      fresh = [pair for pair in turned if pair[0] not in said.values()]
-      said[name], values[name] = (fresh or turned)[0]
-    return said, values
+      start = turn % len(pairs)
+      turned = pairs[start:] + pairs[:start]
+      fresh = [pair for pair in turned if pair[0] not in phrases.values()]
+      phrases[name], values[name] = (fresh or turned)[0]
+    return phrases, values

@@ -11,8 +11,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.tools.check.asking import Asker, Question, Requests, Send, Words, answered, missing
+from sgdx_t5x.tools.check.asking import Asker, Question, Requests, Words, answered, missing
 from sgdx_t5x.tools.endpoints.request_file import to_json
+from sgdx_t5x.tools.endpoints.runner import Send
 from sgdx_t5x.tools.messages import read_answer
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
@@ -76,10 +77,15 @@ class ModelWriter:
       messages = ({"role": "user", "content": text},)
       tags = (*draft.tags, f"model {self._model}")
       cases.append(dataclasses.replace(draft, messages=messages, tags=tags))
-    responses = self._asker.ask([Question(self._cards, case) for case in cases], send)
-    right = {q.case.id for q, response in responses.items() if response.judgement.right}
-    self.lost["the second reading is not the call"] += [x.id for x in cases if x.id not in right]
-    return [case for case in cases if case.id in right]
+    questions = [Question(self._cards, case) for case in cases]
+    responses = self._asker.ask(questions, send)
+    accepted = []
+    for question in questions:
+      if question in responses and responses[question].judgement.right:
+        accepted.append(question.case)
+      else:
+        self.lost["the second reading is not the call"].append(question.case.id)
+    return accepted
 
   def _writing(self, drafts: Sequence[Case]) -> Requests:
     """Returns the requests to write, one per draft."""

@@ -51,6 +51,11 @@ class Purpose:
     return [(text, number % 2 == 1) for number, text in enumerate(_OPTIONAL.split(self.purpose))]
 
   @property
+  def always_given(self) -> set[str]:
+    """The arguments with a place outside brackets."""
+    return arguments(_OPTIONAL.sub("", self.purpose))
+
+  @property
   def is_written(self) -> bool:
     """Whether somebody has put words into the form."""
     return says(self.purpose)
@@ -69,15 +74,15 @@ class Purpose:
     """Returns the line with other names in its places, without the words for missing values."""
     return _PLACE.sub(lambda place: f"{{{names[place[1]]}}}", self.purpose)
 
-  def sentence(self, said: Mapping[str, str]) -> str:
-    """Returns the line as a user says it. Args: said, argument -> words; others are left out."""
+  def sentence(self, phrases: Mapping[str, str]) -> str:
+    """Returns the line as a user says it. Args: phrases, argument -> words; others are left out."""
     texts = []
     for part, is_optional in self.parts:
-      if not is_optional or arguments(part) & said.keys():
+      if not is_optional or arguments(part) & phrases.keys():
         # Booleans are said by the words around their place.
-        texts.append(_PLACE.sub(lambda place: place[0] if said.get(place[1]) else "", part))
+        texts.append(_PLACE.sub(lambda place: place[0] if phrases.get(place[1]) else "", part))
     text = re.sub(r" +([,.;:?!])", r"\1", " ".join("".join(texts).split()))
-    return _PLACE.sub(lambda place: said[place[1]], text)
+    return _PLACE.sub(lambda place: phrases[place[1]], text)
 
 
 def says(text: str) -> bool:
@@ -99,8 +104,8 @@ def read_purposes(path: pathlib.Path, toolset: ToolSet) -> list[Purpose]:
   """
   purposes: dict[str, Purpose] = {}
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
-  for where, row in lines:
-    purpose = converted(row, Purpose, where, _EXPECTED, "correct the line")
+  for place, row in lines:
+    purpose = converted(row, Purpose, place, _EXPECTED, "correct the line")
     fault, available = _fault(purpose, toolset) if purpose.is_written else ("", ())
     if purpose.tool is not None and purpose.tool not in toolset.by_name:
       fault, available = f"no tool {purpose.tool!r}", toolset.by_name
@@ -109,7 +114,7 @@ def read_purposes(path: pathlib.Path, toolset: ToolSet) -> list[Purpose]:
       fault, available = f"a second purpose of {key}", ()
     if fault:
       raise SgdxError(
-        f"{where}: {fault}",
+        f"{place}: {fault}",
         expected=_EXPECTED,
         available=nearest(fault.split("'")[1], available) if available else "",
         fix="correct the line, or remove it",
@@ -120,7 +125,7 @@ def read_purposes(path: pathlib.Path, toolset: ToolSet) -> list[Purpose]:
 
 def _fault(purpose: Purpose, toolset: ToolSet) -> tuple[str, Collection[str]]:
   """Returns what is wrong with a purpose, "" if nothing, and names that there are instead."""
-  if re.search(r"[\[\]{}]", _PLACE.sub("", "".join(text for text, _ in purpose.parts))):
+  if re.search(r"[\[\]{}]", _PLACE.sub("", _OPTIONAL.sub(r"\1", purpose.purpose))):
     return "braces or brackets that do not match", ()
   tool = toolset.by_name.get(purpose.tool or "")
   declared = tool.parameters.get(PROPERTIES, {}) if tool else {}
@@ -128,9 +133,8 @@ def _fault(purpose: Purpose, toolset: ToolSet) -> tuple[str, Collection[str]]:
     if name not in declared:
       return f"no argument {name!r}", declared
   required = tool.parameters.get("required", ()) if tool else ()
-  always = "".join(text for text, is_optional in purpose.parts if not is_optional)
   for name in required:
-    if name not in arguments(always):
+    if name not in purpose.always_given:
       return f"no place for {name!r}, which is required, outside brackets", ()
   for part, is_optional in purpose.parts:
     if is_optional and not arguments(part):
@@ -140,17 +144,19 @@ def _fault(purpose: Purpose, toolset: ToolSet) -> tuple[str, Collection[str]]:
 
 def form(tool: OwnTool, toolset: ToolSet) -> dict[str, Any]:
   """Returns the line of a tool for a person to fill in: places, and values that only they know."""
-  declared = tool.parameters.get(PROPERTIES, {})
-  required = [name for name in declared if name in tool.parameters.get("required", ())]
-  places = [f"{{{name}|}}" for name in required]
-  places += [f"[{{{name}}}]" for name in declared if name not in required]
-  row: dict[str, Any] = {"tool": tool.name, "purpose": " ".join(places)}
-  unknown = []
-  for name in declared:
+  places, optional_places = [], []
+  unknown: dict[str, list[Any]] = {}
+  for name in tool.parameters.get(PROPERTIES, {}):
+    is_required = name in tool.parameters.get("required", ())
+    if is_required:
+      places.append(f"{{{name}|}}")
+    else:
+      optional_places.append(f"[{{{name}}}]")
     values = pool(tool, name, toolset)
-    if not values or (name in required and "" in values):  # a boolean that has to be said
-      unknown.append(name)
-  return {**row, "values": {name: [] for name in unknown}} if unknown else row
+    if not values or (is_required and "" in values):  # a boolean that has to be said
+      unknown[name] = []
+  row: dict[str, Any] = {"tool": tool.name, "purpose": " ".join((*places, *optional_places))}
+  return {**row, "values": unknown} if unknown else row
 
 
 def check_distinct(sentences: Sequence[tuple[str, str]]) -> None:

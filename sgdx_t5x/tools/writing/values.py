@@ -69,11 +69,11 @@ def pool(tool: OwnTool, argument: str, toolset: ToolSet) -> Pool:
 def allowed(tool: OwnTool, argument: str, candidates: Pool, toolset: ToolSet) -> Pool:
   """Returns the values that the schema of an argument allows."""
   fitting = {}
-  for said, value in candidates.items():
+  for phrase, value in candidates.items():
     errors = toolset.validator(tool.name).iter_errors({argument: value})
     # Other arguments are missing here, which is no fault of this one.
     if all(list(error.absolute_path)[:1] != [argument] for error in errors):
-      fitting[said] = value
+      fitting[phrase] = value
   return fitting
 
 
@@ -87,34 +87,30 @@ def said_as(values: Sequence[Any]) -> Pool:
 
 def _sources(argument: str, schemas: Sequence[Schema], root: Schema) -> Iterator[Pool]:
   """Yields values, of the best source first, whether the schema allows them or not."""
-  types = {kind for schema in schemas for kind in _listed(schema.get("type"))}
+  types = _values_of("type", schemas)
   for key in ("const", "enum", "examples", "example"):
-    listed = (_listed(schema[key]) for schema in schemas if key in schema)
-    yield said_as([value for values in listed for value in values if value is not None])
+    yield said_as(_values_of(key, schemas))
   defaults = [schema["default"] for schema in schemas if schema.get("default") is not None]
   if "boolean" in types:
     yield {"": not any(defaults)}
   if "array" in types:
     items = of_same_value(of_item(schemas, 0), root)
-    if not any("array" in _listed(item.get("type")) for item in items):  # which may refer to itself
+    if "array" not in _values_of("type", items):  # which may refer to itself
       yield from map(lists, _sources(argument, items, root))
-  if types & {"integer", "number"}:
+  if "integer" in types or "number" in types:
     yield said_as([number for number in _NUMBERS if number not in defaults])
-    limits = [
-      schema[key] + step * schema.get("multipleOf", 1)
-      for schema in schemas
-      for key, step in (("minimum", 0), ("minimum", 1), ("maximum", -1), ("maximum", 0))
-      if key in schema
-    ]
-    factors = [factor for schema in schemas if (factor := schema.get("multipleOf"))]
+    limits, factors = [], []
+    for schema in schemas:
+      factors += [schema["multipleOf"]] if schema.get("multipleOf") else []
+      for key, steps in (("minimum", 0), ("minimum", 1), ("maximum", -1), ("maximum", 0)):
+        if key in schema:
+          limits.append(schema[key] + steps * schema.get("multipleOf", 1))
     yield said_as([*limits, *factors, 1, 0])
   if "string" in types:
     for schema in schemas:
       yield said_as(_OF_FORMAT.get(str(schema.get("format")), ()))
-    kinds = (
-      _OF_WORD[word] for word in map(_singular, reversed(words(argument))) if word in _OF_WORD
-    )
-    of_kind = next(kinds, ())
+    kinds = list(filter(_OF_WORD.get, map(_singular, words(argument))))
+    of_kind = _OF_WORD[kinds[-1]] if kinds else ()
     yield of_kind if isinstance(of_kind, Mapping) else dict(zip(of_kind, of_kind, strict=True))
   yield said_as([value for value in defaults if value and isinstance(value, str)])
 
@@ -123,14 +119,19 @@ def lists(items: Pool) -> Pool:
   """Returns lists of one and of two items."""
   pairs = list(items.items())
   lists: dict[str, Any] = {}
-  for (said, value), (next_said, next_value) in itertools.pairwise(pairs):
-    lists[f"{said} and {next_said}"] = [value, next_value]
-    lists[said] = [value]
-  return lists or {said: [value] for said, value in pairs}
+  for (phrase, value), (next_phrase, next_value) in itertools.pairwise(pairs):
+    lists[f"{phrase} and {next_phrase}"] = [value, next_value]
+    lists[phrase] = [value]
+  return lists or {phrase: [value] for phrase, value in pairs}
 
 
-def _listed(value: Any) -> list[Any]:
-  return value if isinstance(value, list) else [] if value is None else [value]
+def _values_of(key: str, schemas: Sequence[Schema]) -> list[Any]:
+  """Returns the values of a keyword in schemas, those of lists one by one, without null."""
+  values: list[Any] = []
+  for schema in schemas:
+    value = schema.get(key)
+    values += value if isinstance(value, list) else [value]
+  return [value for value in values if value is not None]
 
 
 def _singular(word: str) -> str:

@@ -209,10 +209,10 @@ def test_what_is_wrong_with_a_purpose_is_named(row, found, tmp_path):
 
 def test_neutral_cards_have_no_word_of_the_tools():
   words = neutral_cards(PURPOSES, TOOLS)
-  card = words.shown.tools[0].for_openai()["function"]
+  card = words.toolset.tools[0].for_openai()["function"]
   assert card["name"] == "tool_1"
   assert card["description"] == "Commits of {a1}[, the last {a2}][, {a3}][, none merged{a4}]"
-  text = json.dumps([tool.for_openai() for tool in words.shown.tools])
+  text = json.dumps([tool.for_openai() for tool in words.toolset.tools])
   for word in ("git_log", "history", "repo_path", "max_count", "With merges", "clock", "Tells"):
     assert word not in text
   assert card["parameters"]["properties"]["a2"]["maximum"] == 9  # what a value may be stays

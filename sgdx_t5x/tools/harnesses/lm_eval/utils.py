@@ -12,42 +12,42 @@ _HOW = """pass the prompts of the task, with their targets:
   lm-eval run --tasks {task} --metadata '{{"prompts": "p.jsonl"}}' ..."""
 
 
-def t5dst(prompts: str = "", **others: Any) -> dict[str, Any]:
+def t5dst(prompts: str = "", **metadata: Any) -> dict[str, Any]:
   """Returns the data set of prompts, one per slot. Args: prompts, the file from --metadata."""
-  return _dataset(prompts, "sgdx_t5dst", whole=False)
+  return _dataset(prompts, "sgdx_t5dst", whole_frame=False)
 
 
-def d3st(prompts: str = "", **others: Any) -> dict[str, Any]:
+def d3st(prompts: str = "", **metadata: Any) -> dict[str, Any]:
   """Returns the data set of prompts, one per frame. Args: prompts, the file from --metadata."""
-  return _dataset(prompts, "sgdx_d3st", whole=True)
+  return _dataset(prompts, "sgdx_d3st", whole_frame=True)
 
 
-def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
+def rows(prompts: str, task: str, whole_frame: bool) -> list[dict[str, str]]:
   """Returns the prompts of a file.
 
   Args:
     prompts: file of `sgdx prompts --targets`.
     task: its name, for errors.
-    whole: whether a prompt asks for a whole frame.
+    whole_frame: whether a prompt asks for a whole frame.
 
   Raises:
     ValueError: no such file, or prompts of another task or without targets.
   """
-  how = _HOW.format(task=task, style=" --prompt-style format=d3st" if whole else "")
+  hint = _HOW.format(task=task, style=" --prompt-style format=d3st" if whole_frame else "")
   if not prompts or not pathlib.Path(prompts).is_file():
-    raise ValueError(f"{task}: no file {prompts!r}; {how}")
+    raise ValueError(f"{task}: no file {prompts!r}; {hint}")
   with open(prompts, encoding="utf-8") as file:
-    found = [json.loads(line) for line in file]
-  for number, row in enumerate(found, start=1):
-    fits = {"id", "prompt", "target"} <= row.keys() and row["id"].endswith("/*") == whole
+    examples = [json.loads(line) for line in file]
+  for number, row in enumerate(examples, start=1):
+    fits = {"id", "prompt", "target"} <= row.keys() and row["id"].endswith("/*") == whole_frame
     is_other = (
       not row.get("target", "").startswith("[states]")  # as D3ST's do
-      if whole
+      if whole_frame
       else row.get("prompt", "").startswith("[example]")  # as SDT-ind's do
     )
     if not fits or is_other:
-      raise ValueError(f"{task}: {prompts}, line {number}: {', '.join(row)}; {how}")
-  return [{key: row[key] for key in ("id", "prompt", "target")} for row in found]
+      raise ValueError(f"{task}: {prompts}, line {number}: {', '.join(row)}; {hint}")
+  return [{key: row[key] for key in ("id", "prompt", "target")} for row in examples]
 
 
 def exact(doc: dict[str, str], results: list[str]) -> dict[str, float]:
@@ -55,7 +55,7 @@ def exact(doc: dict[str, str], results: list[str]) -> dict[str, float]:
   return {"exact": float(results[0].strip() == doc["target"])}
 
 
-def _dataset(prompts: str, task: str, whole: bool) -> dict[str, Any]:
+def _dataset(prompts: str, task: str, whole_frame: bool) -> dict[str, Any]:
   from datasets import Dataset  # a dependency of lm-eval
 
-  return {"test": Dataset.from_list(rows(prompts, task, whole))}
+  return {"test": Dataset.from_list(rows(prompts, task, whole_frame))}
