@@ -46,9 +46,9 @@ def compare(
   labels = [label for label in a.sets if label in b.sets]
   warnings: list[str] = []
   notes: list[str] = []
-  for name, table, compared in (("A", a, b), ("B", b, a)):
+  for name, table, other_table in (("A", a, b), ("B", b, a)):
     warnings += [f"{name}: {line}" for line in table.report["warnings"]]
-    notes += [f"{label} is only in {name}" for label in table.sets if label not in compared.sets]
+    notes += [f"{label} is only in {name}" for label in table.sets if label not in other_table.sets]
   pairs = {}
   for label in labels:
     pairs[label], missing = _same_frames(label, a.sets[label], b.sets[label], allow_missing)
@@ -57,11 +57,11 @@ def compare(
   samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
 
   def rows(label: str) -> dict[str, dict[str, Any]]:
-    counts, second, is_seen = pairs[label]
+    counts_a, counts_b, is_seen = pairs[label]
     compared_set = a.sets[label] if not a.sets[label].compared_with else b.sets[label]
     statistics = statistics_of(compared_set)
     return {
-      group: _row(counts.take(mask), second.take(mask), statistics, samples)
+      group: _row(counts_a.take(mask), counts_b.take(mask), statistics, samples)
       for group, mask in group_masks(is_seen).items()
     }
 
