@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.schema import DONTCARE, Service
+from sgdx_t5x.corpus.schema import DONTCARE, Intent, Service, Slot
 from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
@@ -51,7 +51,8 @@ def known_values(split: Split) -> dict[str, KnownValues]:
 
 def _of_service(service: Service, values: Iterable[str]) -> KnownValues:
   texts: list[str] = []
-  for element in (*service.slots, *service.intents):
+  elements: list[Slot | Intent] = [*service.slots, *service.intents]
+  for element in elements:
     texts += [name_words(element.name, INTENT), element.description]
   detectable: set[str] = set()
   for value in values:
