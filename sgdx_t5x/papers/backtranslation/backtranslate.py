@@ -52,11 +52,11 @@ def back_translate(
     SgdxError: the provider fails.
   """
   records = provider.back_translate(list(wording(schema).items()), pivot, progress)
-  made, repairs = apply_records(schema, records, f"{schema.origin} through {pivot}")
-  before, after = wording(schema), wording(made, schema)
+  variant, repairs = apply_records(schema, records, f"{schema.origin} through {pivot}")
+  returned = wording(variant, schema)
   repaired = {repair.element for repair in repairs}
-  unchanged = sum(after[e] == text for e, text in before.items() if e not in repaired)
-  return BackTranslation(pivot, made, tuple(records), tuple(repairs), unchanged)
+  unchanged = sum(returned[e] == text for e, text in wording(schema).items() if e not in repaired)
+  return BackTranslation(pivot, variant, tuple(records), tuple(repairs), unchanged)
 
 
 def write_back_translation(result: BackTranslation, folder: pathlib.Path) -> list[str]:

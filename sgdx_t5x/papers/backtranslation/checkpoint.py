@@ -42,17 +42,17 @@ class CheckpointTranslator:
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses checkpoints that lack, and codes that their tokenizers do not know."""
     for folder in dict.fromkeys((self._to, self._back)):
-      known = _language_ids(self._tokenizer(folder))
+      codes = _language_ids(self._tokenizer(folder))
       for language in (SOURCE, *pivots):
         code = self._codes.get(language)
-        if code not in known and (code or known):
+        if code not in codes and (code or codes):
           raise UsageError(
             f"{folder}: " + (f"no language {code!r}" if code else f"no code given for {language}"),
-            expected="codes of its tokenizer" if known else "no codes: its tokenizer has none",
-            available=nearest(code or language, known),
-            fix="pass --source CODE --target CODE" if known else "leave out --source, --target",
+            expected="codes of its tokenizer" if codes else "no codes: its tokenizer has none",
+            available=nearest(code or language, codes),
+            fix="pass --source CODE --target CODE" if codes else "leave out --source, --target",
           )
-      if not known and (self._to == self._back or len(pivots) > 1):
+      if not codes and (self._to == self._back or len(pivots) > 1):
         raise UsageError(
           f"{folder} has no language codes: it translates in one direction",
           expected="one pivot, a checkpoint for each direction",

@@ -46,8 +46,8 @@ class Translator(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Made:
-  made: str
+class _Translation:
+  text: str
   date: str
 
 
@@ -66,40 +66,42 @@ class TextProvider:
     """Returns the records of all items. Raises SgdxError if the translator fails."""
     texts = _distinct(text for _, text in items)
     forward = self._translate(texts, SOURCE, pivot, progress)
-    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
+    pivot_texts = _distinct(translation.text for translation in forward.values())
+    back = self._translate(pivot_texts, pivot, SOURCE, progress)
     label, records = self._translator.label(pivot), []
     for element, text in items:
-      there = forward.get(text, _Made("", ""))
+      in_pivot = forward.get(text, _Translation("", ""))
       # Nothing is translated back; today's date would make each day's records differ.
-      came = back.get(there.made, _Made("", there.date))
-      records.append(Record(element, pivot, there.made, came.made, label, came.date))
+      returned = back.get(in_pivot.text, _Translation("", in_pivot.date))
+      records.append(Record(element, pivot, in_pivot.text, returned.text, label, returned.date))
     return records
 
   def _translate(
     self, texts: Sequence[str], source: str, target: str, progress: Progress
-  ) -> dict[str, _Made]:
+  ) -> dict[str, _Translation]:
     translator, cache = self._translator, self._cache(source, target)
-    left = [text for text in texts if text not in cache.made]
-    what, done = f"{source} > {target}", len(texts) - len(left)
-    progress(what, done, len(texts))
-    for start in range(0, len(left), translator.batch_texts):
-      batch = left[start : start + translator.batch_texts]
+    missing = [text for text in texts if text not in cache.translations]
+    direction, count = f"{source} > {target}", len(texts) - len(missing)
+    progress(direction, count, len(texts))
+    for start in range(0, len(missing), translator.batch_texts):
+      batch = missing[start : start + translator.batch_texts]
       try:
-        made = translator.translate(batch, source, target)
-        if len(made) != len(batch):
-          raise ValueError(f"{len(made)} translations for {len(batch)} texts")
+        results = translator.translate(batch, source, target)
+        if len(results) != len(batch):
+          raise ValueError(f"{len(results)} translations for {len(batch)} texts")
       except Exception as e:  # of any library, and of what lies behind it
         raise SgdxError(
-          f"{translator.name} failed ({what}, {done} of {len(texts)} texts done): "
+          f"{translator.name} failed ({direction}, {count} of {len(texts)} texts done): "
           f"{type(e).__name__}: {first_line(e)}",
           expected="a translation of each text",
           available=f"texts translated so far are kept in {cache.path}",
           fix="solve the problem and run the same command again: it resumes where it stopped",
         ) from e
-      cache.add({text: _Made(m.strip(), _today()) for text, m in zip(batch, made, strict=True)})
-      done += len(batch)
-      progress(what, done, len(texts))
-    return {text: cache.made[text] for text in texts}
+      translations = [_Translation(result.strip(), _today()) for result in results]
+      cache.add(dict(zip(batch, translations, strict=True)))
+      count += len(batch)
+      progress(direction, count, len(texts))
+    return {text: cache.translations[text] for text in texts}
 
   def _cache(self, source: str, target: str) -> "_Cache":
     settings = {"provider": self._translator.name, "source": source, "target": target}
@@ -115,33 +117,35 @@ class _Cache:
     name = f"{settings['provider']}-{settings['source']}-{settings['target']}"
     digest = hashlib.sha256(header.encode(errors="surrogatepass")).hexdigest()[:12]
     self.path = folder / f"{name}-{digest}.jsonl"
-    self.made: dict[str, _Made] = {}
+    self.translations: dict[str, _Translation] = {}
     data = self.path.read_bytes() if self.path.exists() else b""
-    whole, newline, cut = data.rpartition(b"\n")
+    complete, newline, cut = data.rpartition(b"\n")
     self._start = [] if newline else [header]  # lines to write ahead of the next batch
-    self._keep = len(whole + newline) if cut else None  # bytes to cut the file back to
+    self._keep = len(complete + newline) if cut else None  # bytes to cut the file back to
     if cut:
       notify(f"{self.path}: dropped the last line, which was cut short")
-    for number, line in enumerate(whole.split(b"\n")[1:], start=2):
+    for number, line in enumerate(complete.split(b"\n")[1:], start=2):
       self._read(line, number)
 
-  def add(self, made: Mapping[str, _Made]) -> None:
+  def add(self, translations: Mapping[str, _Translation]) -> None:
     """Appends a batch in one go."""
-    rows = ({"text": text, **dataclasses.asdict(m)} for text, m in made.items())
-    lines = self._start + [json.dumps(row, ensure_ascii=False) for row in rows]
+    lines = [*self._start]
+    for text, translation in translations.items():
+      row = {"text": text, "made": translation.text, "date": translation.date}
+      lines.append(json.dumps(row, ensure_ascii=False))
     self.path.parent.mkdir(parents=True, exist_ok=True)
     if self._keep is not None:
       os.truncate(self.path, self._keep)
     with self.path.open("ab") as file:
       file.write("".join(f"{line}\n" for line in lines).encode())
     self._start, self._keep = [], None
-    self.made.update(made)
+    self.translations.update(translations)
 
   def _read(self, line: bytes, number: int) -> None:
     try:
       row = json.loads(line)
-      text, made, date = row["text"], row["made"], row["date"]
-      if not all(map(is_text, (text, made, date))):
+      text, translation, date = row["text"], row["made"], row["date"]
+      if not all(map(is_text, (text, translation, date))):
         raise TypeError
     except (KeyError, RecursionError, TypeError, ValueError):
       raise SgdxError(
@@ -149,7 +153,7 @@ class _Cache:
         expected='{"text": ..., "made": ..., "date": ...}',
         fix="delete the line; its text will be translated again",
       ) from None
-    self.made[text] = _Made(made, date)
+    self.translations[text] = _Translation(translation, date)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

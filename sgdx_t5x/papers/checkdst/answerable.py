@@ -34,7 +34,7 @@ SAID = Said(True, True)
 
 
 def said_state_values(
-  data: Mapping[str, Any], free: Slots, first: int = 0
+  data: Mapping[str, Any], free: Slots, first_turn: int = 0
 ) -> dict[StateValue, Said]:
   """Returns how the values of all states are said, without "dontcare".
 
@@ -43,7 +43,7 @@ def said_state_values(
   Args:
     data: a decoded dialogue.
     free: the non-categorical slots.
-    first: the turn with which to begin.
+    first_turn: the turn with which to begin.
   """
   said_by_value: dict[StateValue, Said] = {}
   newest: dict[tuple[str, str, str], Said] = {}
@@ -52,24 +52,24 @@ def said_state_values(
     utterance = turn["utterance"]
     text += f"\n{utterance}"
     lower += f"\n{' '.join(utterance.lower().split())}"
-    pieces = gaps(utterance, ((start, end) for *_, start, end in spans_of(turn)))
+    pieces = gaps(utterance, spans_of(turn))
     outside += f"\n{' '.join(' | '.join(pieces).lower().split())}"
     for frame in turn["frames"]:
-      if number < first or not (state := frame.get("state")):
+      if number < first_turn or not (state := frame.get("state")):
         continue
       service = frame["service"]
       for slot, values in state["slot_values"].items():
         for value in values:
           if value == DONTCARE:
             continue
-          said = newest.get((service, slot, value))
-          if said != SAID:  # what was said remains said
+          wording = newest.get((service, slot, value))
+          if wording != SAID:  # what was said remains said
             if slot in free.get(service, ()):
-              said = Said(is_said(value, lower), value in text)
+              wording = Said(is_said(value, lower), value in text)
             else:
-              said = Said(*[is_said(value.replace("_", " "), outside)] * 2)
-            newest[service, slot, value] = said
-          said_by_value[StateValue(number, service, slot, value)] = said
+              wording = Said(*[is_said(value.replace("_", " "), outside)] * 2)
+            newest[service, slot, value] = wording
+          said_by_value[StateValue(number, service, slot, value)] = wording
   return said_by_value
 
 
@@ -86,10 +86,10 @@ def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[St
     The number of (frame, slot, value) triples, and those that were never said.
   """
   values, unsaid = 0, []
-  for value, said in said_state_values(data, slots).items():
+  for value, wording in said_state_values(data, slots).items():
     if value.slot in slots.get(value.service, ()):
       values += 1
-      if not said.in_words:
+      if not wording.in_words:
         unsaid.append(value)
   return values, unsaid
 
@@ -105,7 +105,7 @@ def stated_values(data: Mapping[str, Any], schema: Schema) -> dict[str, int]:
 
 
 def lost_values(
-  stated: Mapping[str, int], data: Mapping[str, Any], number: int, new: str
+  stated: Mapping[str, int], data: Mapping[str, Any], number: int, new_text: str
 ) -> list[str]:
   """Returns the values that would be unsaid if a turn had other words.
 
@@ -113,16 +113,18 @@ def lost_values(
     stated: see `stated_values`.
     data: the decoded dialogue; turns before this one have their final words.
     number: of the turn.
-    new: its other words.
+    new_text: its other words.
   """
   texts = [turn["utterance"] for turn in data["turns"]]
-  before, after = _both_cases(texts[number]), _both_cases(new)
+  old_cases, new_cases = _both_cases(texts[number]), _both_cases(new_text)
   lost = []
   for value, needed in stated.items():
-    if _says_less(value, before, after):
+    if _says_less(value, old_cases, new_cases):
       # It may be said elsewhere, up to the first state that has it.
       elsewhere = _both_cases("\n".join([*texts[:number], *texts[number + 1 : needed + 1]]))
-      if _says_less(value, before, (f"{elsewhere[0]}\n{new}", f"{elsewhere[1]}\n{after[1]}")):
+      if _says_less(
+        value, old_cases, (f"{elsewhere[0]}\n{new_text}", f"{elsewhere[1]}\n{new_cases[1]}")
+      ):
         lost.append(value)
   return lost
 
@@ -131,8 +133,8 @@ def _both_cases(text: str) -> tuple[str, str]:
   return text, "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
 
 
-def _says_less(value: str, before: tuple[str, str], after: tuple[str, str]) -> bool:
+def _says_less(value: str, old_cases: tuple[str, str], new_cases: tuple[str, str]) -> bool:
   """Whether a value is said before but not after: literally, or as words in lower case."""
-  return (value in before[0] and value not in after[0]) or (
-    is_said(value, before[1]) and not is_said(value, after[1])
+  return (value in old_cases[0] and value not in new_cases[0]) or (
+    is_said(value, old_cases[1]) and not is_said(value, new_cases[1])
   )

@@ -37,9 +37,9 @@ def read_changes(corpus: Corpus, split: str) -> dict[str, list[Line]]:
   except (OSError, KeyError):
     raise SgdxError(f"no {origin}", expected=_EXPECTED, fix=_FIX) from None
   changes: dict[str, list[Line]] = {}
-  for where, line in decode_lines(raw, origin, _EXPECTED, _FIX):
+  for location, line in decode_lines(raw, origin, _EXPECTED, _FIX):
     if not isinstance(line, dict) or not isinstance(line.get("dialogue_id"), str):
-      raise SgdxError(f"{where}: no change", expected=_EXPECTED, fix=_FIX)
+      raise SgdxError(f"{location}: no change", expected=_EXPECTED, fix=_FIX)
     changes.setdefault(line["dialogue_id"], []).append(line)
   return changes
 
@@ -69,8 +69,8 @@ def recorded_changes(corpus: Corpus, split: str) -> Changes:
       for line in lines:
         _add(changes, dialogue_id, line)
     except (AttributeError, KeyError, TypeError, ValueError) as e:
-      where = f"{corpus.origin}: {changes_name(split)}, dialogue {dialogue_id}"
-      raise SgdxError(f"{where}: {malformed(e)}", expected=_EXPECTED, fix=_FIX) from None
+      location = f"{corpus.origin}: {changes_name(split)}, dialogue {dialogue_id}"
+      raise SgdxError(f"{location}: {malformed(e)}", expected=_EXPECTED, fix=_FIX) from None
   return changes
 
 

@@ -39,12 +39,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   text = 'the original corpus, before perturbation (zip or folder), or "sample"'
   add_input(parser, "--corpus", required=True, help=text, path=corpus_path)
   add_split(parser)
-  named: dict[str, Any] = {"nargs": "+", "required": True, "metavar": "NAME=DIR"}
+  names_and_folders: dict[str, Any] = {"nargs": "+", "required": True, "metavar": "NAME=DIR"}
   text = "perturbed corpora, as `sgdx checkdst perturb` writes them: ned=DIR"
-  add_input(parser, "--perturbed", help=text, path=path_of_name, **named)
+  add_input(parser, "--perturbed", help=text, path=path_of_name, **names_and_folders)
   text = "original=DIR, and SET=DIR for each perturbed set; with a schema variant, v3=DIR and "
   text += "SET+v3=DIR; or all=DIR for JSONL whose ids name the set"
-  add_input(parser, "--predictions", help=text, path=path_of_name, **named)
+  add_input(parser, "--predictions", help=text, path=path_of_name, **names_and_folders)
   text = "also write results per domain and service, to JSON"
   parser.add_argument("--per-service", action="store_true", help=text)
   add_scoring(parser)

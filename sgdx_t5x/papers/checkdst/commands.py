@@ -73,7 +73,7 @@ def run_verify(args: argparse.Namespace) -> int:
   split = next((name for name in corpus.splits if corpus.perturbed(name)), corpus.splits[-1])
   with progress("dialogues") as update:
     manifest, counts = compare(
-      corpus, original, split, lambda done: update(f"comparing {split}", done, None)
+      corpus, original, split, lambda number: update(f"comparing {split}", number, None)
     )
   print(f"{split}: all invariants of {manifest.kind} hold, compared with {args.against}")
   numbers = f"{counts['dialogues']:,} dialogues, {counts['values']:,} entity values in states"

@@ -5,6 +5,7 @@ wherever they did.
 """
 
 import collections
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -37,63 +38,63 @@ class Contract:
     self._violations = annotation_violations(schema)
 
   def check(
-    self, data: Mapping[str, Any], original: Callable[[], Mapping[str, Any]], where: str
+    self, data: Mapping[str, Any], original: Callable[[], Mapping[str, Any]], location: str
   ) -> None:
     """Raises SgdxError, with turn, slot and value, if a perturbed dialogue breaks the contract.
 
     Args:
       data: decoded.
       original: returns the dialogue before. Most dialogues are flawless, and need not be compared.
-      where: file and id.
+      location: file and id.
     """
     values, violations = self._condition(data)
-    said = (x for accepted in values.values() for x in accepted.values())
-    if violations or any(x != SAID for x in said):
-      _compare(self._condition(original()), (values, violations), where)
+    wordings = itertools.chain.from_iterable(by_value.values() for by_value in values.values())
+    if violations or any(wording != SAID for wording in wordings):
+      _compare(self._condition(original()), (values, violations), location)
 
   def _condition(self, data: Mapping[str, Any]) -> _Condition:
-    first = len(data["turns"]) - 1 if self._is_cut else 0
+    first_turn = len(data["turns"]) - 1 if self._is_cut else 0
     values: dict[Place, dict[str, Said]] = {}
-    for place, said in said_state_values(data, self._free, first).items():
+    for place, wording in said_state_values(data, self._free, first_turn).items():
       if place.slot in self._free.get(place.service, ()):
-        values.setdefault(place[:3], {})[place.value] = said
+        values.setdefault(place[:3], {})[place.value] = wording
     violations = self._violations(Dialogue.from_json(data))
-    return values, [each for each in violations if each.turn >= first]
+    return values, [violation for violation in violations if violation.turn >= first_turn]
 
 
-def _compare(before: _Condition, after: _Condition, where: str) -> None:
-  old_values, old_violations = before
-  new_values, new_violations = after
-  for (turn, service, slot), new in new_values.items():
-    if value := _unsaid(old_values.get((turn, service, slot), {}), new):
+def _compare(original: _Condition, perturbed: _Condition, location: str) -> None:
+  old_values, old_violations = original
+  new_values, new_violations = perturbed
+  for (turn, service, slot), new_wordings in new_values.items():
+    if value := _unsaid(old_values.get((turn, service, slot), {}), new_wordings):
       raise _broken(
-        f"{where}, turn {turn}: slot {slot!r} of {service}: {value!r} is said nowhere so far",
+        f"{location}, turn {turn}: slot {slot!r} of {service}: {value!r} is said nowhere so far",
         "every gold value that was said before is said after",
       )
-  number_before = collections.Counter((each.turn, each.rule) for each in old_violations)
+  number_before = collections.Counter((v.turn, v.rule) for v in old_violations)
   for violation in new_violations:
     number_before[violation.turn, violation.rule] -= 1
     if number_before[violation.turn, violation.rule] < 0:
       rule = {**ERRORS, **WARNINGS}.get(violation.rule, "annotation in the form of SGD's")
       raise _broken(
-        f"{where}, turn {violation.turn}: {violation.found or 'it differs'}",
+        f"{location}, turn {violation.turn}: {violation.found or 'it differs'}",
         f"{rule} (rule {violation.rule}), as before",
       )
 
 
-def _unsaid(old: Mapping[str, Said], new: Mapping[str, Said]) -> str | None:
+def _unsaid(original: Mapping[str, Said], perturbed: Mapping[str, Said]) -> str | None:
   """Returns a value that is not said, if fewer are said than before; a goal's were all said."""
   for level in (0, 1):  # in words, literally
-    allowed = sum(not said[level] for said in old.values())
-    unsaid = [value for value, said in new.items() if not said[level]]
+    allowed = sum(not wording[level] for wording in original.values())
+    unsaid = [value for value, wording in perturbed.items() if not wording[level]]
     if len(unsaid) > allowed:
-      return next((value for value in unsaid if value not in old or old[value][level]), unsaid[0])
+      return next((v for v in unsaid if v not in original or original[v][level]), unsaid[0])
   return None
 
 
-def _broken(found: str, expected: str) -> SgdxError:
+def _broken(problem: str, expected: str) -> SgdxError:
   return SgdxError(
-    f"the perturbed set breaks its contract: {found}",
+    f"the perturbed set breaks its contract: {problem}",
     expected=expected,
     fix="correct the spans and values of the original there (`sgdx data verify` checks them), use "
     "another --seed, or report it with this dialogue",

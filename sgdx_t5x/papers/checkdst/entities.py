@@ -15,21 +15,17 @@ def entity_slots(schema: Schema) -> Slots:
   Args:
     schema: the original one: kinds are guessed from names and descriptions.
   """
-  slots_by_service = {
-    service.name: frozenset(
-      slot.name
-      for slot in service.slots
-      if not slot.is_categorical and slot_kind(slot) in ENTITY_KINDS
-    )
-    for service in schema
-  }
-  return {name: slots for name, slots in slots_by_service.items() if slots}
+  slots_by_service: dict[str, frozenset[str]] = {}
+  for service in schema:
+    free = (slot for slot in service.slots if not slot.is_categorical)
+    if names := frozenset(slot.name for slot in free if slot_kind(slot) in ENTITY_KINDS):
+      slots_by_service[service.name] = names
+  return slots_by_service
 
 
 def free_slots(schema: Schema) -> Slots:
   """Returns all non-categorical slots, by service."""
-  found = {service.name: service.noncategorical_slots for service in schema}
-  return {name: slots for name, slots in found.items() if slots}
+  return {s.name: s.noncategorical_slots for s in schema if s.noncategorical_slots}
 
 
 def kinds_of_slots(schema: Schema) -> Mapping[tuple[str, str], str]:

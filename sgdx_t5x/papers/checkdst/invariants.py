@@ -19,7 +19,7 @@ def compare(
   perturbed: Corpus,
   original: Corpus,
   split: str,
-  on_dialogue: Callable[[int], None] = lambda done: None,
+  on_dialogue: Callable[[int], None] = lambda dialogues_done: None,
 ) -> tuple[Manifest, collections.Counter]:
   """Checks that a perturbation did not touch what it must not.
 
@@ -46,15 +46,16 @@ def compare(
   for (name, _, dialogues), (_, _, originals) in files:
     by_id = {data["dialogue_id"]: data for data in originals}
     for data in dialogues:
-      where, lines = f"{name}, dialogue {data['dialogue_id']}", changes.pop(data["dialogue_id"], [])
+      location = f"{name}, dialogue {data['dialogue_id']}"
+      lines = changes.pop(data["dialogue_id"], [])
       try:
-        before = _original_of(lines, by_id) if is_cut else by_id.pop(data["dialogue_id"])
-        problem = _unrecorded(data, before, lines, manifest)
+        original_data = _original_of(lines, by_id) if is_cut else by_id.pop(data["dialogue_id"])
+        problem = _unrecorded(data, original_data, lines, manifest)
       except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
         problem = f"it cannot be compared: {malformed(e)}"
       if problem:
-        raise _broken(f"{where}: {problem}", "the original, but for what changes.jsonl records")
-      contract.check(data, lambda: before, where)  # noqa: B023  # called at once
+        raise _broken(f"{location}: {problem}", "the original, but for what changes.jsonl records")
+      contract.check(data, lambda: original_data, location)  # noqa: B023  # called at once
       values, unsaid = gold_factuality(data, slots)
       counts.update(dialogues=1, values=values, unsaid=len(unsaid))
       on_dialogue(counts["dialogues"])
@@ -72,26 +73,27 @@ def _original_of(
   lines: Sequence[Line], by_id: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
   """Returns the original of a counterfactual, up to the turn that has another goal."""
-  before = by_id[lines[0]["of"]]
-  return {**before, "turns": before["turns"][: lines[0]["turn"] + 1]}
+  original = by_id[lines[0]["of"]]
+  return {**original, "turns": original["turns"][: lines[0]["turn"] + 1]}
 
 
 def _unrecorded(
-  data: Mapping[str, Any], before: Mapping[str, Any], lines: Sequence[Line], manifest: Manifest
+  data: Mapping[str, Any], original: Mapping[str, Any], lines: Sequence[Line], manifest: Manifest
 ) -> str:
   """Returns what changed although changes.jsonl does not record it; "" for nothing."""
-  if not lines and data != before:
+  if not lines and data != original:
     return "it differs"
   if manifest.slots:  # values change wherever they occur
     return ""
   recorded, is_cut = {line["turn"] for line in lines}, manifest.scored == SCORED_LAST
-  for number, (turn, old) in enumerate(zip(data["turns"], before["turns"], strict=True)):
+  pairs = zip(data["turns"], original["turns"], strict=True)
+  for number, (turn, original_turn) in enumerate(pairs):
     if number not in recorded:
-      is_same = turn == old
+      is_same = turn == original_turn
     elif is_cut:
-      is_same = _other_goals(turn, lines[0]) == _other_goals(old, lines[0])
+      is_same = _other_goals(turn, lines[0]) == _other_goals(original_turn, lines[0])
     else:
-      is_same = _annotation(turn) == _annotation(old)
+      is_same = _annotation(turn) == _annotation(original_turn)
     if not is_same:
       return f"turn {number} differs"
   return ""
@@ -99,23 +101,24 @@ def _unrecorded(
 
 def _annotation(turn: Mapping[str, Any]) -> list[Any]:
   """Returns all of a turn but its words: acts, states, calls, texts of spans."""
-  text, found = turn["utterance"], []
+  text, annotation = turn["utterance"], []
   for frame in turn["frames"]:
     spans = [(s["slot"], text[s["start"] : s["exclusive_end"]]) for s in frame.get("slots") or ()]
-    found.append(({key: value for key, value in frame.items() if key != "slots"}, spans))
-  return found
+    annotation.append(({key: value for key, value in frame.items() if key != "slots"}, spans))
+  return annotation
 
 
 def _other_goals(turn: Mapping[str, Any], line: Line) -> list[Any]:
   """Returns the parts of a user turn that a counterfactual goal leaves unchanged."""
-  edit, found = GoalEdit.of(line), []
+  edit, parts_of_frames = GoalEdit.of(line), []
   for frame in turn["frames"]:
     slots = {*edit.dropped, *edit.changed, *edit.added} if frame["service"] == edit.service else ()
     acts = [a for a in frame["actions"] if a["act"] != "INFORM" or a["slot"] not in slots]
     state = frame["state"]
     values = {slot: x for slot, x in state["slot_values"].items() if slot not in slots}
-    found.append((frame["service"], acts, values, state["active_intent"], state["requested_slots"]))
-  return found
+    intent, requested = state["active_intent"], state["requested_slots"]
+    parts_of_frames.append((frame["service"], acts, values, intent, requested))
+  return parts_of_frames
 
 
 def _manifest_of(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
@@ -136,5 +139,5 @@ def _manifest_of(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
   return manifest
 
 
-def _broken(found: str, expected: str) -> SgdxError:
-  return SgdxError(found, expected=expected, fix="perturb the original again with this version")
+def _broken(problem: str, expected: str) -> SgdxError:
+  return SgdxError(problem, expected=expected, fix="perturb the original again with this version")

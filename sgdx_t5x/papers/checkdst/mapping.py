@@ -34,23 +34,21 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
   pattern = whole_words(s for s in strings if len(s) >= SHORTEST_MENTION)
   for number, turn in enumerate(data["turns"]):
     text, spans = turn["utterance"], list(spans_of(turn))
-    found: dict[tuple[int, int], tuple[str, bool]] = {}  # place -> new text, whether outside spans
+    new_texts: dict[tuple[int, int], str] = {}  # by place
+    outside_spans: set[tuple[int, int]] = set()
     for service, slot, start, end in spans:
-      if slot in slots.get(service, ()) and (new := strings.get(text[start:end])):
-        found[start, end] = new, False
+      if slot in slots.get(service, ()) and (new_text := strings.get(text[start:end])):
+        new_texts[start, end] = new_text
     if pattern:
       for match in pattern.finditer(text):
         start, end = match.span()
         if not any(a < end and start < b for _, _, a, b in spans):
-          found[start, end] = strings[match[0]], True
-    edits: list[Edit] = [(a, b, found[a, b][0]) for a, b in sorted(found)]
-    places = [
-      [*place]
-      for place, (a, b, _) in zip(moved(edits), edits, strict=True)
-      if found[a, b][1]
-    ]  # fmt: skip
-    if places:
-      mentions[str(number)] = places
+          new_texts[start, end] = strings[match[0]]
+          outside_spans.add((start, end))
+    edits: list[Edit] = [(*place, new_texts[place]) for place in sorted(new_texts)]
+    for edit, place in zip(edits, moved(edits), strict=True):
+      if edit[:2] in outside_spans:
+        mentions.setdefault(str(number), []).append([*place])
     edit_turn(turn, edits)
   replace_values(data, slots, strings, kept_order)
   line: dict[str, Any] = {"strings": dict(strings)}
@@ -84,10 +82,10 @@ def answerable_mapping(
   """
   free = free_slots(schema)
   said_before = said_state_values(data, free)
-  before = pickle.dumps(data)  # rarely needed, and several times as fast as a deep copy
+  pickled = pickle.dumps(data)  # rarely needed, and several times as fast as a deep copy
   rejected: set[str] = set()
   while True:
-    accepted = {old: new for old, new in replacements.items() if old not in rejected}
+    accepted = {value: text for value, text in replacements.items() if value not in rejected}
     changes = apply_mapping(data, slots, accepted)
 
     def new_value(place: StateValue, accepted: Mapping[str, str] = accepted) -> str:
@@ -100,27 +98,27 @@ def answerable_mapping(
 
     # The text was left alone (a short word, part of another span, another case), or a longer
     # value was replaced that the text says only as a whole.
-    data.update(pickle.loads(before))
+    data.update(pickle.loads(pickled))
     for value in unsaid:
-      for old in [value] if value in accepted else blamed(value, accepted):
-        rejected.update(groups.get(old, (old,)))
+      for old_value in [value] if value in accepted else blamed(value, accepted):
+        rejected.update(groups.get(old_value, (old_value,)))
 
 
 def newly_unsaid(
-  before: Mapping[StateValue, Said],
-  after: Mapping[StateValue, Said],
+  wordings_before: Mapping[StateValue, Said],
+  wordings_after: Mapping[StateValue, Said],
   new_value: Callable[[StateValue], str],
 ) -> list[str]:
   """Returns the old values that were said before, and whose new value is not said after.
 
   Args:
-    before, after: see `said_state_values`.
+    wordings_before, wordings_after: see `said_state_values`.
     new_value: what becomes of a value.
   """
   unsaid: dict[str, None] = {}
-  for place, said in before.items():
-    now = after[place._replace(value=new_value(place))]
-    if said.in_words > now.in_words or said.literally > now.literally:
+  for place, wording in wordings_before.items():
+    wording_after = wordings_after[place._replace(value=new_value(place))]
+    if wording.in_words > wording_after.in_words or wording.literally > wording_after.literally:
       unsaid[place.value] = None
   return list(unsaid)
 
@@ -128,6 +126,5 @@ def newly_unsaid(
 def blamed(unsaid: str, replaced: Collection[str]) -> list[str]:
   """Returns which replaced values may have made another one unsaid: those that share a word."""
   lost = {*words(unsaid.replace("_", " "))}
-  return [old for old in replaced if not lost.isdisjoint(words(old.replace("_", " ")))] or [
-    *replaced
-  ]
+  suspects = [value for value in replaced if not lost.isdisjoint(words(value.replace("_", " ")))]
+  return suspects or [*replaced]

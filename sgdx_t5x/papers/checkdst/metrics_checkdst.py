@@ -8,6 +8,7 @@ definitions differ, and why.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,7 +22,7 @@ NAMED_ENTITIES = frozenset(  # bus slots would have no effect: "bus" is not in D
     ("attraction", "name"),
     ("hotel", "name"),
     ("restaurant", "name"),
-    *((vehicle, end) for vehicle in ("taxi", "train") for end in ("departure", "destination")),
+    *itertools.product(("taxi", "train"), ("departure", "destination")),
   }
 )
 _BOOKED = ("day", "people", "stay", "time")
@@ -36,11 +37,11 @@ class State:
 
   Attributes:
     slots: "domain--slot--value", in order, including repeated ones.
-    named: the subset whose values are named entities.
+    entities: the subset whose values are named entities.
   """
 
   slots: tuple[str, ...]
-  named: tuple[str, ...]
+  entities: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,14 +49,14 @@ class Row:
   """One row of CheckDST's JSON lines.
 
   Attributes:
-    where: file and line, for error messages.
+    location: file and line, for error messages.
     key: `dial_id`, i.e. dialogue and turn: "mul0003-1".
     context: the dialogue up to this turn.
     predicted: the predicted state; None if the row has none, and is therefore left out.
     gold: the gold state.
   """
 
-  where: str
+  location: str
   key: str
   context: str
   predicted: State | None
@@ -76,20 +77,20 @@ def parse_state(text: str) -> State:
     words = words[1:]
   if "</bs>" in words:
     words = words[: words.index("</bs>")]
-  slots, named = [], []
+  slots, entities = [], []
   for item in " ".join(words).split(","):
-    domain, *rest = item.split() or [""]
-    if len(rest) < 2 or domain not in DOMAINS:
+    domain, *words_of_item = item.split() or [""]
+    if len(words_of_item) < 2 or domain not in DOMAINS:
       continue
-    in_name = 2 if rest[0] == "book" and rest[1] in _BOOKED else 1
-    name, value = " ".join(rest[:in_name]), " ".join(rest[in_name:])
+    in_name = 2 if words_of_item[0] == "book" and words_of_item[1] in _BOOKED else 1
+    name, value = " ".join(words_of_item[:in_name]), " ".join(words_of_item[in_name:])
     slot = _SEPARATOR.join((domain, name, _SPELLINGS.get(value, value)))
     if slot.count(_SEPARATOR) != 2:
       raise ValueError(f"{item.strip()!r} has {_SEPARATOR!r}")
     slots.append(slot)
     if (domain, name) in NAMED_ENTITIES:
-      named.append(slot)
-  return State(tuple(slots), tuple(named))
+      entities.append(slot)
+  return State(tuple(slots), tuple(entities))
 
 
 def is_right(row: Row) -> bool:
@@ -107,8 +108,8 @@ def hallucinated(row: Row) -> int:
   """
   predicted, gold = _states(row)
   count = 0
-  for named in predicted.named:
-    value = named.split(_SEPARATOR)[-1]
+  for entity in predicted.entities:
+    value = entity.split(_SEPARATOR)[-1]
     for slot in (*gold.slots, *predicted.slots):
       value = value.replace(" ".join(slot.split(_SEPARATOR)[:2]), "")
     count += value not in row.context
@@ -142,12 +143,12 @@ def results(
     need_coref: id -> whether coreference is needed, from a gold file; its ids then come first in
       the join, and rows of other ids are left out. None for no coreference.
   """
-  first = next(iter(files))
-  keys: list[str] = [row.key for row in files[first]] if need_coref is None else list(need_coref)
+  original = next(iter(files))
+  keys = [row.key for row in files[original]] if need_coref is None else list(need_coref)
   table: list[dict[str, float]] = [{} for _ in keys]
   numbers: dict[str, float] = {}
   for kind, rows in files.items():
-    if need_coref is None and kind == first:
+    if need_coref is None and kind == original:
       joined: list[Row | None] = list(rows)
     else:
       keys, table, joined = _join(keys, table, rows)
@@ -156,7 +157,7 @@ def results(
       columns.update(_columns(kind, row, need))
     numbers |= _of_file(kind, table)
   for kind in list(files)[1:]:
-    numbers |= _of_pair(first, kind, table)
+    numbers |= _of_pair(original, kind, table)
   return Results(numbers, tuple(zip(keys, table, strict=True)))
 
 
@@ -178,7 +179,7 @@ def gold_needs(gold: Mapping[str, Mapping[str, object]]) -> dict[str, bool]:
 def _states(row: Row) -> tuple[State, State]:
   if row.predicted is None or row.gold is None:
     raise SgdxError(
-      f"{row.where}: no {'prediction' if row.predicted is None else 'gold state'}",
+      f"{row.location}: no {'prediction' if row.predicted is None else 'gold state'}",
       expected="strings pred and gold; CheckDST fails on a row with a prediction but no gold state",
       fix="write the gold state as a string ('' if it is empty), or remove the row",
     )
@@ -192,48 +193,50 @@ def _join(
   by_key: dict[str, list[Row]] = {}
   for row in rows:
     by_key.setdefault(row.key, []).append(row)
-  found = [
-    (key, dict(columns), row)
-    for key, columns in zip(keys, table, strict=True)
-    for row in by_key.get(key, [None])
-  ]
-  return [key for key, _, _ in found], [x for _, x, _ in found], [row for _, _, row in found]
+  joined_keys, joined_table, joined_rows = [], [], []
+  for key, columns in zip(keys, table, strict=True):
+    for row in by_key.get(key, [None]):
+      joined_keys.append(key)
+      joined_table.append(dict(columns))
+      joined_rows.append(row)
+  return joined_keys, joined_table, joined_rows
 
 
 def _columns(kind: str, row: Row | None, needs_coref: bool) -> dict[str, float]:
-  right, invented, named = math.nan, 0, 0
+  is_correct, invented, num_entities = math.nan, 0, 0
   if row is not None and row.predicted is not None:
-    right, invented, named = float(is_right(row)), hallucinated(row), len(row.predicted.named)
+    is_correct, invented = float(is_right(row)), hallucinated(row)
+    num_entities = len(row.predicted.entities)
   return {
-    f"jga_{kind}": right,
-    f"coref_jga_{kind}": right if needs_coref else math.nan,
+    f"jga_{kind}": is_correct,
+    f"coref_jga_{kind}": is_correct if needs_coref else math.nan,
     f"hallucinate_cts_{kind}": invented,
-    f"pred_named_entity_cts_{kind}": named,
+    f"pred_named_entity_cts_{kind}": num_entities,
   }
 
 
 def _of_file(kind: str, table: Sequence[Mapping[str, float]]) -> dict[str, float]:
-  right, coref = _column(table, f"jga_{kind}"), _column(table, f"coref_jga_{kind}")
+  correct, coref = _column(table, f"jga_{kind}"), _column(table, f"coref_jga_{kind}")
   invented = sum(row[f"hallucinate_cts_{kind}"] for row in table)
-  named = sum(row[f"pred_named_entity_cts_{kind}"] for row in table)
+  names = sum(row[f"pred_named_entity_cts_{kind}"] for row in table)
   return {
-    f"jga_{kind}": _rounded_mean(right),
+    f"jga_{kind}": _rounded_mean(correct),
     f"coref_jga_{kind}": _rounded_mean(coref),
-    f"factuality_{kind}": _rounded(1 - np.float64(invented) / named if named else math.nan),
+    f"factuality_{kind}": _rounded(1 - np.float64(invented) / names if names else math.nan),
     f"hallucination_cts_{kind}": invented,
-    f"pred_named_entity_cts_{kind}": named,
+    f"pred_named_entity_cts_{kind}": names,
     f"coref_ct_{kind}": len(coref),
   }
 
 
-def _of_pair(first: str, kind: str, table: Sequence[dict[str, float]]) -> dict[str, float]:
+def _of_pair(original: str, kind: str, table: Sequence[dict[str, float]]) -> dict[str, float]:
   """Adds the columns of a pair of files to the table, and returns their means."""
-  both, conditional = f"cjga_{first}_{kind}", f"conditional_jga_{first}_{kind}"
+  joint, conditional = f"cjga_{original}_{kind}", f"conditional_jga_{original}_{kind}"
   for row in table:
-    a, b = row[f"jga_{first}"], row[f"jga_{kind}"]
-    row[both] = math.nan if math.isnan(a + b) else float(a and b)
-    row[conditional] = row[both] if a or b else math.nan
-  return {key: _rounded_mean(_column(table, key)) for key in (both, conditional)}
+    a, b = row[f"jga_{original}"], row[f"jga_{kind}"]
+    row[joint] = math.nan if math.isnan(a + b) else float(a and b)
+    row[conditional] = row[joint] if a or b else math.nan
+  return {key: _rounded_mean(_column(table, key)) for key in (joint, conditional)}
 
 
 def _column(table: Sequence[Mapping[str, float]], key: str) -> list[float]:

@@ -38,14 +38,14 @@ class GoalEdit:
 
   Attributes:
     service: service of the edited frame.
-    kept: slots informed as before.
+    retained: slots informed as before.
     changed: slot -> its old value.
     dropped: slots no longer informed.
     added: slots newly informed.
   """
 
   service: str
-  kept: frozenset[str]
+  retained: frozenset[str]
   changed: Mapping[str, str]
   dropped: frozenset[str]
   added: frozenset[str]
@@ -56,7 +56,7 @@ class GoalEdit:
     return cls(
       line["service"],
       frozenset(line["kept"]),
-      {slot: old for slot, (old, _) in line["changed"].items()},
+      {slot: old_value for slot, (old_value, _) in line["changed"].items()},
       frozenset(line["dropped"]),
       frozenset(line["added"]),
     )
@@ -83,17 +83,17 @@ def goal_counts(
     edit: the edit of the turn.
     backend: see `fuzzy.match`.
   """
-  right = right_slots(service, gold, state, backend)
-  told = edit.kept.union(edit.changed, edit.added, edit.dropped)
-  rest = [slot for slot in gold if slot in service.slot_index and slot not in told]
+  correct = right_slots(service, gold, state, backend)
+  informed = edit.retained.union(edit.changed, edit.added, edit.dropped)
+  rest_slots = [slot for slot in gold if slot in service.slot_index and slot not in informed]
   counts: dict[str, float] = {"goal_dropped": len(edit.dropped)}
-  counts["goal_dropped_left"] = sum(slot in state and slot not in right for slot in edit.dropped)
-  parts = {"kept": edit.kept, "changed": edit.changed, "added": edit.added, "rest": rest}
-  for name, slots in parts.items():
+  counts["goal_dropped_left"] = sum(slot in state and slot not in correct for slot in edit.dropped)
+  unedited = {"kept": edit.retained, "rest": rest_slots}
+  for name, slots in {**unedited, "changed": edit.changed, "added": edit.added}.items():
     counts[f"goal_{name}"] = len(slots)
-    counts[f"goal_{name}_right"] = sum(slot in right for slot in slots)
+    counts[f"goal_{name}_right"] = sum(slot in correct for slot in slots)
   counts["goal_reverted"] = sum(
-    slot not in right and bool(state.get(slot)) and fuzzy.equal(old, state[slot][0], backend)
-    for slot, old in edit.changed.items()
+    slot not in correct and bool(state.get(slot)) and fuzzy.equal(value, state[slot][0], backend)
+    for slot, value in edit.changed.items()
   )
   return counts

@@ -21,6 +21,7 @@ numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`)
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sgdx_t5x.corpus.provenance import ACCEPTED, CARRIED
@@ -64,14 +65,9 @@ LIKE_CHECKDST: dict[str, Ratio] = {  # CheckDST's own definitions, where they di
   "coref_jga_sticky": share("sticky_right", "sticky_frames"),
   "factuality_part": share("factual_part", "entities"),
 }
-_GOALS = COUNTERFACTUAL.values()  # for counterfactual turns
-COUNTS = tuple(
-  dict.fromkeys(
-    name
-    for ratio in (*ALONE.values(), *PAIRED.values(), *LIKE_CHECKDST.values(), *_GOALS)
-    for name in (*ratio.whole, *ratio.part)
-  )
-)
+_RATIOS = (*ALONE.values(), *PAIRED.values(), *LIKE_CHECKDST.values(), *COUNTERFACTUAL.values())
+_NAMES = ((*ratio.denominator, *ratio.numerator) for ratio in _RATIOS)
+COUNTS = tuple(dict.fromkeys(itertools.chain.from_iterable(_NAMES)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +118,7 @@ def frame_counts(
   gold: GoldFrame,
   state: State,
   jga: float,
-  before: Before | None,
+  original: Before | None,
   around: Around,
   backend: str = "difflib",
 ) -> dict[str, float]:
@@ -133,7 +129,7 @@ def frame_counts(
     gold: the frame in its set, with origins.
     state: the predicted state, in original names.
     jga: its official JGA; nan if the service has no slots.
-    before: its counterpart in the original set; None if there is none, or for the original set.
+    original: its counterpart in the original set; None if there is none, or for the original set.
     around: see `Around`.
     backend: see `fuzzy.match`.
   """
@@ -141,8 +137,8 @@ def frame_counts(
   counts |= _slots(service, gold, state, jga, backend)
   counts |= _coreference(gold, jga, around.is_sticky)
   counts |= _entities(gold, state, around)
-  if before is not None and jga == jga and before.jga == before.jga and before.changed:
-    counts |= _pair(service, state, jga, before, around, backend)
+  if original is not None and jga == jga and original.jga == original.jga and original.changed:
+    counts |= _pair(service, state, jga, original, around, backend)
   for slot, first_said in around.repairs.items():
     counts["repairs"] = counts.get("repairs", 0) + 1
     if _is(state.get(slot, ()), first_said, backend):
@@ -150,24 +146,26 @@ def frame_counts(
   return counts
 
 
-def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "difflib") -> State:
+def mapped(
+  original: Before, perturbed: State, slots: frozenset[str], backend: str = "difflib"
+) -> State:
   """Returns the state predicted before, with the perturbation's replacements applied.
 
   Args:
-    before: the counterpart in the original set, with the names of its dialogue.
-    after: the state predicted from the perturbed dialogue. If a slot's several values are the same
-      set there, its order is used, since sorted values change order when they are replaced.
-    slots: slots whose values were replaced, besides those in `before.choices`.
+    original: the counterpart in the original set, with the names of its dialogue.
+    perturbed: the state predicted from the perturbed dialogue. If a slot's several values are the
+      same set there, its order is used, since sorted values change order when they are replaced.
+    slots: slots whose values were replaced, besides those in `original.choices`.
     backend: "exact" looks up names exactly, others also match them as `fuzzy.equal` does.
   """
-  if not (before.names or before.choices):
-    return before.state
-  state, names = dict(before.state), before.names or {}
+  if not (original.names or original.choices):
+    return original.state
+  state, names = dict(original.state), original.names or {}
   for slot in slots.intersection(state) if names else ():
     values = tuple(_mapped(value, names, backend) for value in state[slot])
-    values_after = after.get(slot, ())
+    values_after = perturbed.get(slot, ())
     state[slot] = values_after if len(values) > 1 and set(values) == set(values_after) else values
-  for slot, choices in before.choices.items():
+  for slot, choices in original.choices.items():
     if slot in state:
       state[slot] = tuple(choices.get(value, value) for value in state[slot])
   return state
@@ -230,24 +228,24 @@ def predicted_values(state: State, slots: frozenset[str]) -> list[str]:
 
 
 def _pair(
-  service: Service, state: State, jga: float, before: Before, around: Around, backend: str
+  service: Service, state: State, jga: float, original: Before, around: Around, backend: str
 ) -> dict[str, float]:
-  was_right, is_right = before.jga >= 1, jga >= 1
+  was_right, is_right = original.jga >= 1, jga >= 1
   counts = {
     "changed": 1.0,
     "right_before": was_right,
     "right_after": is_right,
     "right_both": was_right and is_right,
   }
-  if before.same_goal:
-    expected = mapped(before, state, around.replaced, backend)
+  if original.same_goal:
+    expected = mapped(original, state, around.replaced, backend)
     agreement = frame_agreement(service, [expected, state], backend)
     if agreement == agreement:
       counts |= {"compared": 1.0, "agreeing": agreement}
-  if before.names is not None:
+  if original.names is not None:
     names = predicted_values(state, around.replaced)
     counts["changed_entities"] = len(names)
-    counts["reverted"] = sum(_is_reverted(value, before.names, backend) for value in names)
+    counts["reverted"] = sum(_is_reverted(value, original.names, backend) for value in names)
   return counts
 
 
@@ -255,15 +253,17 @@ def _is_reverted(value: str, names: Mapping[str, str], backend: str) -> bool:
   """Whether a value is a replaced name, and not also a replacement."""
   if backend == "exact" or value in names:
     return value in names and value not in names.values()
-  return any(fuzzy.equal(old, value, backend) for old in names) and not any(
-    fuzzy.equal(new, value, backend) for new in names.values()
-  )
+  is_replaced = any(fuzzy.equal(name, value, backend) for name in names)
+  return is_replaced and not any(fuzzy.equal(name, value, backend) for name in names.values())
 
 
 def _mapped(value: str, names: Mapping[str, str], backend: str) -> str:
   if value in names or backend == "exact":
     return names.get(value, value)
-  return next((new for old, new in names.items() if fuzzy.equal(old, value, backend)), value)
+  for name, replacement in names.items():
+    if fuzzy.equal(name, value, backend):
+      return replacement
+  return value
 
 
 def _is(values: Sequence[str], value: str, backend: str) -> bool:

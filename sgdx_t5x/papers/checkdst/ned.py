@@ -8,6 +8,7 @@ a state still occurs in the text.
 import collections
 import dataclasses
 import functools
+import itertools
 import random
 import re
 import string as characters_of
@@ -82,17 +83,17 @@ class Entities:
 
   Attributes:
     places: string -> one of the (service, slot) that have it, the first by name.
-    kept: string -> why it is not replaced.
+    unchanged: string -> why it is not replaced.
     groups: strings that mean the same, see `same_values`: all of them are replaced, or none.
     leaders: string -> the one in another case whose permutation it shares, see `leaders`.
-    taken: strings that are not available as new ones, in lower case: all of the dialogue's.
-    said: its utterances, a line each.
+    unavailable: strings that are not available as new ones, in lower case: all of the dialogue's.
+    text: its utterances, a line each.
   """
 
   places: Mapping[str, tuple[str, str]]
-  kept: Mapping[str, str]
-  taken: frozenset[str]
-  said: str = ""
+  unchanged: Mapping[str, str]
+  unavailable: frozenset[str]
+  text: str = ""
   groups: Groups = dataclasses.field(default_factory=dict)
   leaders: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -100,27 +101,27 @@ class Entities:
 def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entities:
   """Collects the strings of entity slots: of acts, states, calls and spans."""
   places: dict[str, tuple[str, str]] = {}
-  others = {DONTCARE, *possible_values(data, schema)}
-  found = [*said_values(data), *(span for turn in data["turns"] for span in span_texts(turn))]
-  for service, slot, value in found:
+  other_values = {DONTCARE, *possible_values(data, schema)}
+  spans = list(itertools.chain.from_iterable(map(span_texts, data["turns"])))
+  for service, slot, value in (*said_values(data), *spans):
     if slot in slots.get(service, ()):
       places[value] = min(places.get(value, (service, slot)), (service, slot))
     else:
-      others.add(value)
+      other_values.add(value)
   overlapping = set().union(*map(overlapping_texts, data["turns"]))
-  kept = {value: "overlap" for value in places if value in overlapping}
-  others_plain = set(map(plain_text, others))
-  kept |= {value: "other" for value in places if plain_text(value) in others_plain}
-  kept |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
+  unchanged = {value: "overlap" for value in places if value in overlapping}
+  others_plain = set(map(plain_text, other_values))
+  unchanged |= {value: "other" for value in places if plain_text(value) in others_plain}
+  unchanged |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
   groups = same_values(data)
-  for value in [*kept]:
-    kept |= {x: kept[value] for x in groups.get(value, ()) if x in places and x not in kept}
-  taken = frozenset(v.lower() for v in (*others, *places, *result_values(data)))
-  said = "\n".join(turn["utterance"] for turn in data["turns"])
-  spanned = {text for turn in data["turns"] for *_, text in span_texts(turn)}
-  follows = leaders(groups, spanned, state_values(data))
-  replaced = {value: places[value] for value in sorted(places) if value not in kept}
-  return Entities(replaced, kept, taken, said, groups, follows)
+  for value, reason in [*unchanged.items()]:
+    for twin in places.keys() & groups.get(value, ()):
+      unchanged.setdefault(twin, reason)
+  unavailable = frozenset(map(str.lower, (*other_values, *places, *result_values(data))))
+  dialogue_text = "\n".join(turn["utterance"] for turn in data["turns"])
+  follows = leaders(groups, {text for *_, text in spans}, state_values(data))
+  replaced = {value: places[value] for value in sorted(places) if value not in unchanged}
+  return Entities(replaced, unchanged, unavailable, dialogue_text, groups, follows)
 
 
 def _change(
@@ -137,7 +138,7 @@ def _change(
     strings = permuted(entities, prefix, make)
   else:
     forms = canonical_forms(data, entities.groups)
-    strings = names.mapping(entities.places, prefix, entities.taken, forms, entities.said)
+    strings = names.mapping(entities.places, prefix, entities.unavailable, forms, entities.text)
   strings = whole_groups(strings, entities.groups)
   partial = partial_mentions(data, strings)
   line = replace_entities(data, schema, slots, entities, strings, counts)
@@ -169,12 +170,11 @@ def replace_entities(
     The fields of a changes.jsonl line, see `mapping.apply_mapping`.
   """
   line, unspanned = answerable_mapping(data, schema, slots, strings, entities.groups)
-  kept = dict(entities.kept)
-  kept |= dict.fromkeys((text for text in entities.places if text not in strings), "collision")
-  kept |= dict.fromkeys(unspanned, "unspanned")
-  counts["strings"] += len(entities.places) + len(entities.kept)
+  unchanged = dict.fromkeys(entities.places.keys() - strings.keys(), "collision")
+  unchanged |= {**entities.unchanged, **dict.fromkeys(unspanned, "unspanned")}
+  counts["strings"] += len(entities.places) + len(entities.unchanged)
   counts["strings_mapped"] += len(line["strings"])
-  for reason in kept.values():
+  for reason in unchanged.values():
     counts["kept", reason] += 1
   return line
 
@@ -186,7 +186,7 @@ def permuted(
 
   Each has its own random number generator, so that changing one entity affects no other.
   """
-  strings, taken = {}, set(entities.taken)
+  strings, unavailable = {}, set(entities.unavailable)
   followers: dict[str, list[str]] = collections.defaultdict(list)
   for text, leader in entities.leaders.items():
     followers[leader].append(text)
@@ -198,10 +198,10 @@ def permuted(
     for number in range(2 * _TRIES):
       permute = make if number < _TRIES else same_shape
       permutations = _permuted_alike([text, *followers[text]], permute, rng)
-      lower = {permutation.lower() for permutation in permutations.values()}
-      if lower and taken.isdisjoint(lower):
+      lower = set(map(str.lower, permutations.values()))
+      if lower and unavailable.isdisjoint(lower):
         strings |= permutations
-        taken |= lower
+        unavailable |= lower
         break
   return strings
 
@@ -272,11 +272,13 @@ def partial_mentions(data: Mapping[str, Any], strings: Mapping[str, str]) -> int
 
   Such words stay unchanged, and could tell a tracker what the entity was.
   """
-  name_words = {word for text in strings if " " in text for word in _CAPITALISED.findall(text)}
+  name_words: set[str] = set()
+  for text in strings:
+    name_words.update(_CAPITALISED.findall(text) if " " in text else ())
   if not name_words:
     return 0
   count = 0
   for turn in data["turns"]:
-    outside = " ".join(gaps(turn["utterance"], ((a, b) for _, _, a, b in spans_of(turn))))
-    count += any(word in name_words for word in _CAPITALISED.findall(outside))
+    outside = " ".join(gaps(turn["utterance"], spans_of(turn)))
+    count += not name_words.isdisjoint(_CAPITALISED.findall(outside))
   return count

@@ -32,10 +32,10 @@ class _Taken:
   """What is not available as a new name: `strings`, in lower case, and what a text says."""
 
   strings: set[str]
-  said: str  # in lower case, with single spaces
+  text: str  # in lower case, with single spaces
 
   def __contains__(self, name: str) -> bool:
-    return name.lower() in self.strings or is_said(name, self.said)
+    return name.lower() in self.strings or is_said(name, self.text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +59,9 @@ class NameSource:
     self,
     places: Mapping[str, tuple[str, str]],
     prefix: str,
-    taken: Iterable[str],
+    unavailable: Iterable[str],
     canonical: Mapping[str, Iterable[str]],
-    said: str = "",
+    dialogue_text: str = "",
   ) -> dict[str, str]:
     """Returns string -> new string, for the strings for which a name was found.
 
@@ -70,26 +70,26 @@ class NameSource:
     Args:
       places: string -> its (service, slot).
       prefix: of the seeds.
-      taken: strings that are not available as new ones, in lower case.
+      unavailable: strings that are not available as new ones, in lower case.
       canonical: string -> canonical values, see `same_value.canonical_forms`.
-      said: text of the dialogue; what it says is not available either.
+      dialogue_text: text of the dialogue; what it says is not available either.
     """
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for text in places:
       groups[canonical_value(text, canonical.get(text, ()))].append(text)
     in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
-    used = _Taken(set(taken), " ".join(said.lower().split()))
+    used = _Taken(set(unavailable), " ".join(dialogue_text.lower().split()))
     for plain, texts in sorted(groups.items()):
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):
         in_order[self.ordered[pool]].append((plain, pool))
       elif assigned := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
         strings |= assigned
-        used.strings |= {new.lower() for new in assigned.values()}
+        used.strings.update(map(str.lower, assigned.values()))
     for name, moments in in_order.items():
       strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
-      used.strings |= {new.lower() for new in strings.values()}
+      used.strings.update(map(str.lower, strings.values()))
     return strings
 
   def _drawn(
@@ -111,11 +111,11 @@ class NameSource:
     """New days or times in the order of the old ones: nobody leaves before having arrived."""
     plains = [plain for plain, _ in moments]
     for _ in range(_TRIES):
-      drawn = dict(self.draws[pool](rng) for _, pool in moments)
+      forms_by_name = dict(self.draws[pool](rng) for _, pool in moments)
       strings: dict[str, str] = {}
-      for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
-        taken = _Taken({*used.strings, *(new.lower() for new in strings.values())}, used.said)
-        strings |= _assigned(name, drawn[name], plain, groups[plain], True, taken)
+      for plain, name in zip(sorted(plains), sorted(forms_by_name), strict=False):
+        unavailable = _Taken({*used.strings, *map(str.lower, strings.values())}, used.text)
+        strings |= _assigned(name, forms_by_name[name], plain, groups[plain], True, unavailable)
       if len(strings) == sum(len(groups[plain]) for plain in plains):
         return strings
     return {}
@@ -123,14 +123,14 @@ class NameSource:
 
 def _assigned(
   name: str,
-  others: Sequence[str],
+  other_forms: Sequence[str],
   plain: str,
   texts: Sequence[str],
   is_closed: bool,
   used: _Taken,
 ) -> dict[str, str]:
   """Maps the forms of an old name to forms of a new one; {} if there are too few."""
-  forms = _forms(name, others, is_closed)
+  forms = _forms(name, other_forms, is_closed)
   if is_moment(name):  # "2019-03-05" is a canonical value and never said
     forms = [name, *(form for form in forms if form != name)] if is_moment(plain) else forms[1:]
   forms = [form for form in forms if form not in used]
@@ -158,8 +158,12 @@ def name_source(split: Split, slots: Slots) -> NameSource:
     slots: whose values are replaced.
   """
   kinds = kinds_of_slots(split.schema)
-  used = {kinds[service, slot] for service, names in slots.items() for slot in names}
-  return NameSource(kinds, {kind: invented(kind, split) for kind in used})
+  draws: dict[str, Draw] = {}
+  for service, names in slots.items():
+    for slot in names:
+      kind = kinds[service, slot]
+      draws[kind] = invented(kind, split)
+  return NameSource(kinds, draws)
 
 
 def invented(kind: str, split: Split) -> Draw:
@@ -195,15 +199,15 @@ def values_of_corpus(
       if slot in slots.get(service, ()):
         for plain in forms.get(value, (value,)):
           values_by_key.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
-  return {
-    key: [(plain, sorted(said - {plain})) for plain, said in sorted(values.items())]
-    for key, values in values_by_key.items()
-  }
+  names: dict[str, list[tuple[str, list[str]]]] = {}
+  for key, values in values_by_key.items():
+    names[key] = [(plain, sorted(ways - {plain})) for plain, ways in sorted(values.items())]
+  return names
 
 
-def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
+def _forms(name: str, other_forms: Sequence[str], is_closed: bool) -> list[str]:
   """All distinct ways to say a name, the plainest first; closed kinds have only those given."""
   words = name.split()
   further = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
-  names = (name, *others, *(() if is_closed else further))
+  names = (name, *other_forms, *(() if is_closed else further))
   return list({form.lower(): form for form in reversed(names)}.values())[::-1]

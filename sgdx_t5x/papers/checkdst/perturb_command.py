@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
       split,
       args.seed,
       args.out,
-      lambda done: update("perturbing", done, total) if done % 10 == 0 else None,
+      lambda count: update("perturbing", count, total) if count % 10 == 0 else None,
     )
   _print_result(manifest, args)
   return 0
@@ -94,16 +94,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_result(manifest: "Manifest", args: argparse.Namespace) -> None:
   counts = dict(manifest.counts)
-  kept = counts.pop("kept")
-  frames, of = counts.pop("frames_changed"), counts.pop("frames")
+  unchanged = counts.pop("kept")
+  frames, total = counts.pop("frames_changed"), counts.pop("frames")
   turns, of_turns = counts.pop("turns_changed"), counts.pop("user_turns")
   print(f"written: {args.out}: {counts.pop('dialogues'):,} dialogues of {args.split}")
-  print(f"         {frames:,} of {of:,} frames changed, {turns:,} of {of_turns:,} user turns")
+  print(f"         {frames:,} of {total:,} frames changed, {turns:,} of {of_turns:,} user turns")
   for name, number in counts.items():
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:.3f}"
-    print(f"         {name.replace('_', ' ')}: {shown}")
-  if kept:
-    reasons = ", ".join(f"{number:,} {reason}" for reason, number in kept.items())
+    text = f"{number:,}" if isinstance(number, int) else f"{number:.3f}"
+    print(f"         {name.replace('_', ' ')}: {text}")
+  if unchanged:
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in unchanged.items())
     print(f"         unchanged: {reasons}")
   if not manifest.complete:
     print("PARTIAL: the split does not contain all published dialogues")

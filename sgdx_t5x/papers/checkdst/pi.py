@@ -46,19 +46,19 @@ def _change(
   data: dict[str, Any],
   counts: collections.Counter,
 ) -> list[Line]:
-  lines, history = [], ""
+  lines, history, dialogue_id = [], "", data["dialogue_id"]
   exchange = Exchange.of(data)
   stated = stated_values(data, schema)
   for number, turn in enumerate(data["turns"]):
     if turn["speaker"] == USER:
-      rng = random.Random(f"{seed}/{data['dialogue_id']}/{number}")
-      new = _reworded(provider, exchange, number, rng, stated, history)
-      if isinstance(new, str):
-        counts["kept", new] += 1
+      rng = random.Random(f"{seed}/{dialogue_id}/{number}")
+      wording = _reworded(provider, exchange, number, rng, stated, history)
+      if isinstance(wording, str):
+        counts["kept", wording] += 1
       else:
-        share = overlap(words(turn["utterance"]), words(new.text))
-        line = {"dialogue_id": data["dialogue_id"], "turn": number, "provider": name, **new.note}
-        lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
+        share = overlap(words(turn["utterance"]), words(wording.text))
+        line = {"dialogue_id": dialogue_id, "turn": number, "provider": name, **wording.note}
+        lines.append({**line, "overlap": round(share, 4), **put(turn, wording)})
         counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
         counts["turns"] += 1
     history += f"{turn['utterance']}\n"
@@ -79,35 +79,35 @@ def _reworded(
     return "empty"
   if refers(exchange, number):
     return "carried"
-  new = provider(exchange, number, rng)
-  if isinstance(new, str):
-    return new
-  before = turn["utterance"]
-  if not new.text.strip():
+  wording = provider(exchange, number, rng)
+  if isinstance(wording, str):
+    return wording
+  utterance = turn["utterance"]
+  if not wording.text.strip():
     return "empty"
-  if same_text(before, new.text):
+  if same_text(utterance, wording.text):
     return "same"
-  if sorted(span_texts(turn)) != new.span_texts:
+  if sorted(span_texts(turn)) != wording.span_texts:
     return "lost"
-  if lost_values(stated, exchange.data, number, new.text):
+  if lost_values(stated, exchange.data, number, wording.text):
     return "lost"  # a value of a state, said outside spans
-  lower = before.lower(), new.text.lower(), history.lower()
+  lower = utterance.lower(), wording.text.lower(), history.lower()
   if any(v in lower[0] and v not in lower[1] and v not in lower[2] for v in map(str.lower, stated)):
     return "lost"  # one that was only part of a word
-  return new
+  return wording
 
 
-def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:
+def put(turn: dict[str, Any], wording: NewWords) -> dict[str, Any]:
   """Gives a turn other words. Returns the fields that undo it, `utterance` and `spans`."""
   places: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
-  for service, slot, start, end in sorted(new.spans, key=lambda span: span[2:]):
-    places.setdefault((service, slot, new.text[start:end]), []).append((start, end))
-  text, before = turn["utterance"], {}
+  for service, slot, start, end in sorted(wording.spans, key=lambda span: span[2:]):
+    places.setdefault((service, slot, wording.text[start:end]), []).append((start, end))
+  text, old_spans = turn["utterance"], {}
   for frame in turn["frames"]:
     for span in frame.get("slots") or ():
-      old = span["start"], span["exclusive_end"]
-      before.setdefault(frame["service"], []).append([*old])
-      place = places[frame["service"], span["slot"], text[slice(*old)]].pop(0)
+      place_before = span["start"], span["exclusive_end"]
+      old_spans.setdefault(frame["service"], []).append([*place_before])
+      place = places[frame["service"], span["slot"], text[slice(*place_before)]].pop(0)
       span["start"], span["exclusive_end"] = place
-  turn["utterance"] = new.text
-  return {"utterance": text, "spans": before} if before else {"utterance": text}
+  turn["utterance"] = wording.text
+  return {"utterance": text, "spans": old_spans} if old_spans else {"utterance": text}

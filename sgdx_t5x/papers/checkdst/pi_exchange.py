@@ -13,7 +13,7 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.texts import overlap, same_text, whole_words, words
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, said_values
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, act_values, said_values
 
 _DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -136,11 +136,11 @@ def cut(data: Mapping[str, Any], number: int) -> Donor | None:
 
 def _spans(turn: Mapping[str, Any]) -> list[tuple[int, int, int, str]]:
   """Returns (start, end, frame of the turn, slot) of each span, in the order of the text."""
-  return sorted(
-    (span["start"], span["exclusive_end"], i, span["slot"])
-    for i, frame in enumerate(turn["frames"])
-    for span in frame.get("slots") or ()
-  )
+  spans: list[tuple[int, int, int, str]] = []
+  for i, frame in enumerate(turn["frames"]):
+    for span in frame.get("slots") or ():
+      spans.append((span["start"], span["exclusive_end"], i, span["slot"]))
+  return sorted(spans)
 
 
 def filled(donor: Donor, borrower: Donor, turn: Mapping[str, Any]) -> NewWords:
@@ -168,11 +168,6 @@ def _says_more(donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] |
   """Whether a turn has a value of its dialogue that is neither in a span nor in its acts."""
   if outside is None or not (mentioned := outside.findall(" | ".join(donor.pieces).lower())):
     return False
-  annotated = {
-    value.lower()
-    for frame in turn["frames"]
-    for action in frame["actions"]
-    for value in (*action.get("values", ()), *(action.get("canonical_values") or ()))
-  }
+  annotated = {value.lower() for value in act_values(turn["frames"])}
   annotated |= {_IN_WORDS[value] for value in annotated if value in _IN_WORDS}
   return not annotated.issuperset(mentioned)

@@ -35,7 +35,7 @@ def _worded(
   carried: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
 ) -> NewWords | str:
   """Args: carried, service -> slots that are to refer to a value of another service."""
-  frames, said = [], {}
+  frames, forms_said = [], {}
   for frame in exchange.data["turns"][number]["frames"]:
     if frame.get("actions") is None:
       return "no-acts"
@@ -44,17 +44,17 @@ def _worded(
     for action in frame["actions"]:
       if action["act"] == "SELECT" and action.get("slot"):
         return "select"  # templates have no phrase for one value among those offered
-      acts.append(_act(action, service, said))
+      acts.append(_act(action, service, forms_said))
     slots = carried.get(service.name, ())
     if slots and all(act.act != "INFORM_INTENT" for act in acts):
       return "carried"  # only a sentence about an intent goes on with a reference
     links = [_reference(service.name, slot, words[service.name]) for slot in slots]
     frames.append(FrameOutline(service.name, acts, carried=links))
-  asked = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
-  before = exchange.data["turns"][number]["utterance"]
+  requested = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
+  utterance = exchange.data["turns"][number]["utterance"]
   for _ in range(_TRIES):
-    text, spans = Surface(services, words, rng).user_text(frames, said, asked)
-    if not same_text(text, before):
+    text, spans = Surface(services, words, rng).user_text(frames, forms_said, requested)
+    if not same_text(text, utterance):
       break
   return NewWords(text, spans)
 
@@ -64,9 +64,9 @@ def _reference(service: str, slot: str, words: Words) -> Link:
   return Link(place, place, (phrase,))
 
 
-def _act(action: Mapping[str, Any], service: Service, said: dict[str, str]) -> Act:
+def _act(action: Mapping[str, Any], service: Service, forms_said: dict[str, str]) -> Act:
   slot, values = action.get("slot", ""), action.get("values") or []
   canonical = action.get("canonical_values") or values
   if slot in service.noncategorical_slots:
-    said |= {c: v for c, v in zip(canonical, values, strict=True) if c != DONTCARE}
+    forms_said |= {c: v for c, v in zip(canonical, values, strict=True) if c != DONTCARE}
   return Act(action["act"], slot, tuple(canonical))

@@ -45,14 +45,14 @@ class Exchange:
   @classmethod
   def of(cls, data: Mapping[str, Any]) -> "Exchange":
     """Reads the states of a dialogue."""
-    before: list[Mapping[str, Mapping[str, Sequence[str]]]] = []
+    states_before: list[Mapping[str, Mapping[str, Sequence[str]]]] = []
     states: dict[str, Mapping[str, Sequence[str]]] = {}
     for turn in data["turns"]:
-      before.append(dict(states))
+      states_before.append(dict(states))
       if turn["speaker"] == USER:
         for frame in turn["frames"]:
           states[frame["service"]] = frame["state"]["slot_values"]
-    return cls(data, before)
+    return cls(data, states_before)
 
   def heard(self, number: int) -> list[Mapping[str, Any]]:
     """The system's acts before a user turn."""
@@ -80,8 +80,8 @@ def refers(exchange: Exchange, number: int) -> bool:
     if "SELECT" in acts or "AFFIRM" in acts:
       continue
     informed = {action["slot"] for action in actions if action["act"] == "INFORM"}
-    before = exchange.states_before[number].get(frame["service"], {})
+    values_before = exchange.states_before[number].get(frame["service"], {})
     for slot, values in frame["state"]["slot_values"].items():
-      if slot not in informed and set(values).isdisjoint(before.get(slot, ())):
+      if slot not in informed and set(values).isdisjoint(values_before.get(slot, ())):
         return True
   return False

@@ -7,7 +7,7 @@ once for all statistics.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,17 +19,17 @@ class Ratio:
   """A statistic.
 
   Attributes:
-    part: count -> weight, of the numerator.
-    whole: count -> weight, of the denominator; the statistic is nan where it is 0.
+    numerator: count -> weight, of the numerator.
+    denominator: count -> weight, of the denominator; the statistic is nan where it is 0.
   """
 
-  part: Mapping[str, float]
-  whole: Mapping[str, float]
+  numerator: Mapping[str, float]
+  denominator: Mapping[str, float]
 
 
-def share(part: str, whole: str) -> Ratio:
+def share(numerator: str, denominator: str) -> Ratio:
   """Returns the ratio of two counts."""
-  return Ratio({part: 1}, {whole: 1})
+  return Ratio({numerator: 1}, {denominator: 1})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,17 +76,17 @@ def ratio_samples(
     dialogues: samples of one dialogue are all the same.
   """
   sums, per_dialogue = samples.sums(counts.values, counts.dialogue_ids)
-  part, whole = _weights(statistics, counts.names)
-  quotients = _divide(part, whole, sums)
-  few = ((per_dialogue.T @ whole.T) > 0).sum(axis=0) < 2
+  numerators, denominators = _weights(statistics, counts.names)
+  quotients = _divide(numerators, denominators, sums)
+  few = ((per_dialogue.T @ denominators.T) > 0).sum(axis=0) < 2
   quotients[:, few] = np.nan
   return dict(zip(statistics, quotients.T, strict=True))
 
 
 def frames_with(statistics: Mapping[str, Ratio], counts: Counts) -> dict[str, np.ndarray]:
   """Returns statistic -> [U] bool, the frames that add to its denominator."""
-  whole = _weights(statistics, counts.names)[1]
-  return dict(zip(statistics, whole @ counts.values > 0, strict=True))
+  denominators = _weights(statistics, counts.names)[1]
+  return dict(zip(statistics, denominators @ counts.values > 0, strict=True))
 
 
 def ratio_intervals(
@@ -100,14 +100,16 @@ def _weights(
   statistics: Mapping[str, Ratio], names: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the weights of numerators and denominators: two [S, N]."""
-  part, whole = (
-    np.array([[getattr(x, side).get(name, 0.0) for name in names] for x in statistics.values()])
-    for side in ("part", "whole")
-  )
-  return part, whole
+  numerators = [ratio.numerator for ratio in statistics.values()]
+  denominators = [ratio.denominator for ratio in statistics.values()]
+  return _matrix(numerators, names), _matrix(denominators, names)
 
 
-def _divide(part: np.ndarray, whole: np.ndarray, sums: np.ndarray) -> np.ndarray:
+def _matrix(rows: Sequence[Mapping[str, float]], names: tuple[str, ...]) -> np.ndarray:
+  return np.array([[row.get(name, 0.0) for name in names] for row in rows])
+
+
+def _divide(numerators: np.ndarray, denominators: np.ndarray, sums: np.ndarray) -> np.ndarray:
   """[S, N], [S, N], [R, N] -> [R, S]."""
-  wholes = sums @ whole.T
-  return np.divide(sums @ part.T, wholes, out=np.full(wholes.shape, np.nan), where=wholes > 0)
+  wholes = sums @ denominators.T
+  return np.divide(sums @ numerators.T, wholes, out=np.full(wholes.shape, np.nan), where=wholes > 0)

@@ -100,34 +100,35 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
   """
   fix = "pass, for example, ned=perturbed/ned"
   perturbed = parse_named(args.perturbed, "perturbed", "SET=DIR", fix)
-  checks = [run.others for run in runs if isinstance(run.others, Check)]
   checked: dict[str, list[CheckedSet]] = {}
-  for found in (found for check in checks for found in check.sets.values()):
-    checked.setdefault(found.name, []).append(found)
-  lacks = [name for name in checked if name not in perturbed]
-  lines = (
-    [f"utterances of {', '.join(lacks)} are not shown: pass --perturbed NAME=DIR"] if lacks else []
-  )
+  for run in runs:
+    for checked_set in run.others.sets.values() if isinstance(run.others, Check) else ():
+      checked.setdefault(checked_set.name, []).append(checked_set)
+  lines = []
+  if lacks := ", ".join(name for name in checked if name not in perturbed):
+    lines.append(f"utterances of {lacks} are not shown: pass --perturbed NAME=DIR")
   split = runs[0].signature.split
   dialogues = corpus.dialogues(split) if corpus is not None and perturbed else ()
-  before = {d.dialogue_id: d for d in dialogues}
-  said: dict[str, Said] = {}
+  originals = {d.dialogue_id: d for d in dialogues}
+  utterances: dict[str, Said] = {}
   edits: dict[str, Edits] = {}
   for name, place in perturbed.items():
     changed, sets = open_corpus(place), checked.get(name, [])
-    if {each.about["checksum"] for each in sets} != {changed.checksum()}:
+    if {checked_set.source["checksum"] for checked_set in sets} != {changed.checksum()}:
       raise SgdxError(
         f"--perturbed {name}={place}, with checksum {changed.checksum()}, was not checked",
         expected="the corpus of a set that a check lists, made with --per-frame",
-        available=", ".join(f"{x}: {sets[0].about['checksum']}" for x, sets in checked.items()),
+        available=", ".join(f"{x}: {sets[0].source['checksum']}" for x, sets in checked.items()),
         fix="pass the same name and corpus as to `sgdx checkdst check`, or check again",
       )
-    if before and sets[0].kind in OF_GOALS:
-      edits[name] = _read_edits(before, changed, split)
-    elif before:
-      pairs = ((before.get(d.dialogue_id), d) for d in changed.dialogues(split))
-      said[name] = {new.dialogue_id: _changed(old, new) for old, new in pairs if old}
-  return OtherTexts(said, edits, lines)
+    if originals and sets[0].kind in OF_GOALS:
+      edits[name] = _read_edits(originals, changed, split)
+    elif originals:
+      by_dialogue = utterances[name] = {}
+      for dialogue in changed.dialogues(split):
+        if original := originals.get(dialogue.dialogue_id):
+          by_dialogue[dialogue.dialogue_id] = _changed(original, dialogue)
+  return OtherTexts(utterances, edits, lines)
 
 
 def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -142,11 +143,12 @@ def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section
       *check.report["notes"],
       f"Signature of the check: {check.report['signature']}",
     )
-    shown = tuple(
-      dataclasses.replace(table, title=f"{name} on perturbed dialogues: {table.title}")
-      for table in tables.layout(check.report)
-    )
-    yield Section(f"perturbed-{number}", f"Perturbed dialogues: {name}", lines, shown, signed=False)
+    titled = []
+    for table in tables.layout(check.report):
+      title = f"{name} on perturbed dialogues: {table.title}"
+      titled.append(dataclasses.replace(table, title=title))
+    title = f"Perturbed dialogues: {name}"
+    yield Section(f"perturbed-{number}", title, lines, tuple(titled), signed=False)
 
 
 # --- parts ---------------------------------------------------------------------------------
@@ -160,15 +162,15 @@ def _read_check(path: str | pathlib.Path, run: Run) -> Check:
     lacks = f"{path} has no per-frame counts; check again with --per-frame to see the errors"
     return Check(report, {}, (lacks,))
   sets = files.read_check(path).sets
-  return Check(report, {label: found for label, found in sets.items() if found.name != ORIGINAL})
+  return Check(report, {label: x for label, x in sets.items() if x.name != ORIGINAL})
 
 
 def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -> None:
   """Raises SgdxError if a check's scores on the original dialogues differ from the run's."""
   own_fields = Signature.parse(report["signature"])
   words = [
-    f"{name}:{one or 'none'}, not {name}:{other or 'none'}"
-    for name, (one, other) in differences(own_fields, run.signature).items()
+    f"{name}:{checked or 'none'}, not {name}:{scored or 'none'}"
+    for name, (checked, scored) in differences(own_fields, run.signature).items()
     if name not in _OF_ONE
   ]
   same_frames = own_fields.fields.get("frames") == run.signature.fields.get("frames")
@@ -186,9 +188,12 @@ def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -
     )
 
 
-def _changed(old: Dialogue, new: Dialogue) -> dict[int, str]:
-  pairs = ((a.utterance, b.utterance) for a, b in zip(old.turns, new.turns, strict=False))
-  return {turn: b for turn, (a, b) in enumerate(pairs) if a != b}
+def _changed(original: Dialogue, perturbed: Dialogue) -> dict[int, str]:
+  changed: dict[int, str] = {}
+  for number, (a, b) in enumerate(zip(original.turns, perturbed.turns, strict=False)):
+    if a.utterance != b.utterance:
+      changed[number] = b.utterance
+  return changed
 
 
 # --- counterfactual turns: what users inform instead, and where in the utterance --------------
@@ -197,12 +202,12 @@ KEPT, CHANGED, ADDED, DROPPED = "kept", "changed", "added", "dropped"
 # An edit of a turn: {"slots": [status, slot, old, new], "parts": [status, text]}
 
 
-def _read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Edits:
+def _read_edits(originals: Mapping[str, Dialogue], edited_set: Corpus, split: str) -> Edits:
   """Reads the edits of a set of counterfactuals, or of its control.
 
   Args:
-    before: original dialogues, by id.
-    found: the set.
+    originals: original dialogues, by id.
+    edited_set: the set.
     split: its split.
 
   Returns:
@@ -213,44 +218,53 @@ def _read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Ed
   Raises:
     SgdxError: changes.jsonl is missing or malformed.
   """
-  lines = {name: line for name, (line, *_) in read_changes(found, split).items()}
+  lines = {name: line for name, (line, *_) in read_changes(edited_set, split).items()}
   edits: dict[str, dict[int, Mapping[str, Any]]] = {}
-  for dialogue in found.dialogues(split):
+  for dialogue in edited_set.dialogues(split):
     line = lines.get(dialogue.dialogue_id)
-    if line and (original := before.get(line["of"])):
+    if line and (original := originals.get(line["of"])):
       number = line["turn"]
       edit = _edit(line, original.turns[number], dialogue.turns[-1])
       edits.setdefault(line["of"], {})[number] = edit
   return edits
 
 
-def _edit(line: Mapping[str, Any], before: Turn, after: Turn) -> dict[str, Any]:
-  old, new = (_told(turn, line["service"]) for turn in (before, after))
-  names = (CHANGED, ADDED, DROPPED, KEPT)
-  status = {slot: name for name in names for slot in line[name]}
-  slots = [[name, slot, old.get(slot), new.get(slot)] for slot, name in status.items()]
-  parts, last = [], 0
-  for start, end, slot in sorted(_places(after, line["service"], new)):
+def _edit(line: Mapping[str, Any], original: Turn, edited: Turn) -> dict[str, Any]:
+  service = line["service"]
+  values_before, values_after = _informed(original, service), _informed(edited, service)
+  status: dict[str, str] = {}
+  slots = []
+  for name in (CHANGED, ADDED, DROPPED, KEPT):
+    for slot in line[name]:
+      status[slot] = name
+      slots.append([name, slot, values_before.get(slot), values_after.get(slot)])
+  pieces, last = [], 0
+  for start, end, slot in sorted(_places(edited, service, values_after)):
     if start >= last and slot in status:
-      parts += [["", after.utterance[last:start]], [status[slot], after.utterance[start:end]]]
+      pieces += [["", edited.utterance[last:start]], [status[slot], edited.utterance[start:end]]]
       last = end
-  parts.append(["", after.utterance[last:]])
-  return {"slots": slots, "parts": [part for part in parts if part[1]]}
+  pieces.append(["", edited.utterance[last:]])
+  return {"slots": slots, "parts": [piece for piece in pieces if piece[1]]}
 
 
-def _told(turn: Turn, service: str) -> dict[str, str]:
+def _informed(turn: Turn, service: str) -> dict[str, str]:
   """Returns slot -> value that a user turn informs for a service (INFORM)."""
-  frames = (frame for frame in turn.frames if frame.service == service)
-  actions = (action for frame in frames for action in frame.actions or ())
-  return {x["slot"]: x["values"][0] for x in actions if x["act"] == "INFORM" and x["values"]}
+  informed: dict[str, str] = {}
+  for frame in turn.frames:
+    for action in frame.actions or () if frame.service == service else ():
+      if action["act"] == "INFORM" and action["values"]:
+        informed[action["slot"]] = action["values"][0]
+  return informed
 
 
-def _places(turn: Turn, service: str, told: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+def _places(turn: Turn, service: str, values: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
   """Yields (start, end, slot) of values: spans, and categorical values that occur verbatim."""
-  spans = [x for f in turn.frames if f.service == service for x in f.slots or ()]
-  for span in spans:
-    yield span["start"], span["exclusive_end"], span["slot"]
-  for slot in told.keys() - {span["slot"] for span in spans}:
-    value = re.escape(told[slot].replace("_", " "))
+  unspanned = set(values)
+  for frame in turn.frames:
+    for span in frame.slots or () if frame.service == service else ():
+      unspanned.discard(span["slot"])
+      yield span["start"], span["exclusive_end"], span["slot"]
+  for slot in unspanned:
+    value = re.escape(values[slot].replace("_", " "))
     if match := re.search(rf"(?<!\w){value}(?!\w)", turn.utterance, re.IGNORECASE):
       yield *match.span(), slot

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -45,8 +46,11 @@ def clock_time(text: str) -> str | None:
 @functools.cache
 def _spoken_times() -> dict[str, str]:
   """Form in which a time of day may be said ("quarter past 8 in the morning") -> the time."""
-  times = [f"{hour:02}:{minute:02}" for hour in range(24) for minute in range(60)]
-  return {"midday": "12:00", **{plain_text(form): time for time in times for form in forms(time)}}
+  spoken = {"midday": "12:00"}
+  for hour, minute in itertools.product(range(24), range(60)):
+    time = f"{hour:02}:{minute:02}"
+    spoken |= dict.fromkeys(map(plain_text, forms(time)), time)
+  return spoken
 
 
 def same_values(data: Mapping[str, Any]) -> Groups:
@@ -62,9 +66,9 @@ def same_values(data: Mapping[str, Any]) -> Groups:
       text = parent[text]
     return text
 
-  def link(text: str, other: str) -> None:
-    if root(text) != root(other):
-      parent[root(text)] = root(other)
+  def link(text: str, partner: str) -> None:
+    if root(text) != root(partner):
+      parent[root(text)] = root(partner)
 
   values = sorted({value for *_, value in said_values(data)})
   first_of: dict[str, str] = {}
@@ -80,7 +84,11 @@ def same_values(data: Mapping[str, Any]) -> Groups:
   if parent:
     for value in values:
       members[root(value)].append(value)
-  return {value: tuple(group) for group in members.values() if len(group) > 1 for value in group}
+  groups: dict[str, tuple[str, ...]] = {}
+  for group in members.values():
+    if len(group) > 1:
+      groups |= dict.fromkeys(group, tuple(group))
+  return groups
 
 
 def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[str]]:
@@ -94,19 +102,17 @@ def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[st
     # Several moments in one group are linked by something ambiguous, as "the 5th", or by mistake:
     # only what means the same by itself has one canonical value then.
     for texts in [group] if len(moments) < 2 else _alike(group):
-      plain = min(
-        (canonical_value(text, canonical.get(text, ())) for text in texts), key=_plainness
-      )
-      canonical |= {text: {plain} for text in texts}
+      plains = {canonical_value(text, canonical.get(text, ())) for text in texts}
+      canonical |= {text: {min(plains, key=_plainness)} for text in texts}
   return canonical
 
 
 def _alike(group: Iterable[str]) -> list[list[str]]:
   """Returns the texts of a group that are one time or one text, where there are several."""
-  found: dict[str, list[str]] = collections.defaultdict(list)
+  texts_by_value: dict[str, list[str]] = collections.defaultdict(list)
   for text in group:
-    found[clock_time(text) or plain_text(text)].append(text)
-  return [texts for texts in found.values() if len(texts) > 1]
+    texts_by_value[clock_time(text) or plain_text(text)].append(text)
+  return [texts for texts in texts_by_value.values() if len(texts) > 1]
 
 
 def canonical_value(text: str, canonical: Iterable[str]) -> str:
@@ -133,20 +139,20 @@ def leaders(groups: Groups, spanned: Iterable[str], in_states: Iterable[str]) ->
     spanned: texts of spans.
     in_states: values of states.
   """
-  spanned, found = set(spanned), {}
+  spanned, leader_of = set(spanned), {}
   for text in sorted(in_states):
     twins = [x for x in groups.get(text, ()) if plain_text(x) == plain_text(text)]
     if len(twins) > 1 and text not in spanned:
       leader = min(twins, key=lambda twin: (twin not in spanned, *_plainness(twin)))
       if leader != text:
-        found[text] = leader
-  return found
+        leader_of[text] = leader
+  return leader_of
 
 
 def whole_groups(strings: Mapping[str, str], groups: Groups) -> dict[str, str]:
   """Returns the replacements of strings whose group is replaced as a whole."""
   return {
-    old: new for old, new in strings.items() if all(x in strings for x in groups.get(old, ()))
+    value: text for value, text in strings.items() if strings.keys() >= {*groups.get(value, ())}
   }
 
 

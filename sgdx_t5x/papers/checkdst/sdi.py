@@ -84,20 +84,18 @@ def _drawn(name: str, rng: random.Random) -> str:
 
 
 def _pool(split: Split) -> Pool:
-  found: dict[tuple[str, str], dict[str, set[str]]] = {}
+  texts: dict[tuple[str, str], set[str]] = {}
+  canonical: dict[tuple[str, str, str], set[str]] = {}
   lower: set[str] = set()
   for data in split.dialogues():
     forms = known_forms(data)
     for turn in data["turns"]:
       lower.update(_LOWER_WORD.findall(turn["utterance"]))
-      for service, slot, said in span_texts(turn):
-        canonical = forms.get(said, (said,))
-        found.setdefault((service, slot), {}).setdefault(said, set()).update(canonical)
-  return Pool(
-    {place: sorted(texts) for place, texts in found.items()},
-    {(*place, text): c for place, texts in found.items() for text, c in texts.items()},
-    frozenset(lower),
-  )
+      for service, slot, text in span_texts(turn):
+        texts.setdefault((service, slot), set()).add(text)
+        canonical.setdefault((service, slot, text), set()).update(forms.get(text, (text,)))
+  sorted_texts = {place: sorted(texts_of_slot) for place, texts_of_slot in texts.items()}
+  return Pool(sorted_texts, canonical, frozenset(lower))
 
 
 def _change(
@@ -108,16 +106,16 @@ def _change(
   counts: collections.Counter,
 ) -> list[Line]:
   lines, name = [], data["dialogue_id"]
-  wrong = _wrong_values(pool, data)
+  draw_wrong = _wrong_values(pool, data)
   stated = stated_values(data, schema)
   for number, turn in enumerate(data["turns"]):
     if turn["speaker"] != USER or not turn["utterance"].strip():
       continue
     rng = random.Random(f"{seed}/{name}/{number}")
-    insertions = [*_repairs(turn, wrong, rng), *_small_words(turn, rng)]
-    first = len(turn["utterance"]) - len(turn["utterance"].lstrip())
+    insertions = [*_repairs(turn, draw_wrong, rng), *_small_words(turn, rng)]
+    first_word = len(turn["utterance"]) - len(turn["utterance"].lstrip())
     if not insertions or rng.random() < _RATES[RESTART]:
-      insertions.insert(0, _Insertion(first, f"{_drawn('restarts', rng)} ", RESTART))
+      insertions.insert(0, _Insertion(first_word, f"{_drawn('restarts', rng)} ", RESTART))
     insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
     insertions = _around_values(insertions, stated, data, number)
     if insertions:
@@ -130,22 +128,22 @@ def _change(
 def _wrong_values(
   pool: Pool, data: Mapping[str, Any]
 ) -> Callable[[str, str, str, random.Random], str | None]:
-  """Returns a function from (service, slot, said, rng) to a value not meant in the dialogue."""
+  """Returns a function from (service, slot, value, rng) to a value not meant in the dialogue."""
   text = "\n".join(turn["utterance"] for turn in data["turns"]).lower()
   forms = known_forms(data)
   in_states = state_values(data)
 
-  def draw(service: str, slot: str, said: str, rng: random.Random) -> str | None:
+  def draw(service: str, slot: str, value: str, rng: random.Random) -> str | None:
     texts = pool.texts.get((service, slot), ())
-    meant = {*forms.get(said, ()), *pool.canonical.get((service, slot, said), (said,))}
+    meant = {*forms.get(value, ()), *pool.canonical.get((service, slot, value), (value,))}
     for _ in range(_TRIES if len(texts) > 1 else 0):
-      other = texts[rng.randrange(len(texts))]
+      candidate = texts[rng.randrange(len(texts))]
       if (
-        other not in in_states
-        and other.lower() not in text
-        and meant.isdisjoint(pool.canonical[service, slot, other])
+        candidate not in in_states
+        and candidate.lower() not in text
+        and meant.isdisjoint(pool.canonical[service, slot, candidate])
       ):
-        return other
+        return candidate
     return None
 
   return draw
@@ -153,19 +151,19 @@ def _wrong_values(
 
 def _repairs(
   turn: Mapping[str, Any],
-  wrong: Callable[[str, str, str, random.Random], str | None],
+  draw_wrong: Callable[[str, str, str, random.Random], str | None],
   rng: random.Random,
 ) -> list[_Insertion]:
   """Inserts a wrong value and an edit term right before some of the turn's values."""
   spans, insertions = sorted(spans_of(turn), key=lambda span: span[2:]), []
   last = -1
   for service, slot, start, end in spans:
-    inside = any(first < start < ends for *_, first, ends in spans)  # of another value
+    inside = any(span_start < start < ends for *_, span_start, ends in spans)  # of another value
     if rng.random() >= _RATES[REPAIR] / len(spans) or start < last or inside:
       continue
-    if other := wrong(service, slot, turn["utterance"][start:end], rng):
-      text = f"{other}, {_drawn('edits', rng)} "
-      insertions.append(_Insertion(start, text, REPAIR, f"{service}.{slot}", other))
+    if wrong_value := draw_wrong(service, slot, turn["utterance"][start:end], rng):
+      text = f"{wrong_value}, {_drawn('edits', rng)} "
+      insertions.append(_Insertion(start, text, REPAIR, f"{service}.{slot}", wrong_value))
       last = end
   return insertions
 
@@ -192,11 +190,11 @@ def _around_values(
 ) -> list[_Insertion]:
   """Leaves out insertions that tear apart a value of a state that has no span."""
   text = data["turns"][number]["utterance"]
-  new = edited(text, [(x.place, x.place, x.text) for x in insertions])
-  for value in lost_values(stated, data, number, new):
+  new_text = edited(text, [(x.place, x.place, x.text) for x in insertions])
+  for value in lost_values(stated, data, number, new_text):
     pattern = re.compile(r"\s+".join(map(re.escape, value.split())), re.IGNORECASE)
-    places = [match.span() for match in pattern.finditer(text)]
-    insertions = [x for x in insertions if not any(a < x.place < b for a, b in places)]
+    for match in pattern.finditer(text):
+      insertions = [x for x in insertions if not match.start() < x.place < match.end()]
   return insertions
 
 
@@ -212,9 +210,10 @@ def _insert(
   text = turn["utterance"]
   lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
   if lowered:
-    new, turn["utterance"] = turn["utterance"], text
-    lowered = not lost_values(stated, data, number, new)  # the first letter of one without a span
-    turn["utterance"] = new if lowered else text
+    lower_text, turn["utterance"] = turn["utterance"], text
+    # The first letter may belong to a value that has no span.
+    lowered = not lost_values(stated, data, number, lower_text)
+    turn["utterance"] = lower_text if lowered else text
   edits = [(x.place, x.place, x.text) for x in insertions]
   edit_turn(turn, edits)
   rows = []
@@ -231,16 +230,16 @@ def _insert(
 def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
   """Lower-cases the first letter, unless its word is I, may be a name, or belongs to a value."""
   text = turn["utterance"]
-  word, first = _FIRST_WORD.match(text, place), text[place]
+  word, letter = _FIRST_WORD.match(text, place), text[place]
   if (
     word is None
-    or not first.isupper()
-    or first.lower().upper() != first
-    or len(first.lower()) != 1
+    or not letter.isupper()
+    or letter.lower().upper() != letter
+    or len(letter.lower()) != 1
     or word[0].lower() in _I
     or word[0].lower().partition("'")[0] not in pool.lower_words
     or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))
   ):
     return False
-  turn["utterance"] = f"{text[:place]}{first.lower()}{text[place + 1 :]}"
+  turn["utterance"] = f"{text[:place]}{letter.lower()}{text[place + 1 :]}"
   return True

@@ -34,10 +34,10 @@ def register_original(family: str, records: str, suffix: str, kind: str) -> str:
 
 
 def _register(family: str, records: str, suffix: str, kind: str, variant: str) -> str:
-  own = FAMILIES[family]
+  own_family = FAMILIES[family]
   name = f"{family}_{suffix}"
-  prefix = "sample_" if own.data == "sample" else ""
-  own.register(name, data=f"{prefix}{records}", variants=[tagged([kind], variant)])
+  prefix = "sample_" if own_family.data == "sample" else ""
+  own_family.register(name, data=f"{prefix}{records}", variants=[tagged([kind], variant)])
   return name
 
 

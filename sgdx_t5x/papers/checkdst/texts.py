@@ -1,5 +1,6 @@
 """Utterances: replacing parts of them, and the positions of spans."""
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,8 +26,11 @@ def span_texts(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def overlapping_texts(turn: Mapping[str, Any]) -> set[str]:
   """Returns the texts of a decoded turn's spans that overlap other spans; two turns of SGD do."""
   spans = sorted({(start, end) for _, _, start, end in spans_of(turn)})
-  pairs = ((a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if b[0] < a[1])
-  return {turn["utterance"][start:end] for pair in pairs for start, end in pair}
+  texts: set[str] = set()
+  for a, b in itertools.combinations(spans, 2):
+    if b[0] < a[1]:
+      texts |= {turn["utterance"][slice(*a)], turn["utterance"][slice(*b)]}
+  return texts
 
 
 def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
@@ -50,8 +54,8 @@ def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
 def edited(text: str, edits: Sequence[Edit]) -> str:
   """Returns the text with sorted edits applied."""
   pieces, last = [], 0
-  for start, end, new in edits:
-    pieces += [text[last:start], new]
+  for start, end, replacement in edits:
+    pieces += [text[last:start], replacement]
     last = end
   return "".join([*pieces, text[last:]])
 
@@ -59,16 +63,16 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 def moved(edits: Sequence[Edit]) -> list[tuple[int, int]]:
   """Returns the (start, end) of the new text of each of the sorted edits in the edited text."""
   places, shift = [], 0
-  for start, end, new in edits:
-    places.append((start + shift, start + shift + len(new)))
-    shift += len(new) - (end - start)
+  for start, end, replacement in edits:
+    places.append((start + shift, start + shift + len(replacement)))
+    shift += len(replacement) - (end - start)
   return places
 
 
-def gaps(text: str, taken: Iterable[tuple[int, int]]) -> list[str]:
-  """Returns the pieces of a text that lie between (start, end) pairs."""
+def gaps(text: str, spans: Iterable[tuple[str, str, int, int]]) -> list[str]:
+  """Returns the pieces of a text that lie between its (service, slot, start, end) spans."""
   pieces, last = [], 0
-  for start, end in sorted(taken):
+  for *_, start, end in sorted(spans, key=lambda span: span[2:]):
     pieces.append(text[last : max(start, last)])
     last = max(end, last)
   return [*pieces, text[last:]]
@@ -76,10 +80,10 @@ def gaps(text: str, taken: Iterable[tuple[int, int]]) -> list[str]:
 
 def whole_words(strings: Iterable[str]) -> re.Pattern[str] | None:
   """Returns a pattern that finds the strings as whole words, the longest first; None for none."""
-  found = sorted(set(strings), key=lambda text: (-len(text), text))
-  if not found:
+  longest_first = sorted(set(strings), key=lambda text: (-len(text), text))
+  if not longest_first:
     return None
-  return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, found))})(?!\w)")
+  return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
 def is_said(value: str, text: str) -> bool:

@@ -16,7 +16,7 @@ class TrainValues:
     self._values: frozenset[str] | None = None
 
   @property
-  def known(self) -> bool:
+  def is_available(self) -> bool:
     """Whether the corpus has dialogues of train."""
     return _TRAIN in self._corpus.splits and bool(self._corpus.dialogue_files(_TRAIN))
 

@@ -1,6 +1,7 @@
 """Slot values wherever they occur in a decoded dialogue, and replacing them by a mapping."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
@@ -29,15 +30,14 @@ def states_of(data: Mapping[str, Any]) -> Iterator[tuple[Place, list[str]]]:
 def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
   """Yields (service, slot, value) of acts, states and calls, without "dontcare"."""
   for _, frame in frames_of(data):
-    pairs = [
-      (action["slot"], value)
-      for action in frame.get("actions") or ()
-      if action["act"] not in NAMED_ACTS and action.get("slot")
-      for key in ("values", "canonical_values")
-      for value in action.get(key) or ()
-    ]
+    pairs: list[tuple[str, str]] = []
+    for action in frame.get("actions") or ():
+      if action["act"] not in NAMED_ACTS and (slot := action.get("slot")):
+        pairs += itertools.product([slot], action.get("values") or ())
+        pairs += itertools.product([slot], action.get("canonical_values") or ())
     if state := frame.get("state"):
-      pairs += [(slot, value) for slot, values in state["slot_values"].items() for value in values]
+      for slot, values in state["slot_values"].items():
+        pairs += itertools.product([slot], values)
     if call := frame.get("service_call"):
       pairs += call["parameters"].items()
     for slot, value in pairs:
@@ -45,15 +45,27 @@ def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield frame["service"], slot, value
 
 
+def act_values(frames: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+  """Yields the values of the acts of frames, as they are said and canonical ones."""
+  for frame in frames:
+    for action in frame["actions"]:
+      yield from action.get("values", ())
+      yield from action.get("canonical_values") or ()
+
+
 def state_values(data: Mapping[str, Any]) -> set[str]:
   """Returns the values of all states."""
-  return {value for _, values in states_of(data) for value in values}
+  return set().union(*(values for _, values in states_of(data)))
 
 
 def accepted_values(data: Mapping[str, Any]) -> set[tuple[str, ...]]:
   """Returns values, without "dontcare", that a state accepts for one slot, if it has several."""
-  alternatives = (tuple(v for v in values if v != DONTCARE) for _, values in states_of(data))
-  return {values for values in alternatives if len(values) > 1}
+  alternatives: set[tuple[str, ...]] = set()
+  for _, values in states_of(data):
+    accepted = tuple(value for value in values if value != DONTCARE)
+    if len(accepted) > 1:
+      alternatives.add(accepted)
+  return alternatives
 
 
 def result_values(data: Mapping[str, Any]) -> Iterator[str]:
@@ -78,13 +90,11 @@ def known_forms(data: Mapping[str, Any]) -> dict[str, set[str]]:
 
 def possible_values(data: Mapping[str, Any], schema: Schema) -> set[str]:
   """Returns the possible values of all categorical slots of the dialogue's services."""
-  return {
-    value
-    for name in data["services"]
-    if name in schema
-    for slot in schema[name].slots
-    for value in slot.possible_values
-  }
+  values: set[str] = set()
+  for name in data["services"]:
+    for slot in schema[name].slots if name in schema else ():
+      values.update(slot.possible_values)
+  return values
 
 
 def replace_values(

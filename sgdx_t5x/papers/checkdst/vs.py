@@ -7,6 +7,7 @@ exchanged if they are literally said in every turn whose acts have them, and in 
 
 import collections
 import functools
+import itertools
 import pickle
 import random
 import re
@@ -23,12 +24,13 @@ from sgdx_t5x.papers.checkdst.same_value import canonical_forms, whole_groups
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, replace_values
-from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS
+from sgdx_t5x.papers.simulator.variation import is_relative_day
 
 _FEWEST = 5  # values that a slot must have in the split; else its kind's values are used
 _CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price", "phone"})
 _ORDERED = frozenset({"date", "time"})
 _Swap = tuple[str, str, str, str]  # service, slot, value, other value
+_Pairs = dict[tuple[str, str], dict[str, str]]  # (service, slot) -> what each value becomes
 
 
 def perturber(split: Split, seed: int) -> Perturber:
@@ -51,7 +53,7 @@ def _source(split: Split, slots: Slots) -> NameSource:
   shared: dict[str, list[tuple[str, list[str]]]] = {}
   for key, values in values_by_key.items():
     shared.setdefault(key.partition(":")[0], []).extend(values)
-  draws, closed = {}, set()
+  draws, closed, ordered = {}, set(), {}
   for service, names in slots.items():
     for slot in names:
       kind, key = kinds[service, slot], keys[service, slot]
@@ -62,13 +64,11 @@ def _source(split: Split, slots: Slots) -> NameSource:
         draws[key] = _plainly(invented(kind, split))
       else:
         draws[key] = _plainly(listed(values))
+      if kind in _CLOSED or len(values) >= _FEWEST:
         closed.add(key)
-  return NameSource(
-    keys,
-    draws,
-    closed=frozenset(k for k in draws if k in closed or k.partition(":")[0] in _CLOSED),
-    ordered={k: kind for k in draws if (kind := k.partition(":")[0]) in _ORDERED},
-  )
+      if kind in _ORDERED:
+        ordered[key] = kind
+  return NameSource(keys, draws, frozenset(closed), ordered)
 
 
 def _plainly(draw: Draw) -> Draw:
@@ -76,9 +76,7 @@ def _plainly(draw: Draw) -> Draw:
 
   def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
     name, forms = draw(rng)
-    return name, [
-      x for x in forms if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
-    ]
+    return name, [form for form in forms if not is_relative_day(form)]
 
   return drawn
 
@@ -95,16 +93,16 @@ def _change(
   swaps = list(_swaps(data, schema, prefix))
   entities = entities_of(data, schema, slots)
   canonical = canonical_forms(data, entities.groups)
-  strings = source.mapping(entities.places, prefix, entities.taken, canonical, entities.said)
+  strings = source.mapping(entities.places, prefix, entities.unavailable, canonical, entities.text)
   strings = whole_groups(strings, entities.groups)
-  swaps, said = _answerable_exchange(data, schema, swaps)
+  swaps, old_texts = _answerable_exchange(data, schema, swaps)
   line = replace_entities(data, schema, slots, entities, strings, counts)
   counts["categorical"] += len(swaps)
   if swaps:
     exchanged: dict[str, dict[str, str]] = {}
     for service, slot, value, partner in swaps:
       exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
-    line |= {"categorical": exchanged, "said": said}
+    line |= {"categorical": exchanged, "said": old_texts}
   if not line["strings"] and not swaps:
     return []
   return [{"dialogue_id": data["dialogue_id"], **line}]
@@ -135,14 +133,16 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
     possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
     if value not in possible or not _pattern(value).search(dialogue_text):
       continue
-    said_in = [i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)]
+    said_in: list[int] = []
+    for number, turn in enumerate(data["turns"]):
+      said_in += [number] * len(list(_places(turn, value)))
     if said_in != sorted(turns[service, slot, value]):
       continue
-    partners = [
-      x
-      for x in possible
-      if not (x in places or (service, slot, x) in used or _pattern(x).search(dialogue_text))
-    ]
+    partners = []
+    for candidate in possible:
+      is_used = candidate in places or (service, slot, candidate) in used
+      if not is_used and not _pattern(candidate).search(dialogue_text):
+        partners.append(candidate)
     if partners and DONTCARE not in (value, *partners):
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
       partner = rng.choice(partners)
@@ -189,28 +189,27 @@ def _answerable_exchange(
   if not swaps:
     return [], {}
   free = free_slots(schema)
-  before, said_before = pickle.dumps(data), said_state_values(data, free)
+  pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
-    said = _exchange(data, swaps)
-    new = {(service, slot, value): partner for service, slot, value, partner in swaps}
-    new |= {(service, slot, partner): value for service, slot, value, partner in swaps}
+    old_texts = _exchange(data, swaps)
+    pairs = _pairs(swaps)
 
-    def new_value(place: StateValue, new: Mapping[tuple[str, str, str], str] = new) -> str:
-      return new.get((place.service, place.slot, place.value), place.value)
+    def new_value(place: StateValue, pairs: _Pairs = pairs) -> str:
+      return pairs.get((place.service, place.slot), {}).get(place.value, place.value)
 
     unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
     if not unsaid:
-      return swaps, said
-    data.update(pickle.loads(before))
+      return swaps, old_texts
+    data.update(pickle.loads(pickled))
     exchanged = [value for _, _, value, _ in swaps]
-    rejected = {old for value in unsaid for old in blamed(value, exchanged)}
+    rejected = set().union(*(blamed(value, exchanged) for value in unsaid))
     swaps = [swap for swap in swaps if swap[2] not in rejected]
   return [], {}
 
 
 def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
   """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
-  said = {}
+  old_texts = {}
   for number, turn in enumerate(data["turns"]):
     text, edits = turn["utterance"], []
     for _, _, value, partner in swaps:
@@ -221,11 +220,11 @@ def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[A
         edits.append((start, end, replacement))
     edits = _apart(edits)
     if edits:
-      old_texts = [text[a:b] for a, b, _ in edits]
-      said[str(number)] = [[*at, x] for at, x in zip(moved(edits), old_texts, strict=True)]
+      places = zip(moved(edits), edits, strict=True)
+      old_texts[str(number)] = [[*place, text[a:b]] for place, (a, b, _) in places]
       edit_turn(turn, edits)
   _exchange_annotation(data, swaps)
-  return said
+  return old_texts
 
 
 def _apart(edits: list[Edit]) -> list[Edit]:
@@ -237,10 +236,15 @@ def _apart(edits: list[Edit]) -> list[Edit]:
   return apart
 
 
-def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
-  pairs: dict[tuple[str, str], dict[str, str]] = {}
+def _pairs(swaps: list[_Swap]) -> _Pairs:
+  pairs: _Pairs = {}
   for service, slot, value, partner in swaps:
     pairs.setdefault((service, slot), {}).update({value: partner, partner: value})
-  unsorted = {(number, *place) for number in range(len(data["turns"])) for place in pairs}
+  return pairs
+
+
+def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
+  pairs, turns = _pairs(swaps), range(len(data["turns"]))
+  unsorted = {(number, *place) for number, place in itertools.product(turns, pairs)}
   for (service, slot), swap in pairs.items():
     replace_values(data, {service: frozenset({slot})}, swap, unsorted)

@@ -26,7 +26,7 @@ def write_perturbed(
   split: Split,
   seed: int,
   out: str | pathlib.Path,
-  on_dialogue: Callable[[int], None] = lambda done: None,
+  on_dialogue: Callable[[int], None] = lambda dialogues_done: None,
 ) -> Manifest:
   """Perturbs a split and writes it as a corpus, with all schemas, a manifest and the changes.
 
@@ -53,15 +53,15 @@ def write_perturbed(
     for name, raw, dialogues in split.files():
       originals = functools.cache(functools.partial(decode_dialogues, raw, name))
       for number, data in enumerate(dialogues):
-        before = snapshot(data)
+        original = snapshot(data)
         if changes := changed(perturber, data, counts):
-          where = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
+          location = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
           try:
-            contract.check(data, lambda: originals()[number], where)  # noqa: B023  # called at once
+            contract.check(data, lambda: originals()[number], location)  # noqa: B023  # called at once
           except SgdxError as e:
             broken = broken or e  # raised below: spans may be missing altogether
           lines += changes
-        count(counts, data, before, perturber.changes_states)
+        count(counts, data, original, perturber.changes_states)
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
       write_file(folder / name, encode_like(raw, dialogues))
@@ -91,14 +91,14 @@ _ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
 
 
 def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
-  shown: dict[str, Any] = {name: counts[name] for name in _BASIC}
-  shown["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
+  statistics: dict[str, Any] = {name: counts[name] for name in _BASIC}
+  statistics["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
   for name, number in counts.items():
     if isinstance(name, str) and name not in (*_BASIC, *_ONLY_TO_CHECK):
       if name in perturber.means:
         number = round(number / counts[perturber.means[name]], 4)
-      shown[name] = number
-  return shown
+      statistics[name] = number
+  return statistics
 
 
 def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
@@ -115,11 +115,11 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
 def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
   """Refuses a split without dialogues, or without the annotation that the kind needs."""
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
-  for what in perturber.needs:
-    if not counts[what] and (what != "spans" or counts["values"]):
+  for needed in perturber.needs:
+    if not counts[needed] and (needed != "spans" or counts["values"]):
       raise SgdxError(
-        f"{split.corpus.origin}: {split.name} has no {_NEEDED[what]}",
-        expected=f"annotation with {_NEEDED[what]}, as in SGD, for {perturber.kind}",
+        f"{split.corpus.origin}: {split.name} has no {_NEEDED[needed]}",
+        expected=f"annotation with {_NEEDED[needed]}, as in SGD, for {perturber.kind}",
         available="ned, vs and sdi need spans, but no acts",
         fix="add the annotation, or choose another kind",
       )
@@ -172,35 +172,34 @@ def snapshot(data: Mapping[str, Any]) -> Snapshot:
   ]
 
 
-def changed_frames(data: Mapping[str, Any], before: Snapshot, by_state: bool) -> list[str]:
+def changed_frames(data: Mapping[str, Any], original: Snapshot, by_state: bool) -> list[str]:
   """Returns the ids of the user frames that differ from a snapshot.
 
   Args:
     data: the perturbed dialogue.
-    before: snapshot of the original.
+    original: snapshot of the original.
     by_state: whether the gold state is compared (ned, vs) or the frame's utterance (pi, sdi).
   """
-  found = []
-  for i, (turn, (utterance, states)) in enumerate(zip(data["turns"][::2], before, strict=True)):
+  frame_ids = []
+  for i, (turn, (utterance, states)) in enumerate(zip(data["turns"][::2], original, strict=True)):
     for frame, state in zip(turn["frames"], states, strict=True):
-      is_other = turn["utterance"] != utterance
-      if frame["state"]["slot_values"] != state if by_state else is_other:
-        found.append(frame_id(data["dialogue_id"], 2 * i, frame["service"]))
-  return found
+      is_other_state = frame["state"]["slot_values"] != state
+      if is_other_state if by_state else turn["utterance"] != utterance:
+        frame_ids.append(frame_id(data["dialogue_id"], 2 * i, frame["service"]))
+  return frame_ids
 
 
 def count(
-  counts: collections.Counter, data: Mapping[str, Any], before: Snapshot, by_state: bool
+  counts: collections.Counter, data: Mapping[str, Any], original: Snapshot, by_state: bool
 ) -> None:
   """Adds a dialogue to a manifest's counts, and to those that show what is annotated."""
   counts["dialogues"] += 1
-  counts["user_turns"] += len(before)
-  counts["frames"] += sum(len(states) for _, states in before)
-  counts["turns_changed"] += sum(
-    turn["utterance"] != old for turn, (old, _) in zip(data["turns"][::2], before, strict=True)
-  )
-  counts["frames_changed"] += len(changed_frames(data, before, by_state))
-  counts["values"] += sum(bool(state) for _, states in before for state in states)
+  counts["user_turns"] += len(original)
+  counts["frames_changed"] += len(changed_frames(data, original, by_state))
+  for turn, (utterance, states) in zip(data["turns"][::2], original, strict=True):
+    counts["turns_changed"] += turn["utterance"] != utterance
+    counts["frames"] += len(states)
+    counts["values"] += sum(map(bool, states))
   for turn in data["turns"]:
     for frame in turn["frames"]:
       counts["spans"] += len(frame.get("slots") or ())

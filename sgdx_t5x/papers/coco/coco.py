@@ -7,6 +7,7 @@ what differs from their code, and why.
 
 import collections
 import dataclasses
+import itertools
 import pathlib
 import random
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ from sgdx_t5x.papers.coco.coco_words import (
   read_candidates,
   substituted,
 )
-from sgdx_t5x.papers.coco.turn_examples import asked, asked_slots
+from sgdx_t5x.papers.coco.turn_examples import classifier_input, generator_input
 
 SUBSTITUTION = "vs"  # the source of what `plus` adds
 
@@ -55,69 +56,68 @@ class Coco:
   Attributes:
     options: all that determines the result besides the seed, as in the manifest.
     seed: the seed.
-    which: key of `coco_combinations.SHARES`: which slots may be added.
+    frequency: key of `coco_combinations.SHARES`: which slots may be added.
     rules: how slots of goals are chosen.
     values: where their values come from.
     combinations: which slots users inform together.
     generate: generates utterances.
     source: name of the generator.
-    known: values by service, see `coco_filters`.
+    values_by_service: values that utterances must not say besides the goal's.
     plus: whether values are substituted if no utterance is found (CoCo+).
     answers: of a classifier, candidate id -> slots; None without a classifier.
   """
 
   options: Mapping[str, Any]
   seed: int
-  which: str
+  frequency: str
   rules: Rules
   values: ValueSource
   combinations: Combinations
   generate: Generator
   source: str
-  known: Mapping[str, KnownValues]
+  values_by_service: Mapping[str, KnownValues]
   plus: bool = False
   answers: Mapping[str, frozenset[str]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class Made:
+class Counterfactual:
   """A counterfactual: a dialogue cut after a user turn, whose goal differs.
 
   Attributes:
     turn: the original.
     dialogue: decoded.
     control: the same with the turn's original goal, by the same generator; None if that failed.
-    line: of changes.jsonl.
-    control_line: of the control's changes.jsonl.
+    change: of changes.jsonl.
+    control_change: of the control's changes.jsonl.
   """
 
   turn: UserTurn
   dialogue: Mapping[str, Any]
   control: Mapping[str, Any] | None
-  line: dict[str, Any]
-  control_line: dict[str, Any]
+  change: dict[str, Any]
+  control_change: dict[str, Any]
 
 
 def eligible_turns(data: Mapping[str, Any]) -> Iterator[UserTurn]:
   """Yields the user turns of a decoded dialogue that inform something (INFORM)."""
   exchange, forms = Exchange.of(data), known_forms(data)
-  told = {
-    number: goal
-    for number, turn in enumerate(data["turns"])
-    if turn["speaker"] == USER and (goal := original_goal(turn))
-  }
+  goals: dict[int, Goal] = {}
+  for number, turn in enumerate(data["turns"]):
+    if turn["speaker"] == USER and (goal := original_goal(turn)):
+      goals[number] = goal
   carried: dict[int, dict[str, list[str]]] = {}
-  for number, frame, origins in trace(Dialogue.from_json(data)) if told else ():
+  for number, frame, origins in trace(Dialogue.from_json(data)) if goals else ():
     for slot, origin in origins.items():
       if origin.turn == number and origin.source not in (INFORMED, ACCEPTED):
         carried.setdefault(number, {}).setdefault(frame.service, []).append(slot)
-  for number, goal in told.items():
+  for number, goal in goals.items():
     yield UserTurn(exchange, number, goal, forms, carried.get(number, {}))
 
 
 def counterfactuals(
   coco: Coco, data: Mapping[str, Any], counts: collections.Counter
-) -> Iterator[Made]:
+) -> Iterator[Counterfactual]:
   """Yields the counterfactuals of a dialogue, at most one per turn.
 
   Args:
@@ -127,17 +127,15 @@ def counterfactuals(
   """
   for turn in eligible_turns(data):
     counts["eligible"] += 1
-    made = _counterfactual(coco, turn)
-    if isinstance(made, str):
-      counts["kept", made] += 1
+    counterfactual = _counterfactual(coco, turn)
+    if isinstance(counterfactual, str):
+      counts["kept", counterfactual] += 1
       continue
-    goal = made.line
-    counts["source", made.line["source"]] += 1
-    counts["slots_dropped"] += len(goal["dropped"])
-    counts["slots_changed"] += len(goal["changed"])
-    counts["slots_added"] += len(goal["added"])
-    counts["controls"] += made.control is not None
-    yield made
+    counts["source", counterfactual.change["source"]] += 1
+    for edit in ("dropped", "changed", "added"):
+      counts[f"slots_{edit}"] += len(counterfactual.change[edit])
+    counts["controls"] += counterfactual.control is not None
+    yield counterfactual
 
 
 def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
@@ -145,29 +143,29 @@ def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
   if not turn.data["utterance"].strip():
     return "empty-turn"
   rng = random.Random(f"{coco.seed}/{turn.id}")
-  goal = draw_goal(turn, coco.values, coco.combinations, coco.which, coco.rules, rng)
+  goal = draw_goal(turn, coco.values, coco.combinations, coco.frequency, coco.rules, rng)
   return "unchanged" if goal.is_original else goal
 
 
-def tried(
+def filtered_candidates(
   coco: Coco, turn: UserTurn, goal: Goal, goal_id: str
 ) -> Iterator[tuple[str, NewWords | str, str]]:
   """Yields (id, words, reason for rejection or "") of a generator's candidates for a goal."""
   outlined = outlined_turn(turn, goal, coco.values.schema)
-  before = "" if goal.is_original else turn.data["utterance"]
-  seed = f"{coco.seed}/words"
-  for number, new in enumerate(coco.generate(turn, outlined, goal_id, seed)):
+  original_utterance = "" if goal.is_original else turn.data["utterance"]
+  values, seed = coco.values_by_service[goal.service], f"{coco.seed}/words"
+  for number, wording in enumerate(coco.generate(turn, outlined, goal_id, seed)):
     key = f"{goal_id}#{number}"
-    if isinstance(new, str):
-      yield key, new, new
+    if isinstance(wording, str):
+      yield key, wording, wording
       return
-    yield key, new, rejected(new, goal, outlined, coco.known[goal.service], before)
+    yield key, wording, rejected(wording, goal, outlined, values, original_utterance)
 
 
 def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | str:
   """Returns the first words that pass all filters, or why the last ones failed."""
   reason = "no-candidate"
-  for key, new, failed in tried(coco, turn, goal, goal_id):
+  for key, wording, failed in filtered_candidates(coco, turn, goal, goal_id):
     reason = failed
     if not failed and coco.answers is not None:
       answer = coco.answers.get(key)
@@ -175,17 +173,15 @@ def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | 
         reason = "unclassified"
       elif not accepts(answer, goal):
         reason = "classifier"
-    if not reason and isinstance(new, NewWords):
-      return new
+    if not reason and isinstance(wording, NewWords):
+      return wording
   return reason
 
 
-def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, new: NewWords) -> dict[str, Any] | None:
+def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, wording: NewWords) -> dict[str, Any] | None:
   """Returns the turn with other words; None if its state has a value that was never said."""
-  found = worded_turn(outlined_turn(turn, goal, coco.values.schema), new)
-  free = {f["service"]: coco.values.schema[f["service"]].noncategorical_slots
-          for f in found["frames"]}  # fmt: skip
-  return found if turn.says_state(found, free) else None
+  version = worded_turn(outlined_turn(turn, goal, coco.values.schema), wording)
+  return version if turn.says_state(version, coco.values.schema) else None
 
 
 def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWords] | str:
@@ -194,37 +190,37 @@ def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWord
   if replaced is None:
     return "unsaid"
   outlined = outlined_turn(turn, replaced[0], coco.values.schema)
-  known, before = coco.known[goal.service], turn.data["utterance"]
-  return rejected(replaced[1], replaced[0], outlined, known, before) or replaced
+  values, utterance = coco.values_by_service[goal.service], turn.data["utterance"]
+  return rejected(replaced[1], replaced[0], outlined, values, utterance) or replaced
 
 
-def _counterfactual(coco: Coco, turn: UserTurn) -> Made | str:
+def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   goal = goal_of(coco, turn)
   if isinstance(goal, str):
     return goal
-  new, source = _worded(coco, turn, goal, turn.id), coco.source
-  same: Mapping[str, Any] | None = None
-  if isinstance(new, NewWords):
+  wording, source = _worded(coco, turn, goal, turn.id), coco.source
+  control_turn: Mapping[str, Any] | None = None
+  if isinstance(wording, NewWords):
     control = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
     if isinstance(control, NewWords):
-      same = _last_turn(coco, turn, turn.goal, control)
+      control_turn = _last_turn(coco, turn, turn.goal, control)
   else:
-    replaced = _substitution(coco, turn, goal) if coco.plus else new
+    replaced = _substitution(coco, turn, goal) if coco.plus else wording
     if isinstance(replaced, str):
-      return f"{new} ({SUBSTITUTION} {replaced})" if coco.plus else new
-    goal, new = replaced
-    source, same = SUBSTITUTION, turn.data  # the user's own words, nothing replaced
-  last = _last_turn(coco, turn, goal, new)
+      return f"{wording} ({SUBSTITUTION} {replaced})" if coco.plus else wording
+    goal, wording = replaced
+    source, control_turn = SUBSTITUTION, turn.data  # the user's own words, nothing replaced
+  last = _last_turn(coco, turn, goal, wording)
   if last is None:
     return "unsaid"
   name = {"dialogue_id": turn.id, "of": turn.exchange.data["dialogue_id"], "turn": turn.number}
-  said = {"utterance": turn.data["utterance"]}
-  return Made(
+  original_utterance = {"utterance": turn.data["utterance"]}
+  return Counterfactual(
     turn,
     cut_dialogue(turn, last),
-    same and cut_dialogue(turn, same),
-    {**name, "source": source, **goal.to_json(), **new.note, **said},
-    {**name, "source": source, **turn.goal.to_json(), **said},
+    control_turn and cut_dialogue(turn, control_turn),
+    {**name, "source": source, **goal.to_json(), **wording.note, **original_utterance},
+    {**name, "source": source, **turn.goal.to_json(), **original_utterance},
   )
 
 
@@ -232,7 +228,7 @@ def open_coco(
   split: Split,
   seed: int,
   *,
-  slots: str = FREQ,
+  frequency: str = FREQ,
   values: str = OUT,
   generator_name: str = TEMPLATES,
   candidates: str | None = None,
@@ -244,7 +240,7 @@ def open_coco(
   Args:
     split: what is perturbed.
     seed: determines the result, together with the options.
-    slots: key of `SHARES`: which slots may be combined.
+    frequency: key of `SHARES`: which slots may be combined.
     values: see `coco_values.value_source`.
     generator_name: see `coco_words.generator`.
     candidates: file of answers, for generator "file".
@@ -258,14 +254,15 @@ def open_coco(
   answers, heard = read_answers(classifier) if classifier else (None, {})
   combinations, rules = count_combinations(split), Rules()
   source = value_source(values, split, combinations.earlier)
-  options: dict[str, Any] = {"slots": slots, "values": source.label, "generator": generator_name}
-  options |= {**dataclasses.asdict(rules), "plus": plus}
+  options: dict[str, Any] = {"slots": frequency, "values": source.label}
+  options |= {"generator": generator_name, **dataclasses.asdict(rules), "plus": plus}
   for name, path in (("candidates", candidates), ("classifier", classifier)):
-    options |= {name: pathlib.Path(path).name} if path else {}
+    if path:
+      options[name] = pathlib.Path(path).name
   coco = Coco(
     options,
     seed,
-    slots,
+    frequency,
     rules,
     source,
     combinations,
@@ -276,33 +273,36 @@ def open_coco(
     answers,
   )
   if candidates:
-    goals = {line["id"]: line["inputs"] for line in goal_lines(coco, split)}
-    check_answers(candidates, texts, inputs, goals, "--goals-out")
+    check_answers(candidates, texts, inputs, goal_lines(coco, split), "--goals-out")
   if classifier is None or answers is None:
     return coco, None
-  utterances = {line["id"]: line["inputs"] for line in classifier_lines(coco, split)}
-  check_answers(classifier, answers, heard, utterances, "--classify-out")
-  turns = (turn for data in split.dialogues() for turn in eligible_turns(data))
+  check_answers(classifier, answers, heard, classifier_lines(coco, split), "--classify-out")
+  turns = itertools.chain.from_iterable(map(eligible_turns, split.dialogues()))
   return coco, quality_of(answers, turns)
 
 
 def goal_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
   """Yields {"id", "inputs", "goal"} of all goals, each followed by its turn's original goal."""
-  for turn, goal in _goals(coco, split):
+  for turn, goal_id, goal in _goals(coco, split):
     if turn.carried:  # the acts do not say what its words refer to
       continue
-    for suffix, each in (("", goal), (ORIGINAL_GOAL, turn.goal)):
-      key = turn.id + suffix
-      outlined = outlined_turn(turn, each, split.schema)
-      told = {slot: value.said for slot, value in each.told.items()}
-      yield {"id": key, "inputs": asked(turn.heard, outlined["frames"], key), "goal": told}
+    outlined = outlined_turn(turn, goal, split.schema)
+    inputs = generator_input(turn.heard, outlined["frames"], goal_id)
+    informed = {slot: value.spoken for slot, value in goal.informed.items()}
+    yield {"id": goal_id, "inputs": inputs, "goal": informed}
 
 
-def _goals(coco: Coco, split: Split) -> Iterator[tuple[UserTurn, Goal]]:
+def _goals(coco: Coco, split: Split) -> Iterator[tuple[UserTurn, str, Goal]]:
+  """Yields the turns that have a goal, each twice: with that goal, then with its original one."""
   for data in split.dialogues():
+    goals: list[tuple[UserTurn, str, Goal]] = []
     with annotation_of(data):
-      found = [(turn, goal_of(coco, turn)) for turn in eligible_turns(data)]
-    yield from ((turn, goal) for turn, goal in found if not isinstance(goal, str))
+      for turn in eligible_turns(data):
+        goal = goal_of(coco, turn)
+        if not isinstance(goal, str):
+          goals += [(turn, turn.id, goal), (turn, turn.id + ORIGINAL_GOAL, turn.goal)]
+    # Outside the annotation's context, which would blame the dialogue for errors of the consumer.
+    yield from goals
 
 
 def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
@@ -315,12 +315,11 @@ def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
       turns = list(eligible_turns(data))
     for turn in turns:
       yield {"id": turn.id, "inputs": _slots_asked(turn, turn.data["utterance"], split)}
-  for turn, goal in _goals(coco, split):
-    for goal_id, each in ((turn.id, goal), (turn.id + ORIGINAL_GOAL, turn.goal)):
-      for key, new, failed in tried(coco, turn, each, goal_id):
-        if not failed and not isinstance(new, str):
-          yield {"id": key, "inputs": _slots_asked(turn, new.text, split)}
+  for turn, goal_id, goal in _goals(coco, split):
+    for key, wording, failed in filtered_candidates(coco, turn, goal, goal_id):
+      if not failed and not isinstance(wording, str):
+        yield {"id": key, "inputs": _slots_asked(turn, wording.text, split)}
 
 
 def _slots_asked(turn: UserTurn, utterance: str, split: Split) -> str:
-  return asked_slots(turn.heard, utterance, split.schema[turn.goal.service])
+  return classifier_input(turn.heard, utterance, split.schema[turn.goal.service])

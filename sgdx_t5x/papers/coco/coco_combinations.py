@@ -17,6 +17,7 @@ FORMAT = "sgdx-combinations/1"
 FREQ, NEUTRAL, RARE = "freq", "neutral", "rare"
 SHARES = {FREQ: (0.2, 2.0), NEUTRAL: (0.0, 2.0), RARE: (0.0, 0.05)}  # low, high (exclusive)
 _Pairs = collections.Counter[tuple[str, str]]
+_Shares = dict[str, dict[str, float]]  # slot -> other slot -> share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +33,15 @@ class Combinations:
   shares: Mapping[str, Mapping[str, Mapping[str, float]]]
   earlier: Mapping[str, tuple[tuple[str, str], ...]]
 
-  def allowed(self, which: str, service: str, slot: str, other: str) -> bool:
-    """Whether another slot may be added to a turn with a slot. Args: which, key of SHARES."""
-    share = self.shares.get(service, {}).get(slot, {}).get(other)
-    low, high = SHARES[which]
+  def allowed(self, frequency: str, service: str, slot: str, added_slot: str) -> bool:
+    """Whether another slot may be added to a turn with a slot. Args: frequency, key of SHARES."""
+    share = self.shares.get(service, {}).get(slot, {}).get(added_slot)
+    low, high = SHARES[frequency]
     return share is not None and low <= share < high
 
   def text(self) -> str:
     """Returns the text of combinations.json."""
-    data = {
-      "format": FORMAT,
-      "services": self.shares,
-      "earlier": {service: [list(pair) for pair in p] for service, p in self.earlier.items()},
-    }
+    data = {"format": FORMAT, "services": self.shares, "earlier": self.earlier}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -57,16 +54,13 @@ def count_combinations(split: Split) -> Combinations:
   tables.append(_count(split.dialogues(), schema))
   shares, earlier = {}, {}
   for service in schema:
-    told, order = next((x for x in tables if x[0].get(service.name)), tables[-1])
-    shares[service.name] = _shares(service, told.get(service.name, {}))
-    pairs = order.get(service.name, {})
-    earlier[service.name] = tuple(
-      sorted((a, b) for (a, b), number in pairs.items() if number > pairs.get((b, a), 0))
-    )
-  return Combinations(
-    {name: pairs for name, pairs in shares.items() if pairs},
-    {name: pairs for name, pairs in earlier.items() if pairs},
-  )
+    informed, order = tables[0] if tables[0][0].get(service.name) else tables[-1]
+    if shares_of_slots := _shares(service, informed.get(service.name, {})):
+      shares[service.name] = shares_of_slots
+    counts = order.get(service.name, {})
+    if pairs := [pair for pair, number in counts.items() if number > counts.get(pair[::-1], 0)]:
+      earlier[service.name] = tuple(sorted(pairs))
+  return Combinations(shares, earlier)
 
 
 _Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, slot): turns with it
@@ -80,24 +74,25 @@ def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
 
 def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Counts, _Counts]:
   """Counts turns with two slots, and frames in which one day or time is not after another."""
-  told: _Counts = {}
+  informed: _Counts = {}
   order: _Counts = {}
   for data in dialogues:
     with annotation_of(data):
-      _count_dialogue(data, schema, told, order)
-  return told, order
+      _count_dialogue(data, schema, informed, order)
+  return informed, order
 
 
-def _count_dialogue(data: Mapping[str, Any], schema: Schema, told: _Counts, order: _Counts) -> None:
+def _count_dialogue(
+  data: Mapping[str, Any], schema: Schema, informed: _Counts, order: _Counts
+) -> None:
   for turn in data["turns"]:
     for frame in turn["frames"]:
       if frame["service"] not in schema or not (actions := frame.get("actions")):
         continue
       if turn["speaker"] == USER:
         slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
-        if slots:
-          of_service = told.setdefault(frame["service"], collections.Counter())
-          of_service.update(itertools.product(slots, slots))
+        of_service = informed.setdefault(frame["service"], collections.Counter())
+        of_service.update(itertools.product(slots, slots))
       _count_order(order.setdefault(frame["service"], collections.Counter()), actions)
 
 
@@ -113,12 +108,12 @@ def _count_order(order: _Pairs, actions: Iterable[Mapping[str, Any]]) -> None:
       order[a, b] += 1
 
 
-def _shares(service: Service, told: Mapping[tuple[str, str], int]) -> dict[str, dict[str, float]]:
-  found: dict[str, dict[str, float]] = {}
+def _shares(service: Service, informed: Mapping[tuple[str, str], int]) -> _Shares:
+  shares: _Shares = {}
   for intent in service.intents:
     slots = (*intent.required_slots, *intent.optional_slots)
-    for slot, other in itertools.permutations(slots, 2):
-      turns = told.get((slot, slot), 0)
-      share = told.get((slot, other), 0) / turns if turns else 0.0
-      found.setdefault(slot, {})[other] = round(share, 4)
-  return found
+    for slot, other_slot in itertools.permutations(slots, 2):
+      turns = informed.get((slot, slot), 0)
+      share = informed.get((slot, other_slot), 0) / turns if turns else 0.0
+      shares.setdefault(slot, {})[other_slot] = round(share, 4)
+  return shares

@@ -42,14 +42,14 @@ class Belief:
     informed: its slots, in the order of the acts.
     fixed: those that keep their value: the system said it, or it is "dontcare".
     requested: slots that the system asked for just before.
-    held: slots of the states before and after the turn.
+    in_state: slots of the states before and after the turn.
     addable: slots of the active intent, in the order of the schema.
   """
 
   informed: tuple[str, ...]
   fixed: frozenset[str] = frozenset()
   requested: frozenset[str] = frozenset()
-  held: frozenset[str] = frozenset()
+  in_state: frozenset[str] = frozenset()
   addable: Sequence[str] = ()
 
 
@@ -57,7 +57,7 @@ class Belief:
 class Choice:
   """Slots of a counterfactual goal: what is kept (some of it changed), dropped and added."""
 
-  kept: tuple[str, ...]
+  retained: tuple[str, ...]
   changed: frozenset[str]
   dropped: tuple[str, ...]
   added: tuple[str, ...]
@@ -80,24 +80,26 @@ def choose_slots(
   informed, like_coco = belief.informed, rules.order == DICTIONARY
   dropped: tuple[str, ...] = ()
   if len(informed) > 1 and rng.random() < rules.p_drop:
-    asked = belief.requested if rules.flow == STRICT else frozenset()
-    can_go = [slot for slot in informed if slot not in belief.fixed and slot not in asked]
+    protected = belief.requested if rules.flow == STRICT else frozenset()
+    can_go = [slot for slot in informed if slot not in belief.fixed and slot not in protected]
     dropped = (rng.choice(can_go),) if can_go else ()
-  kept = tuple(slot for slot in informed if slot not in dropped)
+  retained = tuple(slot for slot in informed if slot not in dropped)
   added: list[str] = []
   adds = rng.random() < rules.p_add
   if adds:
-    held = belief.held.difference(dropped) if like_coco else belief.held.union(dropped)
-    found = [slot for slot in belief.addable if slot not in held and slot not in kept]
+    unavailable = belief.in_state.union(retained, dropped)
+    if like_coco:
+      unavailable = unavailable.difference(dropped)
+    candidates = [slot for slot in belief.addable if slot not in unavailable]
     if not like_coco:
-      rng.shuffle(found)
-    room = min(rules.max_add, rules.max_slots - len(kept))
-    added = [s for s in found if all(allowed(slot, s) for slot in kept)][: max(room, 0)]
-  changed = {s for s in kept if s not in belief.fixed and rng.random() < rules.p_change}
+      rng.shuffle(candidates)
+    room = min(rules.max_add, rules.max_slots - len(retained))
+    added = [s for s in candidates if all(allowed(slot, s) for slot in retained)][: max(room, 0)]
+  changed = {s for s in retained if s not in belief.fixed and rng.random() < rules.p_change}
   again, undone = dropped and dropped[0] in added, adds and not added
   if like_coco and dropped and (again or undone):
     # No draw where it is certain, so that old sets can be made again.
     if again or rules.p_change >= 1 or rng.random() < rules.p_change:
       changed.update(dropped)
-    kept, dropped = (*kept, *dropped), ()
-  return Choice(kept, frozenset(changed), dropped, tuple(s for s in added if s not in kept))
+    retained, dropped = (*retained, *dropped), ()
+  return Choice(retained, frozenset(changed), dropped, tuple(s for s in added if s not in retained))

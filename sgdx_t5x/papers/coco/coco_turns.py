@@ -24,15 +24,15 @@ class Goal:
   Attributes:
     frame: index of the turn's frame that informs it.
     service: of that frame.
-    told: slot -> value, in the order of the acts; added slots come last.
-    changed: changed slots of `told` -> their old value.
+    informed: slot -> value, in the order of the acts; added slots come last.
+    changed: changed slots of `informed` -> their old value.
     dropped: dropped slots -> their old value.
-    added: slots of `told` that the user did not inform originally.
+    added: slots of `informed` that the user did not inform originally.
   """
 
   frame: int
   service: str
-  told: Mapping[str, Value]
+  informed: Mapping[str, Value]
   changed: Mapping[str, Value] = dataclasses.field(default_factory=dict)
   dropped: Mapping[str, Value] = dataclasses.field(default_factory=dict)
   added: frozenset[str] = frozenset()
@@ -49,12 +49,13 @@ class Goal:
 
   def to_json(self) -> dict[str, Any]:
     """Returns the edit in the form of changes.jsonl."""
+    spoken = {slot: value.spoken for slot, value in self.informed.items()}
     return {
       "service": self.service,
-      "kept": sorted(self.told.keys() - self.changed.keys() - self.added),
+      "kept": sorted(self.informed.keys() - self.changed.keys() - self.added),
       "dropped": sorted(self.dropped),
-      "changed": {slot: [old.said, self.told[slot].said] for slot, old in self.changed.items()},
-      "added": {slot: self.told[slot].said for slot in self.told if slot in self.added},
+      "changed": {slot: [v.spoken, spoken[slot]] for slot, v in self.changed.items()},
+      "added": {slot: text for slot, text in spoken.items() if slot in self.added},
     }
 
 
@@ -92,21 +93,21 @@ class UserTurn:
     """The system utterance before."""
     return self.exchange.data["turns"][self.number - 1]["utterance"] if self.number else ""
 
-  def says_state(self, turn: Mapping[str, Any], free: Mapping[str, frozenset[str]]) -> bool:
+  def says_state(self, turn: Mapping[str, Any], schema: Schema) -> bool:
     """Whether all values of free slots in the states of a new version of the turn were said.
 
     Both literally and as whole words: "art" is not said in "party".
     """
-    turns = self.exchange.data["turns"][: self.number]
-    text = "\n".join([*(each["utterance"] for each in turns), turn["utterance"]])
+    turns = [*self.exchange.data["turns"][: self.number], turn]
+    text = "\n".join(said_turn["utterance"] for said_turn in turns)
     plain = "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
-    return all(
-      (value in text and is_said(value, plain)) or value == DONTCARE
-      for frame in turn["frames"]
-      for slot, values in frame["state"]["slot_values"].items()
-      if slot in free.get(frame["service"], ())
-      for value in values
-    )
+    for frame in turn["frames"]:
+      free = schema[frame["service"]].noncategorical_slots
+      for slot, values in frame["state"]["slot_values"].items():
+        for value in values if slot in free else ():
+          if value != DONTCARE and not (value in text and is_said(value, plain)):
+            return False
+    return True
 
   @property
   def state_before(self) -> Mapping[str, Sequence[str]]:
@@ -116,17 +117,16 @@ class UserTurn:
 
 def original_goal(turn: Mapping[str, Any]) -> Goal | None:
   """Returns what a turn informs; None if nothing, or in more than one frame."""
-  found = []
+  goals = []
   for i, frame in enumerate(turn["frames"]):
-    told = {
-      action["slot"]: Value((action.get("canonical_values") or action["values"])[0], said)
-      for action in frame.get("actions") or ()
-      if action["act"] == INFORM
-      for said in action["values"]
-    }
-    if told:
-      found.append(Goal(i, frame["service"], told))
-  return found[0] if len(found) == 1 else None
+    informed = {}
+    for action in frame.get("actions") or ():
+      if action["act"] == INFORM and (spoken := action["values"]):
+        canonical = (action.get("canonical_values") or spoken)[0]
+        informed[action["slot"]] = Value(canonical, spoken[-1])
+    if informed:
+      goals.append(Goal(i, frame["service"], informed))
+  return goals[0] if len(goals) == 1 else None
 
 
 def belief_of(turn: UserTurn, schema: Schema) -> Belief:
@@ -139,17 +139,20 @@ def belief_of(turn: UserTurn, schema: Schema) -> Belief:
     intent = service.intents[service.intent_index[state["active_intent"]]]
     accepted = {*intent.required_slots, *intent.optional_slots}
     addable = tuple(slot.name for slot in service.slots if slot.name in accepted)
-  fixed = (s for s, value in goal.told.items() if DONTCARE in value or is_said(value.said, heard))
-  asked = (a["slot"] for a in turn.exchange.heard(turn.number) if a["act"] == "REQUEST")
-  held = frozenset((*state["slot_values"], *turn.state_before))
-  return Belief(tuple(goal.told), frozenset(fixed), frozenset(asked), held, addable)
+  fixed = set()
+  for slot, value in goal.informed.items():
+    if DONTCARE in value or is_said(value.spoken, heard):
+      fixed.add(slot)
+  requested = (a["slot"] for a in turn.exchange.heard(turn.number) if a["act"] == "REQUEST")
+  in_state = frozenset((*state["slot_values"], *turn.state_before))
+  return Belief(tuple(goal.informed), frozenset(fixed), frozenset(requested), in_state, addable)
 
 
 def draw_goal(
   turn: UserTurn,
   values: ValueSource,
   combinations: Combinations,
-  which: str,
+  frequency: str,
   rules: Rules,
   rng: random.Random,
 ) -> Goal:
@@ -158,43 +161,49 @@ def draw_goal(
   Args:
     turn: whose goal is changed.
     values: where values come from.
-    combinations, which: what may be added, see `Combinations.allowed`.
+    combinations, frequency: what may be added, see `Combinations.allowed`.
     rules: how slots are chosen.
     rng: random number generator.
   """
   goal, service = turn.goal, turn.goal.service
 
-  def allowed(slot: str, other: str) -> bool:
-    return combinations.allowed(which, service, slot, other)
+  def allowed(slot: str, added_slot: str) -> bool:
+    return combinations.allowed(frequency, service, slot, added_slot)
 
   choice = choose_slots(belief_of(turn, values.schema), allowed, rules, rng)
-  known, taken = _held(turn)
-  told: dict[str, Value] = {}
+  canonical, used = _values_in_state(turn)
+  informed: dict[str, Value] = {}
   changed: dict[str, Value] = {}
-  for slot in choice.kept:
-    told[slot] = goal.told[slot]
-    if slot in choice.changed and (new := values.draw(service, slot, rng, taken, known)):
-      told[slot], changed[slot], known[slot] = new, goal.told[slot], new.canonical
-      taken |= {text.lower() for text in new}
+  for slot in choice.retained:
+    informed[slot] = goal.informed[slot]
+    if slot in choice.changed and (value := values.draw(service, slot, rng, used, canonical)):
+      informed[slot], changed[slot], canonical[slot] = value, goal.informed[slot], value.canonical
+      used.update(map(str.lower, value))
   added: list[str] = []
   for slot in choice.added:
-    if new := values.draw(service, slot, rng, taken, known):
-      told[slot], known[slot] = new, new.canonical
-      taken |= {text.lower() for text in new}
+    if value := values.draw(service, slot, rng, used, canonical):
+      informed[slot], canonical[slot] = value, value.canonical
+      used.update(map(str.lower, value))
       added.append(slot)
-  dropped = {slot: goal.told[slot] for slot in choice.dropped}
-  return Goal(goal.frame, service, told, changed, dropped, frozenset(added))
+  dropped = {slot: goal.informed[slot] for slot in choice.dropped}
+  return Goal(goal.frame, service, informed, changed, dropped, frozenset(added))
 
 
-def _held(turn: UserTurn) -> tuple[dict[str, str], set[str]]:
+def _values_in_state(turn: UserTurn) -> tuple[dict[str, str], set[str]]:
   """Returns slot -> canonical value, and all values in lower case, of the state after a turn."""
   goal = turn.goal
   state = turn.data["frames"][goal.frame]["state"]["slot_values"]
-  known = {s: min(turn.forms.get(values[0], values[:1])) for s, values in state.items() if values}
-  known |= {slot: value.canonical for slot, value in goal.told.items()}
-  taken = {text.lower() for values in state.values() for text in values}
-  taken |= {text.lower() for slot in known for text in (known[slot], *goal.told.get(slot, ()))}
-  return known, taken
+  canonical_values: dict[str, str] = {}
+  texts: set[str] = set()
+  for slot, values in state.items():
+    texts.update(values)
+    if values:
+      canonical_values[slot] = min(turn.forms.get(values[0], values[:1]))
+  for slot, value in goal.informed.items():
+    texts.update(value)
+    canonical_values[slot] = value.canonical
+  texts.update(canonical_values.values())
+  return canonical_values, set(map(str.lower, texts))
 
 
 def outlined_turn(turn: UserTurn, goal: Goal, schema: Schema) -> dict[str, Any]:
@@ -224,63 +233,59 @@ def outlined_turn(turn: UserTurn, goal: Goal, schema: Schema) -> dict[str, Any]:
 
 
 def _acts(actions: Sequence[Mapping[str, Any]], goal: Goal) -> list[Mapping[str, Any]]:
-  found, last = [], 0
+  edited_acts, end = [], 0
   for action in actions:
     slot = action.get("slot", "")
     if action["act"] == INFORM:
       if slot in goal.dropped:
         continue
       if slot in goal.changed:
-        action = _inform(slot, goal.told[slot])
-    found.append(action)
+        action = _inform(slot, goal.informed[slot])
+    edited_acts.append(action)
     if action["act"] == INFORM:
-      last = len(found)
-  found[last:last] = [_inform(slot, goal.told[slot]) for slot in goal.told if slot in goal.added]
-  return found
+      end = len(edited_acts)
+  added = [_inform(slot, value) for slot, value in goal.informed.items() if slot in goal.added]
+  return [*edited_acts[:end], *added, *edited_acts[end:]]
 
 
 def _inform(slot: str, value: Value) -> dict[str, Any]:
   return {
-    "act": INFORM, "canonical_values": [value.canonical], "slot": slot, "values": [value.said]
+    "act": INFORM, "canonical_values": [value.canonical], "slot": slot, "values": [value.spoken]
   }  # fmt: skip
 
 
 def _state(
-  frame: Mapping[str, Any], before: Mapping[str, Sequence[str]], goal: Goal, schema: Schema
+  frame: Mapping[str, Any], state_before: Mapping[str, Sequence[str]], goal: Goal, schema: Schema
 ) -> dict[str, list[str]]:
   """The state after the turn: a dropped slot gets back its value from before the turn, if any."""
   state = dict(frame["state"]["slot_values"])
   free = schema[goal.service].noncategorical_slots
   for slot in goal.dropped:
     state.pop(slot, None)
-    if slot in before:
-      state[slot] = list(before[slot])
+    if slot in state_before:
+      state[slot] = list(state_before[slot])
   for slot in (*goal.changed, *goal.added):
-    value = goal.told[slot]
-    state[slot] = [value.said if slot in free else value.canonical]
+    value = goal.informed[slot]
+    state[slot] = [value.spoken if slot in free else value.canonical]
   return state
 
 
-def worded_turn(outlined: Mapping[str, Any], new: NewWords) -> dict[str, Any]:
+def worded_turn(outlined: Mapping[str, Any], wording: NewWords) -> dict[str, Any]:
   """Returns an outlined turn with its words."""
-  frames = [
-    {
-      **frame,
-      "slots": [
-        {"slot": slot, "start": start, "exclusive_end": end}
-        for service, slot, start, end in sorted(new.spans, key=lambda span: span[2])
-        if service == frame["service"]
-      ],
-    }
-    for frame in outlined["frames"]
-  ]
-  return {**outlined, "frames": frames, "utterance": new.text}
+  frames = [{**frame, "slots": []} for frame in outlined["frames"]]
+  for service, slot, start, end in sorted(wording.spans, key=lambda span: span[2]):
+    for frame in frames:
+      if frame["service"] == service:
+        frame["slots"].append({"slot": slot, "start": start, "exclusive_end": end})
+  return {**outlined, "frames": frames, "utterance": wording.text}
 
 
 def cut_dialogue(turn: UserTurn, last: Mapping[str, Any]) -> dict[str, Any]:
   """Returns a dialogue up to a user turn, with that turn replaced, under the turn's id."""
   data = turn.exchange.data
   turns = [*data["turns"][: turn.number], last]
-  found = {frame["service"] for each in turns for frame in each["frames"]}
-  services = [name for name in data["services"] if name in found]
+  used_services: set[str] = set()
+  for earlier_turn in turns:
+    used_services.update(frame["service"] for frame in earlier_turn["frames"])
+  services = [name for name in data["services"] if name in used_services]
   return {**data, "dialogue_id": turn.id, "services": services, "turns": turns}

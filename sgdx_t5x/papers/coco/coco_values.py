@@ -11,7 +11,7 @@ from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
-from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_moment
+from sgdx_t5x.papers.simulator.variation import forms, is_moment, is_relative_day
 
 IN, OUT = "in", "out"
 OUT_TEST, OUT_TRAIN = "out-test", "out-train"  # in the manifest: which pool was used
@@ -23,7 +23,7 @@ class Value(NamedTuple):
   """A value, as in the database and as the user says it."""
 
   canonical: str
-  said: str
+  spoken: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,47 +49,48 @@ class ValueSource:
     service: str,
     slot: str,
     rng: random.Random,
-    taken: Iterable[str],
-    known: Mapping[str, str],
+    used: Iterable[str],
+    canonical: Mapping[str, str],
   ) -> Value | None:
     """Draws a value; None if none fits.
 
     Args:
       service, slot: of the schema.
       rng: random number generator.
-      taken: strings in lower case that a free value may not be: those of the state and the goal.
-      known: slot -> canonical value of the state and the goal: a categorical slot gets another
+      used: strings in lower case that a free value may not be: those of the state and the goal.
+      canonical: slot -> value of the state and the goal: a categorical slot gets another
         value, and days and times keep their order.
     """
-    found = self.schema[service].slots[self.schema[service].slot_index[slot]]
-    if found.is_categorical:
-      others = [v for v in found.possible_values if v not in (known.get(slot), DONTCARE)]
-      return Value(choice := rng.choice(others), choice) if others else None
+    definition = self.schema[service].slots[self.schema[service].slot_index[slot]]
+    if definition.is_categorical:
+      unsuitable = (canonical.get(slot), DONTCARE)
+      choices = [value for value in definition.possible_values if value not in unsuitable]
+      return Value(choice := rng.choice(choices), choice) if choices else None
     for _ in range(_TRIES):
-      name, others = self.draws[service, slot](rng)
-      value = Value(name, rng.choice(_said(name, others)))
-      is_new = value.said.lower() not in taken and name.lower() not in taken
-      if is_new and self._in_order(service, slot, name, known):
+      name, other_forms = self.draws[service, slot](rng)
+      value = Value(name, rng.choice(_independent_forms(name, other_forms)))
+      is_new = value.spoken.lower() not in used and name.lower() not in used
+      if is_new and self._in_order(service, slot, name, canonical):
         return value
     return None
 
-  def _in_order(self, service: str, slot: str, name: str, known: Mapping[str, str]) -> bool:
-    for first, last in self.earlier.get(service, ()):
-      before = name if first == slot else known.get(first)
-      after = name if last == slot else known.get(last)
-      if slot not in (first, last) or not before or not after:
+  def _in_order(self, service: str, slot: str, name: str, canonical: Mapping[str, str]) -> bool:
+    for earlier_slot, later_slot in self.earlier.get(service, ()):
+      earlier_value = name if earlier_slot == slot else canonical.get(earlier_slot)
+      later_value = name if later_slot == slot else canonical.get(later_slot)
+      if slot not in (earlier_slot, later_slot) or not earlier_value or not later_value:
         continue
-      comparable = is_moment(before) and is_moment(after) and (":" in before) == (":" in after)
-      if comparable and before >= after:
+      same_unit = (":" in earlier_value) == (":" in later_value)  # times, or days
+      comparable = same_unit and is_moment(earlier_value) and is_moment(later_value)
+      if comparable and earlier_value >= later_value:
         return False
     return True
 
 
-def _said(name: str, others: Sequence[str]) -> Sequence[str]:
+def _independent_forms(name: str, other_forms: Sequence[str]) -> Sequence[str]:
   """Ways to say a value that can replace any other value; "2019-03-05" is not one."""
-  ways = [*others] if is_moment(name) else [name, *others]
-  plain = [x for x in ways if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")]
-  return plain or ways or [name]
+  ways = [*other_forms] if is_moment(name) else [name, *other_forms]
+  return [way for way in ways if not is_relative_day(way)] or ways or [name]
 
 
 def value_source(
@@ -130,18 +131,21 @@ def _of_split(
   split: Split, places: Sequence[tuple[str, str]], kinds: Mapping[tuple[str, str], str]
 ) -> tuple[dict[tuple[str, str], Draw], list[str]]:
   keys = {place: ".".join(place) for place in kinds}
-  own = values_of_corpus(split, free_slots(split.schema), keys)
+  values_by_slot = values_of_corpus(split, free_slots(split.schema), keys)
   train = TrainValues(split.corpus)
-  is_train = split.name == "train" or not train.known
+  is_train = split.name == "train" or not train.is_available
   by_kind: dict[str, list[tuple[str, list[str]]]] = {}
   for place in places:
-    by_kind.setdefault(kinds[place], []).extend(own.get(keys[place], ()))
+    by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(keys[place], ()))
   draws, fallbacks = {}, []
   for place in places:
-    found = own.get(keys[place], [])
-    unseen = [] if is_train else [(x, o) for x, o in found if not any(v in train for v in (x, *o))]
-    if len(unseen) < _FEWEST and not is_train:
-      fallbacks.append(keys[place])
-    chosen = next((x for x in (unseen, found, by_kind[kinds[place]]) if len(x) >= _FEWEST), found)
-    draws[place] = listed(chosen) if chosen else _invented(kinds[place], split.name != "train")
+    values = values_by_slot.get(keys[place], [])
+    pools = [values, by_kind[kinds[place]]]
+    if not is_train:
+      unseen = [v for v in values if not any(map(train.__contains__, (v[0], *v[1])))]
+      pools.insert(0, unseen)
+      if len(unseen) < _FEWEST:
+        fallbacks.append(keys[place])
+    pool = next((pool for pool in pools if len(pool) >= _FEWEST), values)
+    draws[place] = listed(pool) if pool else _invented(kinds[place], split.name != "train")
   return draws, fallbacks

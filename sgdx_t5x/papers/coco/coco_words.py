@@ -73,9 +73,9 @@ def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
 
 def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
   """Finds the values of an outlined turn, longest first."""
-  wanted = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
-  places = find_values([outlined["utterance"][start:end] for *_, start, end in wanted], text)
-  for (service, slot, *_), place in zip(wanted, places, strict=True):
+  spans = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
+  places = find_values([outlined["utterance"][start:end] for *_, start, end in spans], text)
+  for (service, slot, *_), place in zip(spans, places, strict=True):
     if place:
       yield service, slot, *place
 
@@ -96,15 +96,15 @@ def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dic
   texts: dict[str, list[str]] = {}
   inputs: dict[str, str] = {}
   expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
-  for where, line in read_lines(path, expected):
-    found = line.get("candidates", predictions(line) or None)
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-      raise SgdxError(f"{where}: no candidates", expected=expected, fix="correct the file")
+  for location, line in read_lines(path, expected):
+    utterances = line.get("candidates", predictions(line) or None)
+    if not isinstance(utterances, list) or not all(isinstance(text, str) for text in utterances):
+      raise SgdxError(f"{location}: no candidates", expected=expected, fix="correct the file")
     if line["id"] in texts:
       raise SgdxError(
-        f"{where}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
+        f"{location}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
       )
-    texts[line["id"]] = found
+    texts[line["id"]] = utterances
     if isinstance(line.get("inputs"), str):
       inputs[line["id"]] = line["inputs"]
   return texts, inputs
@@ -112,27 +112,27 @@ def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dic
 
 def predictions(line: Mapping[str, Any]) -> list[Any]:
   """Returns the predictions of `t5x.infer` in a line, best first; empty if the line has none."""
-  found = line.get("prediction", [])
-  return found[::-1] if isinstance(found, list) else [found]
+  prediction = line.get("prediction", [])
+  return prediction[::-1] if isinstance(prediction, list) else [prediction]
 
 
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
   """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
   text = read_input(path, f"a file with lines {expected}")
-  for where, line in decode_lines(text, str(path), expected, "correct the file"):
+  for location, line in decode_lines(text, str(path), expected, "correct the file"):
     if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
-      given = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
-      line = {**line, "id": given.get("id"), "inputs": given.get("inputs")}
+      features = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
+      line = {**line, "id": features.get("id"), "inputs": features.get("inputs")}
     if not isinstance(line, dict) or not isinstance(line.get("id"), str):
-      raise SgdxError(f"{where}: no id", expected=expected, fix="correct the file")
-    yield where, line
+      raise SgdxError(f"{location}: no id", expected=expected, fix="correct the file")
+    yield location, line
 
 
 def check_answers(
   path: str,
   answers: Iterable[str],
   inputs: Mapping[str, str],
-  lines: Mapping[str, str],
+  lines: Iterable[Mapping[str, str]],
   option: str,
 ) -> None:
   """Refuses answers to other lines than those of this run: another corpus, seed or option.
@@ -141,15 +141,17 @@ def check_answers(
     path: of the answers, for messages.
     answers: their ids.
     inputs: id -> what was answered, where the file has it.
-    lines: id -> input, of this run.
+    lines: {"id", "inputs"} of this run.
     option: that writes them.
   """
+  inputs_of_run = {line["id"]: line["inputs"] for line in lines}
   for key in answers:
-    if key not in lines or inputs.get(key, lines[key]) != lines[key]:
+    in_run = key in inputs_of_run
+    if not in_run or inputs.get(key, inputs_of_run[key]) != inputs_of_run[key]:
       raise SgdxError(
         f"{path}: id {key}" + (f" answers {inputs[key][:160]!r}" if key in inputs else ""),
-        expected=repr(lines[key][:160]) if key in lines else f"ids of the lines of {option}",
-        available=nearest(key, lines),
+        expected=repr(inputs_of_run[key][:160]) if in_run else f"ids of the lines of {option}",
+        available=nearest(key, inputs_of_run),
         fix=f"have a model answer the lines of {option} for this corpus, split, seed and options",
       )
 
@@ -167,31 +169,41 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
   spans = sorted(spans_of(turn.data), key=lambda span: span[2])
   edits: list[tuple[int, int, str]] = []
   changed = {}
-  for slot, old in goal.changed.items():
-    new = goal.told[slot].said
-    own = [(a, b) for service, name, a, b in spans if (service, name) == (goal.service, slot)]
-    if slot not in free:
-      said = old.canonical.replace("_", " ")
-      places = re.finditer(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.IGNORECASE)
-      own = [
-        m.span() for m in places if not any(a < m.end() and m.start() < b for *_, a, b in spans)
-      ]
-      own = own if len(own) == 1 else []
-      new = new.replace("_", " ")
-    if own and DONTCARE not in old:
-      edits += [(a, b, new.lower() if slot not in free and text[a:b].islower() else new)
-                for a, b in own]  # fmt: skip
-      changed[slot] = old
+  for slot, old_value in goal.changed.items():
+    new_text = goal.informed[slot].spoken
+    if slot in free:
+      places = [span[2:] for span in spans if span[:2] == (goal.service, slot)]
+    else:
+      places = _place_said_once(old_value.canonical.replace("_", " "), text, spans)
+      new_text = new_text.replace("_", " ")
+    if places and DONTCARE not in old_value:
+      changed[slot] = old_value
+      for start, end in places:
+        in_lower_case = slot not in free and text[start:end].islower()
+        edits.append((start, end, new_text.lower() if in_lower_case else new_text))
   edits.sort()
   if not changed or any(b[0] < a[1] for a, b in itertools.pairwise(edits)):
     return None
-  told = {s: goal.told[s] if s in changed else value for s, value in turn.goal.told.items()}
-  places = dict(zip(((a, b) for a, b, _ in edits), moved(edits), strict=True))
-  placed = []
-  for service, slot, a, b in spans:
-    shift = sum(len(t) - (y - x) for x, y, t in edits if y <= a)
-    placed.append((service, slot, *places.get((a, b), (a + shift, b + shift))))
-  return Goal(goal.frame, goal.service, told, changed), NewWords(edited(text, edits), placed)
+  informed = {**turn.goal.informed, **{slot: goal.informed[slot] for slot in changed}}
+  # The spans of the new text: those of edits have new ends, the others only move.
+  new_places = {edit[:2]: place for edit, place in zip(edits, moved(edits), strict=True)}
+  new_spans = []
+  for service, slot, start, end in spans:
+    shift = sum(len(new) - (b - a) for a, b, new in edits if b <= start)
+    place = new_places.get((start, end), (start + shift, end + shift))
+    new_spans.append((service, slot, *place))
+  return Goal(goal.frame, goal.service, informed, changed), NewWords(edited(text, edits), new_spans)
+
+
+def _place_said_once(
+  value: str, text: str, spans: Sequence[tuple[str, str, int, int]]
+) -> list[tuple[int, int]]:
+  """Finds a categorical value, which has no span; empty if it is said nowhere, or twice."""
+  places = []
+  for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
+    if not any(start < match.end() and match.start() < end for *_, start, end in spans):
+      places.append(match.span())
+  return places if len(places) == 1 else []
 
 
 NONE = "none"
@@ -225,31 +237,31 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
     SgdxError: no such file, or a malformed line.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
-  found, inputs = {}, {}
-  for where, line in read_lines(pathlib.Path(path), expected):
+  slots_by_id, inputs = {}, {}
+  for location, line in read_lines(pathlib.Path(path), expected):
     slots = line.get("slots")
     if slots is None and isinstance(answer := next(iter(predictions(line)), None), str):
       slots = [slot.strip() for slot in answer.split(",")]
     if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
-      raise SgdxError(f"{where}: no slots", expected=expected, fix="correct the file")
-    found[line["id"]] = frozenset(slots) - {NONE}
+      raise SgdxError(f"{location}: no slots", expected=expected, fix="correct the file")
+    slots_by_id[line["id"]] = frozenset(slots) - {NONE}
     if isinstance(line.get("inputs"), str):
       inputs[line["id"]] = line["inputs"]
-  return found, inputs
+  return slots_by_id, inputs
 
 
 def quality_of(answers: Mapping[str, frozenset[str]], turns: Iterable[UserTurn]) -> Quality:
   """Returns the quality of the answers for real turns; 0 where nothing is found or informed."""
-  right = found = told = number = 0
+  correct = predicted = informed = number = 0
   for turn in turns:
     if turn.id in answers:
-      right += len(answers[turn.id] & turn.goal.told.keys())
-      found += len(answers[turn.id])
-      told += len(turn.goal.told)
+      correct += len(answers[turn.id] & turn.goal.informed.keys())
+      predicted += len(answers[turn.id])
+      informed += len(turn.goal.informed)
       number += 1
-  return Quality(right / max(found, 1), right / max(told, 1), number)
+  return Quality(correct / max(predicted, 1), correct / max(informed, 1), number)
 
 
 def accepts(answer: frozenset[str], goal: Goal) -> bool:
   """Whether an answer has no slots other than the goal's."""
-  return answer <= goal.told.keys()
+  return answer <= goal.informed.keys()

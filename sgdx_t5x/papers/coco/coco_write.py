@@ -26,7 +26,7 @@ from sgdx_t5x.papers.checkdst.write import (
   encode_on_lines,
   write_file,
 )
-from sgdx_t5x.papers.coco.coco import Coco, Made, counterfactuals
+from sgdx_t5x.papers.coco.coco import Coco, Counterfactual, counterfactuals
 from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
@@ -42,10 +42,12 @@ class _Set:
   lines: list[Line] = dataclasses.field(default_factory=list)
   frames: int = 0
 
-  def add(self, name: str, dialogues: Sequence[Mapping[str, Any]], lines: list[Line]) -> None:
-    write_file(self.folder / name, encode_on_lines(dialogues))
-    self.lines += lines
-    self.frames += sum(len(data["turns"][-1]["frames"]) for data in dialogues)
+  def add(self, name: str, cut: Sequence[tuple[Mapping[str, Any], Line]]) -> None:
+    """Writes a file of dialogues cut after the turn that is scored; the lines say what changed."""
+    write_file(self.folder / name, encode_on_lines([dialogue for dialogue, _ in cut]))
+    for dialogue, line in cut:
+      self.lines.append(line)
+      self.frames += len(dialogue["turns"][-1]["frames"])
 
 
 def control_folder(out: str | pathlib.Path) -> pathlib.Path:
@@ -58,7 +60,7 @@ def write_coco(
   coco: Coco,
   split: Split,
   out: str | pathlib.Path,
-  on_dialogue: Callable[[int], None] = lambda done: None,
+  on_dialogue: Callable[[int], None] = lambda dialogues_done: None,
 ) -> Manifest:
   """Writes the counterfactuals of a split to a folder, and their control to `control_folder`.
 
@@ -82,20 +84,19 @@ def write_coco(
     kinds = {COUNTERFACTUAL_KIND: out, CONTROL_KIND: control_folder(out)}
     sets = [_opened(stack, kind, folder) for kind, folder in kinds.items()]
     for name, raw, dialogues in split.files():
-      made: list[Made] = []
+      turns: list[Counterfactual] = []
       for data in dialogues:
         with annotation_of(data):
-          made += counterfactuals(coco, data, counts)
+          turns += counterfactuals(coco, data, counts)
         counts["read"] += 1
         on_dialogue(counts["read"])
-      both = [each for each in made if each.control]
-      sets[0].add(name, [each.dialogue for each in made], [each.line for each in made])
-      sets[1].add(name, [x.control for x in both if x.control], [x.control_line for x in both])
+      sets[0].add(name, [(turn.dialogue, turn.change) for turn in turns])
+      sets[1].add(name, [(turn.control, turn.control_change) for turn in turns if turn.control])
       files[name] = checksum(raw)
     check_has_dialogues(corpus, split.name, counts["read"])
     _check_any(counts, corpus, split.name)
     complete = corpus.is_complete(split.name, counts["read"])
-    manifests = [_finished(each, coco, split, counts, files, complete) for each in sets]
+    manifests = [_finished(opened, coco, split, counts, files, complete) for opened in sets]
     text = coco.combinations.text().encode()
     write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
   return manifests[0]
@@ -109,7 +110,7 @@ def _opened(stack: contextlib.ExitStack, kind: str, out: str | pathlib.Path) -> 
 
 
 def _finished(
-  found: _Set,
+  corpus_set: _Set,
   coco: Coco,
   split: Split,
   counts: collections.Counter,
@@ -117,50 +118,50 @@ def _finished(
   complete: bool,
 ) -> Manifest:
   """Writes the schemas, the changes and the manifest of a set."""
-  copy_schemas(split.corpus, found.folder)
-  write_file(found.folder / changes_name(split.name), encode_lines(found.lines).encode())
-  turns = len(found.lines)
-  shown: dict[str, Any] = {
+  copy_schemas(split.corpus, corpus_set.folder)
+  write_file(corpus_set.folder / changes_name(split.name), encode_lines(corpus_set.lines).encode())
+  turns = len(corpus_set.lines)
+  statistics: dict[str, Any] = {
     "dialogues": turns, "user_turns": turns, "turns_changed": turns,
-    "frames": found.frames, "frames_changed": found.frames,
+    "frames": corpus_set.frames, "frames_changed": corpus_set.frames,
     "eligible": counts["eligible"], "generated": turns,
     "source": reasons(counts, "source"), "kept": reasons(counts, "kept"),
   }  # fmt: skip
-  if found.kind == COUNTERFACTUAL_KIND:
+  if corpus_set.kind == COUNTERFACTUAL_KIND:
     names = ("slots_dropped", "slots_changed", "slots_added")
-    shown |= {name: counts[name] for name in (*names, "controls")}
+    statistics |= {name: counts[name] for name in (*names, "controls")}
     if coco.values.fallbacks:
-      shown["slots_with_few_values"] = len(coco.values.fallbacks)
+      statistics["slots_with_few_values"] = len(coco.values.fallbacks)
   manifest = Manifest(
-    kind=found.kind,
+    kind=corpus_set.kind,
     options=coco.options,
     seed=coco.seed,
     split=split.name,
     of={"corpus": split.corpus.name, "checksum": split.corpus.checksum()},
-    counts=shown,
+    counts=statistics,
     files=files,
     complete=complete,
     version=package_version(),
     scored=SCORED_LAST,
   )
-  path = found.folder / PERTURBATION.format(split=split.name)
+  path = corpus_set.folder / PERTURBATION.format(split=split.name)
   write_file(path, manifest.text().encode())
   return manifest
 
 
-def reasons(counts: collections.Counter, what: str) -> dict[str, int]:
+def reasons(counts: collections.Counter, category: str) -> dict[str, int]:
   """Returns name -> number of the counts ("kept", name) or ("source", name), largest first."""
-  found = {k[1]: n for k, n in counts.items() if isinstance(k, tuple) and k[0] == what}
-  return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+  numbers = {k[1]: n for k, n in counts.items() if isinstance(k, tuple) and k[0] == category}
+  return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
   if not reasons(counts, "source"):
-    why = ", ".join(f"{number:,} {reason}" for reason, number in reasons(counts, "kept").items())
+    numbers = reasons(counts, "kept").items()
     raise SgdxError(
       f"{corpus.origin}: no counterfactual for any of {counts['eligible']:,} turns of {split}",
       expected="turns in which users inform slots (INFORM), and utterances for new goals",
-      available=why,
+      available=", ".join(f"{number:,} {reason}" for reason, number in numbers),
       fix="choose other options: --generator, --slots, --values",
     )
 

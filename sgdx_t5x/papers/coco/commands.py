@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import add_command, add_corpus, add_group, add_split
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
   coco, quality = open_coco(
     split,
     args.seed,
-    slots=args.slots,
+    frequency=args.slots,
     values=args.values,
     generator_name=args.generator,
     candidates=args.candidates,
@@ -119,10 +120,14 @@ def run(args: argparse.Namespace) -> int:
         coco,
         split,
         args.out,
-        lambda done: update("perturbing", done, total) if done % 10 == 0 else None,
+        lambda count: update("perturbing", count, total) if count % 10 == 0 else None,
       )
     _print_coco(manifest, args)
   return 0
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+  return ", ".join(f"{number:,} {name}" for name, number in numbers.items())
 
 
 def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
@@ -133,11 +138,11 @@ def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
   print(f"written: {args.out}: {generated:,} counterfactual turns of {args.split}")
   print(f"written: {control_folder(args.out)}: {counts['controls']:,} with their original goal")
   print(f"         {generated / eligible:.1%} of {eligible:,} user turns that inform a slot")
-  for what, words in (("source", "source"), ("kept", "left out")):
-    if counts[what]:
-      print(f"         {words}: " + ", ".join(f"{n:,} {name}" for name, n in counts[what].items()))
-  print("         slots: " + ", ".join(
-    f"{counts[f'slots_{what}']:,} {what}" for what in ("dropped", "changed", "added")))  # fmt: skip
+  slots = {edit: counts[f"slots_{edit}"] for edit in ("dropped", "changed", "added")}
+  for words, numbers in (("source", counts["source"]), ("left out", counts["kept"])):
+    if numbers:
+      print(f"         {words}: {_listed(numbers)}")
+  print(f"         slots: {_listed(slots)}")
   if number := counts.get("slots_with_few_values"):
     print(f"         {number} slots have too few values unseen in train; other values were used")
   if not manifest.complete:

@@ -1,5 +1,7 @@
 """What CoCo's annex adds to the core, see `sgdx_t5x/annexes.py`."""
 
+import itertools
+
 COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
 SUMMARIES = {
   "coco perturb": "counterfactual dialogues: another goal in a turn",
@@ -10,19 +12,14 @@ PERTURBATIONS = {
 }
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
 _EVAL = ("papers/coco", "coco_eval")
-RECORDS = {
-  **{
-    f"coco_{x}": (_MAKE.format(x), *_EVAL, f"t5dst_coco_{x}") for x in ("freq", "neutral", "rare")
-  },
-  # `sgdx coco perturb` writes the control beside its folder.
-  **{
-    f"coco_ori_{x}": (_MAKE.format(x), *_EVAL, f"t5dst_coco_ori_{x}")
-    for x in ("freq", "neutral", "rare")
-  },
-  "coco_freq_aug": (
-    "sgdx coco perturb --corpus FILE --split train --seed 1 --slots freq --out FOLDER",
-    "papers/coco",
-    "t5dst_coco_aug",
-    "",
-  ),
-}
+RECORDS: dict[str, tuple[str, ...]] = {}
+# `sgdx coco perturb` writes the control beside its folder.
+for _set, _slots in itertools.product(("coco", "coco_ori"), ("freq", "neutral", "rare")):
+  _name = f"{_set}_{_slots}"
+  RECORDS[_name] = (_MAKE.format(_slots), *_EVAL, f"t5dst_{_name}")
+RECORDS["coco_freq_aug"] = (
+  "sgdx coco perturb --corpus FILE --split train --seed 1 --slots freq --out FOLDER",
+  "papers/coco",
+  "t5dst_coco_aug",
+  "",
+)

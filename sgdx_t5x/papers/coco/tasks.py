@@ -57,9 +57,9 @@ def register_texts(
 class TurnSource(seqio.FunctionDataSource):
   """Examples made from a corpus, once per split, and kept in memory."""
 
-  def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]], splits: Sequence[str]):
-    """Args: read, returns a split's examples, all with the same keys; splits, SeqIO's names."""
-    self._made = functools.cache(lambda split: list(read(split)))
+  def __init__(self, load: Callable[[str], Iterator[turn_examples.Example]], splits: Sequence[str]):
+    """Args: load, returns a split's examples, all with the same keys; splits, SeqIO's names."""
+    self._made = functools.cache(lambda split: list(load(split)))
     super().__init__(self._dataset, splits=tuple(splits))
 
   def _dataset(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
@@ -85,8 +85,8 @@ class TurnSource(seqio.FunctionDataSource):
 def equal_answers(targets: list[str], predictions: list[str]) -> dict[str, float]:
   """SeqIO metric: share of answers equal to the target, ignoring whitespace and case."""
   pairs = zip(targets, predictions, strict=True)
-  right = sum(a.lower().split() == b.lower().split() for a, b in pairs)
-  return {"equal": right / max(len(targets), 1)}
+  number_equal = sum(a.lower().split() == b.lower().split() for a, b in pairs)
+  return {"equal": number_equal / max(len(targets), 1)}
 
 
 def register_turn_tasks(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:

@@ -28,7 +28,7 @@ def turn_id(dialogue_id: str, turn: int) -> str:
   return f"{dialogue_id}.t{turn:02d}"
 
 
-def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
+def generator_input(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
   """Returns a generator's input: "[SYSTEM] ... [ACTS] inform city = Elmport ; ...".
 
   Args:
@@ -41,22 +41,22 @@ def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
     for action in frame["actions"]:
       values = ", ".join(action.get("values") or ())
       slot = "" if action["act"] in NAMED_ACTS else action.get("slot", "")
-      parts = [action["act"].lower(), slot, "=" if slot and values else "", values]
-      acts.append(" ".join(part for part in parts if part))
+      elements = [action["act"].lower(), slot, "=" if slot and values else "", values]
+      acts.append(" ".join(part for part in elements if part))
   random.Random(key).shuffle(acts)
   return f"[SYSTEM] {heard} [ACTS] {' ; '.join(acts)}"
 
 
-def asked_slots(heard: str, utterance: str, service: Service) -> str:
+def classifier_input(heard: str, utterance: str, service: Service) -> str:
   """Returns a classifier's input: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
   slots = ", ".join(_tracked(service))
   return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
 
 
-def told_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
-  """Returns the slots that a user frame informs (INFORM), in the order of `asked_slots`."""
-  told = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
-  return [slot for slot in _tracked(service) if slot in told]
+def informed_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
+  """Returns the slots that a user frame informs (INFORM), in the order of `classifier_input`."""
+  informed = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
+  return [slot for slot in _tracked(service) if slot in informed]
 
 
 def _tracked(service: Service) -> list[str]:
@@ -77,8 +77,8 @@ def generator_examples(corpus: Corpus, split: str) -> Iterator[Example]:
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
       key = turn_id(dialogue.dialogue_id, number)
-      said = dialogue.turns[number].utterance
-      yield {"id": key, "inputs": asked(heard, frames, key), "targets": said}
+      utterance = dialogue.turns[number].utterance
+      yield {"id": key, "inputs": generator_input(heard, frames, key), "targets": utterance}
 
 
 def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
@@ -89,11 +89,13 @@ def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
   schema = corpus.schema(split)
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
-      told = [(frame["service"], told_slots(frame, schema[frame["service"]])) for frame in frames]
-      if not told:
+      if not frames:
         continue
-      service, slots = next((x for x in told if x[1]), told[-1])
-      inputs = asked_slots(heard, dialogue.turns[number].utterance, schema[service])
+      for frame in frames:
+        service = schema[frame["service"]]
+        if slots := informed_slots(frame, service):
+          break
+      inputs = classifier_input(heard, dialogue.turns[number].utterance, service)
       targets = ", ".join(slots) or "none"
       yield {"id": turn_id(dialogue.dialogue_id, number), "inputs": inputs, "targets": targets}
 
@@ -110,20 +112,20 @@ def goal_examples() -> Iterator[Example]:
   path = pathlib.Path(_named(GOALS, "the output of `sgdx coco perturb --goals-out`", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
   lines = decode_lines(path.read_bytes(), str(path), expected, "write the goals again")
-  for where, line in lines:
+  for place, line in lines:
     if not isinstance(line, dict) or not all(
       isinstance(line.get(k), str) for k in ("id", "inputs")
     ):
-      raise SgdxError(f"{where}: no id and inputs", expected=expected, fix="write the goals again")
+      raise SgdxError(f"{place}: no id and inputs", expected=expected, fix="write the goals again")
     yield {"id": line["id"], "inputs": line["inputs"], "targets": ""}
 
 
-def _named(variable: str, what: str, example: str) -> str:
+def _named(variable: str, expected: str, example: str) -> str:
   path = os.environ.get(variable, "")
   if not os.path.exists(path):
     raise SgdxError(
       f"{variable}={path}: no such file" if path else f"{variable} is not set",
-      expected=what,
+      expected=expected,
       fix=f"export {variable}={example}",
     )
   return path

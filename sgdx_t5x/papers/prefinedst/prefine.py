@@ -86,15 +86,15 @@ class Text(NamedTuple):
 
   Attributes:
     history: turns; the oldest are cut if the input is too long.
-    asked: what follows them, which is never cut.
+    question: what follows them, which is never cut.
     target: the answer.
-    about: what distinguishes it from other examples of its id: a slot, an answer, or "".
+    id_suffix: what distinguishes it from other examples of its id: a slot, an answer, or "".
   """
 
   history: str
-  asked: str
+  question: str
   target: str
-  about: str = ""
+  id_suffix: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +129,10 @@ def wording(task: str, key: str) -> str:
   return WORDINGS[task][example_pick(key) % len(WORDINGS[task])]
 
 
+def _wording(frame: Frame, task: str) -> str:
+  return wording(task, frame.context.frame_id)
+
+
 def history(utterances: Sequence[str]) -> str:
   """Returns turns in T5DST's form: "[USER] ... [SYSTEM] ...". Args: utterances, user first."""
   turns = zip((USER, SYSTEM) * len(utterances), utterances, strict=False)
@@ -137,19 +141,19 @@ def history(utterances: Sequence[str]) -> str:
 
 def intent(frame: Frame) -> Iterator[Text]:
   """Yields history + intents of the schema -> the active intent, or NONE."""
-  shown = " ; ".join(f"{x.name}: {x.description}" for x in frame.service.intents)
-  asked = f"{_domain(frame.service)} [intents] {shown} {wording('intent', frame.context.frame_id)}"
+  intents = " ; ".join(f"{x.name}: {x.description}" for x in frame.service.intents)
+  question = f"{_domain(frame.service)} [intents] {intents} {_wording(frame, 'intent')}"
   active = frame.gold.intent
   name = NO_INTENT if active == NOWHERE else frame.service.intents[active].name
-  yield Text(history(frame.utterances), asked, name)
+  yield Text(history(frame.utterances), question, name)
 
 
 def requested(frame: Frame) -> Iterator[Text]:
   """Yields history + slots of the schema -> the slots that the user asks about, or none."""
-  shown = ", ".join(slot.name for slot in frame.service.slots)
-  asked = f"{_domain(frame.service)} [slots] {shown} {wording('requested', frame.context.frame_id)}"
+  slots = ", ".join(slot.name for slot in frame.service.slots)
+  question = f"{_domain(frame.service)} [slots] {slots} {_wording(frame, 'requested')}"
   names = sorted(frame.service.slots[i].name for i in frame.gold.requested)
-  yield Text(history(frame.utterances), asked, ", ".join(names) or NONE)
+  yield Text(history(frame.utterances), question, ", ".join(names) or NONE)
 
 
 def next_action(frame: Frame) -> Iterator[Text]:
@@ -158,26 +162,30 @@ def next_action(frame: Frame) -> Iterator[Text]:
   Records are of user turns, so none contains a dialogue's last system turn.
   """
   if acts := _acts_before(frame):
-    asked = f"[state] {_state(frame)} {wording('next_action', frame.context.frame_id)}"
-    yield Text(history(frame.utterances[:-2]), asked, acts)
+    question = f"[state] {_state(frame)} {_wording(frame, 'next_action')}"
+    yield Text(history(frame.utterances[:-2]), question, acts)
 
 
 def response(frame: Frame) -> Iterator[Text]:
   """Yields history + acts -> the system's utterance before this frame, once per turn."""
   if acts := _acts_before(frame):
-    asked = f"[ACTS] {acts} {wording('response', frame.context.frame_id)}"
-    yield Text(history(frame.utterances[:-2]), asked, frame.context.system.strip())
+    question = f"[ACTS] {acts} {_wording(frame, 'response')}"
+    yield Text(history(frame.utterances[:-2]), question, frame.context.system.strip())
 
 
 def span(frame: Frame) -> Iterator[Text]:
   """Yields the user's utterance + slot -> words that give its value, or "none"."""
-  found = {x.slot: frame.context.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
+  user = frame.context.user
+  words_by_slot = {x.slot: user[x.start : x.end] for x in frame.gold.spans if x.by_user}
   service, key = frame.service, frame.context.frame_id
-  unsaid = [
-    i for i in service.tracked_slots if i not in found and not service.slots[i].is_categorical
-  ]
-  for slot in (*found, *unsaid[example_pick(key) % len(unsaid) :][:1]) if unsaid else found:
-    yield _span_of(frame, frame.context.user, slot, found.get(slot, NONE))
+  unsaid = []
+  for slot in service.tracked_slots:
+    if slot not in words_by_slot and not service.slots[slot].is_categorical:
+      unsaid.append(slot)
+  if unsaid:  # one contrast, so that the model learns to answer "none"
+    words_by_slot[unsaid[example_pick(key) % len(unsaid)]] = NONE
+  for slot, words in words_by_slot.items():
+    yield _span_of(frame, user, slot, words)
 
 
 def copy_ned(frame: Frame) -> Iterator[Text]:
@@ -190,17 +198,17 @@ def copy_ned(frame: Frame) -> Iterator[Text]:
   spans = sorted((x for x in frame.gold.spans if x.by_user), key=lambda x: x.start)
   if any(a.end > b.start for a, b in itertools.pairwise(spans)):
     return
-  text, last, found = "", 0, []
+  text, last, names_in_turn = "", 0, []
   for x in spans:
     words, slot = frame.context.user[x.start : x.end], frame.service.slots[x.slot].name
-    new = words
+    new_words = words
     if slot in names:
-      new = letters(words, random.Random(f"{_SEED}/{frame.context.frame_id}/{words}"))
-      found.append((x.slot, new))
-    text += frame.context.user[last : x.start] + new
+      new_words = letters(words, random.Random(f"{_SEED}/{frame.context.frame_id}/{words}"))
+      names_in_turn.append((x.slot, new_words))
+    text += frame.context.user[last : x.start] + new_words
     last = x.end
-  for slot, new in found:
-    yield _span_of(frame, text + frame.context.user[last:], slot, new)
+  for slot, new_words in names_in_turn:
+    yield _span_of(frame, text + frame.context.user[last:], slot, new_words)
 
 
 # Task name after "sgd_" -> function that yields a frame's examples, annotation that it needs.
@@ -219,10 +227,10 @@ def _domain(service: Service) -> str:
 
 
 def _span_of(frame: Frame, utterance: str, slot: int, value: str) -> Text:
-  shown = frame.service.slots[slot]
-  key = f"{frame.context.frame_id}/{shown.name}"
-  asked = f"{slot_text(frame.service, shown, _STYLE)} {wording('span', key)}"
-  return Text(utterance_text(USER, utterance, _STYLE), asked, value, shown.name)
+  schema_slot = frame.service.slots[slot]
+  key = f"{frame.context.frame_id}/{schema_slot.name}"
+  question = f"{slot_text(frame.service, schema_slot, _STYLE)} {wording('span', key)}"
+  return Text(utterance_text(USER, utterance, _STYLE), question, value, schema_slot.name)
 
 
 def _acts_before(frame: Frame) -> str:
@@ -245,9 +253,9 @@ def _act(service: Service, act: Act) -> str:
 def _state(frame: Frame) -> str:
   """Returns the previous user turn's states, as PrefineDST's "domain slot value, ..."."""
   last = max((state.turn for state in frame.states.values()), default=NOWHERE)
-  return ", ".join(
-    f"{base_name(frame.services[i].name)} {frame.services[i].slots[slot].name} {values[0]}"
-    for i, state in frame.states.items()
-    if state.turn == last
-    for slot, values in state.values.items()
-  ) or NONE  # fmt: skip
+  items: list[str] = []
+  for position, state in frame.states.items():
+    service = frame.services[position]
+    for slot, values in state.values.items() if state.turn == last else ():
+      items.append(f"{base_name(service.name)} {service.slots[slot].name} {values[0]}")
+  return ", ".join(items) or NONE

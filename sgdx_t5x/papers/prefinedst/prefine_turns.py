@@ -3,11 +3,12 @@
 They need users' acts, which the records do not hold, so they are built from a corpus.
 """
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping
 
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.dialogue import USER, Dialogue, example_pick, frame_id
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, example_pick, frame_id
 from sgdx_t5x.corpus.provenance import CARRIED, INFORMED, trace
 from sgdx_t5x.corpus.schema import DONTCARE, Service
 from sgdx_t5x.papers.checkdst import pi_exchange
@@ -30,21 +31,22 @@ def same_meaning(corpus: Corpus, split: str) -> Examples:
   Yes: another user's wording of the same acts, with this turn's values, as in the kind `pi`. No:
   another user's wording of all acts but one. Turns without a donor of such a wording are left out.
   """
-  read = Split(corpus, split)
-  donors = pi_exchange.lenders(read)
-  for data in read.dialogues():
+  perturbable = Split(corpus, split)
+  donors = pi_exchange.lenders(perturbable)
+  for data in perturbable.dialogues():
     exchange = Exchange.of(data)
     for number, turn in enumerate(data["turns"]):
       if turn["speaker"] != USER:
         continue
       key = turn_id(data["dialogue_id"], number)
       rng = random.Random(f"{_SEED}/{key}")
-      equal = pi_exchange.exchanged(read.schema, donors, exchange, number, rng)
-      for answer, new in ((YES, equal), (NO, _less(read, donors, exchange, number, rng))):
-        if isinstance(new, NewWords):
-          pair = (utterance_text(USER, text, _STYLE) for text in (turn["utterance"], new.text))
-          asked = f"{' '.join(pair)} {wording('same_meaning', f'{key}/{answer}')}"
-          yield key, Text("", asked, answer, answer)
+      paraphrase = pi_exchange.exchanged(perturbable.schema, donors, exchange, number, rng)
+      contrast = _less(perturbable, donors, exchange, number, rng)
+      for answer, reworded in ((YES, paraphrase), (NO, contrast)):
+        if isinstance(reworded, NewWords):
+          pair = (utterance_text(USER, text, _STYLE) for text in (turn["utterance"], reworded.text))
+          question = f"{' '.join(pair)} {wording('same_meaning', f'{key}/{answer}')}"
+          yield key, Text("", question, answer, answer)
 
 
 def _less(
@@ -56,25 +58,27 @@ def _less(
 ) -> NewWords | None:
   """Returns another user's wording of all but one of a turn's acts, or None if there is none."""
   key = pi_exchange.signature(exchange, number, split.schema)
-  own = pi_exchange.cut(exchange.data, number)
-  if key is None or own is None:
+  borrower = pi_exchange.cut(exchange.data, number)
+  if key is None or borrower is None:
     return None
-  found = [donor for fewer in _one_act_less(key) for donor in donors.get(fewer, ())]
-  found = [donor for donor in found if donor.dialogue_id != own.dialogue_id]
+  lenders: list[pi_exchange.Donor] = []
+  for fewer_acts in _one_act_less(key):
+    donors_of_acts = donors.get(fewer_acts, ())
+    lenders += (donor for donor in donors_of_acts if donor.dialogue_id != borrower.dialogue_id)
   turn = exchange.data["turns"][number]
-  return pi_exchange.filled(rng.choice(found), own, turn) if found else None
+  return pi_exchange.filled(rng.choice(lenders), borrower, turn) if lenders else None
 
 
 def _one_act_less(key: tuple) -> Iterator[tuple]:
   frames, *heard = key
   for i, (service, acts, spans) in enumerate(frames):
     for j, (_, slot, _) in enumerate(acts):
-      rest = acts[:j] + acts[j + 1 :]
-      if not rest:
+      remaining_acts = acts[:j] + acts[j + 1 :]
+      if not remaining_acts:
         continue
-      told = {other for _, other, _ in rest}
-      left = tuple(s for s in spans if s != slot or s in told)
-      yield (*frames[:i], (service, rest, left), *frames[i + 1 :]), *heard
+      remaining_slots = {remaining_slot for _, remaining_slot, _ in remaining_acts}
+      remaining_spans = tuple(s for s in spans if s != slot or s in remaining_slots)
+      yield (*frames[:i], (service, remaining_acts, remaining_spans), *frames[i + 1 :]), *heard
 
 
 def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
@@ -89,28 +93,30 @@ def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
   """
   for turn, frame, origins in trace(dialogue):
     name, state = frame_id(dialogue.dialogue_id, turn, frame.service), frame.state
-    others = any(f.service != frame.service for t in dialogue.turns[:turn] for f in t.frames)
-    new = {slot: x.source for slot, x in origins.items() if x.turn == turn}
-    told = sorted(s for s, source in new.items() if source == INFORMED)
-    chosen = told[example_pick(name) % len(told)] if told and others else None
-    for slot, source in new.items():
-      answer = NONE if slot == chosen else None
+    earlier_frames = itertools.chain.from_iterable(t.frames for t in dialogue.turns[:turn])
+    after_others = any(f.service != frame.service for f in earlier_frames)
+    entering = {slot: x.source for slot, x in origins.items() if x.turn == turn}
+    informed = sorted(s for s, source in entering.items() if source == INFORMED)
+    contrast = informed[example_pick(name) % len(informed)] if informed and after_others else None
+    for slot, source in entering.items():
+      answer = NONE if slot == contrast else None
       if source == CARRIED and state is not None:
         answer = _source(dialogue, turn, frame.service, set(state.slot_values[slot]))
       if answer is not None:
         service = services[frame.service]
-        shown = slot_text(service, service.slots[service.slot_index[slot]], _STYLE)
-        asked = f"{shown} {wording('refers', f'{name}/{slot}')}"
-        said = [t.utterance for t in dialogue.turns[: turn + 1]]
-        yield name, Text(history(said), asked, answer, slot)
+        shown_slot = slot_text(service, service.slots[service.slot_index[slot]], _STYLE)
+        question = f"{shown_slot} {wording('refers', f'{name}/{slot}')}"
+        utterances = [t.utterance for t in dialogue.turns[: turn + 1]]
+        yield name, Text(history(utterances), question, answer, slot)
 
 
 def _source(dialogue: Dialogue, turn: int, service: str, forms: set[str]) -> str | None:
   """Returns the slot of another service with one of these values: in a state, else in an act."""
-  frames = [f for t in reversed(dialogue.turns[: turn + 1]) for f in t.frames]
-  frames = [f for f in frames if f.service != service]
   if forms == {DONTCARE}:
     return None
+  frames: list[Frame] = []
+  for earlier_turn in reversed(dialogue.turns[: turn + 1]):
+    frames += (frame for frame in earlier_turn.frames if frame.service != service)
   for frame in frames:
     for slot, values in frame.state.slot_values.items() if frame.state else ():
       if not forms.isdisjoint(values):

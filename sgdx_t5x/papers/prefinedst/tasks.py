@@ -35,21 +35,18 @@ def register_prefine_family(prefix: str, *, data: str, vocabulary: Vocabulary) -
     data: "sample", or "full" for prepared records and the corpus that SGDX_CORPUS names.
     vocabulary: a function of `vocabularies.py`, the same as in the gin file.
   """
-  of_frames = [
-    _register_frames(f"{prefix}sgd_{task}", task, data, vocabulary) for task in prefine.FRAME_TASKS
-  ]
-  of_turns = [
-    _register_turns(f"{prefix}sgd_{task}", data, vocabulary, make)
-    for task, make in (("same_meaning", prefine_turns.same_meaning), ("refers", _refers))
-  ]
+  tasks: list[str] = []
+  for task in prefine.FRAME_TASKS:
+    tasks.append(_register_frames(f"{prefix}sgd_{task}", task, data, vocabulary))
+  for task, make in (("same_meaning", prefine_turns.same_meaning), ("refers", _refers)):
+    tasks.append(_register_turns(f"{prefix}sgd_{task}", data, vocabulary, make))
   simulated = register(
     f"{prefix}sim_t5dst_sgd", data=f"{prefix}sim", variants=["original"], vocabulary=vocabulary
   )
-  known = [f"{prefix}sgd_user_turn", f"{prefix}sgd_turn_slots"]
-  tasks = [*of_frames, *of_turns, *known, simulated.name]
+  tasks += [f"{prefix}sgd_user_turn", f"{prefix}sgd_turn_slots", simulated.name]
   register_mixture(f"{prefix}prefine", tasks)
-  others = [name for name in tasks if name != f"{prefix}sgd_copy_ned"]
-  register_mixture(f"{prefix}prefine_no_ned", others)
+  without_ned = [name for name in tasks if name != f"{prefix}sgd_copy_ned"]
+  register_mixture(f"{prefix}prefine_no_ned", without_ned)
 
 
 def _register_frames(name: str, task: str, data: str, vocabulary: Vocabulary) -> str:
@@ -79,8 +76,8 @@ def _refers(corpus, split: str) -> prefine_turns.Examples:
 
 
 def _example(key: str, text: prefine.Text) -> turn_examples.Example:
-  name = f"{key}/{text.about}" if text.about else key
-  return {"id": name, "history": text.history, "inputs": text.asked, "targets": text.target}
+  name = f"{key}/{text.id_suffix}" if text.id_suffix else key
+  return {"id": name, "history": text.history, "inputs": text.question, "targets": text.target}
 
 
 def _texts_of_records(
@@ -96,18 +93,18 @@ def _texts_of_records(
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
     examples = []
     for record in records_of(arrays):
-      found = read_frame(record, services[record["service_index"]])
-      said = [text.decode() for text in record["utterances"]]
-      frame = prefine.Frame(services, said, *found, names=names)
+      fields = read_frame(record, services[record["service_index"]])
+      utterances = [text.decode() for text in record["utterances"]]
+      frame = prefine.Frame(services, utterances, *fields, names=names)
       examples += (_example(frame.context.frame_id, text) for text in make(frame))
     return [np.array([x[key] for x in examples], object) for key in _KEYS]
 
   @tf.autograph.experimental.do_not_convert
   def make_all(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    made = tf.numpy_function(columns, flat_columns(batch), [tf.string] * len(_KEYS))
-    for column in made:
+    filled = tf.numpy_function(columns, flat_columns(batch), [tf.string] * len(_KEYS))
+    for column in filled:
       column.set_shape([None])
-    return dict(zip(_KEYS, made, strict=True))
+    return dict(zip(_KEYS, filled, strict=True))
 
   return batches.map(make_all).prefetch(1).unbatch()
 
@@ -128,12 +125,12 @@ def tokenized(
   room = (sequence_length or {}).get("inputs")
 
   def cut(x: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    before, asked = encode["inputs"](x["history"]), encode["inputs"](x["inputs"])
+    history, question = encode["inputs"](x["history"]), encode["inputs"](x["inputs"])
     if room is not None:
-      kept = tf.maximum(room - 1 - tf.size(asked), 0)  # 1 is EOS
-      before = before[tf.maximum(tf.size(before) - kept, 0) :]
+      room_for_history = tf.maximum(room - 1 - tf.size(question), 0)  # 1 is EOS
+      history = history[tf.maximum(tf.size(history) - room_for_history, 0) :]
     return {
-      "inputs": tf.concat([before, asked], 0),
+      "inputs": tf.concat([history, question], 0),
       "targets": encode["targets"](x["targets"]),
       "inputs_pretokenized": tf.strings.strip(tf.strings.join([x["history"], x["inputs"]], " ")),
       "targets_pretokenized": x["targets"],

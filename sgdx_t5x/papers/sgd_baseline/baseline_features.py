@@ -41,20 +41,20 @@ class BaselineStyle:
   names: bool = True
 
 
-def state_update(gold: Gold, before: Mapping[int, Sequence[str]]) -> dict[int, tuple[str, ...]]:
+def state_update(gold: Gold, previous: Mapping[int, Sequence[str]]) -> dict[int, tuple[str, ...]]:
   """Returns position -> values of slots that were empty or whose first old value is not gold."""
-  return {
-    slot: values
-    for slot, values in gold.values.items()
-    if slot not in before or before[slot][0] not in values
-  }
+  update: dict[int, tuple[str, ...]] = {}
+  for slot, values in gold.values.items():
+    if slot not in previous or previous[slot][0] not in values:
+      update[slot] = values
+  return update
 
 
 def right_answers(
   service: Service,
   context: FrameContext,
   gold: Gold,
-  before: Mapping[int, Sequence[str]],
+  previous: Mapping[int, Sequence[str]],
 ) -> dict[int, Choice]:
   """Returns the gold answers for the slots of a frame's state update.
 
@@ -62,13 +62,13 @@ def right_answers(
     service: the frame's, in the original schema.
     context: of the frame.
     gold: its labels.
-    before: values of the service after its last frame.
+    previous: values of the service after its last frame.
 
   Returns:
     Position of each updated slot that an intent takes -> its answer, `UNFOUND` if none gives its
     value. All other slots keep their values.
   """
-  tracked, update = set(service.tracked_slots), state_update(gold, before)
+  tracked, update = set(service.tracked_slots), state_update(gold, previous)
   return {
     slot: _right(service.slots[slot], slot, context, gold, values)
     for slot, values in update.items()
@@ -87,11 +87,11 @@ def _right(
     return Choice(VALUE, slot.possible_values.index(values[0]))
   for by_user in (True, False):  # the user's words first
     text = context.user if by_user else context.system
-    spans = {
-      text[span.start : span.end]: Choice(SPAN, int(by_user), span.start, span.end)
-      for span in gold.spans
-      if span.slot == position and span.by_user == by_user
-    }
+    spans: dict[str, Choice] = {}
+    for span in gold.spans:
+      if span.slot == position and span.by_user == by_user:
+        choice = Choice(SPAN, int(by_user), span.start, span.end)
+        spans[text[span.start : span.end]] = choice
     for value in values:
       if value in spans:
         return spans[value]
@@ -125,8 +125,8 @@ def value_texts(slot: Slot, value: str, style: BaselineStyle) -> Pair:
   return _named(slot, style), value
 
 
-def _named(one: Intent | Slot, style: BaselineStyle) -> str:
-  return f"{one.name} {one.description}" if style.names else one.description
+def _named(element: Intent | Slot, style: BaselineStyle) -> str:
+  return f"{element.name} {element.description}" if style.names else element.description
 
 
 def element_texts(schema: Schema, style: BaselineStyle) -> Iterator[Pair]:
@@ -153,12 +153,12 @@ def table_texts(
       the registered tasks show.
     style: of the input.
   """
-  found: dict[Pair, None] = {}
+  texts: dict[Pair, None] = {}
   for split in splits:
     for variant in variants or (*schemas.names(split), *CORRUPTED):
       if schemas.has(split, variant):
-        found |= dict.fromkeys(element_texts(schemas.get(split, variant), style or BaselineStyle()))
-  return tuple(found)
+        texts |= dict.fromkeys(element_texts(schemas.get(split, variant), style or BaselineStyle()))
+  return tuple(texts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,20 +196,17 @@ class BaselineReader:
       for i, slot in enumerate(service.slots)
     ]
     span_features.check_sizes(service.name, self._lengths, service.slots, values, service.intents)
+    slot_rows = [self._row(slot_texts(service, slot, style)) for slot in service.slots]
+    value_rows: list[tuple[int, int, int]] = []
+    for number, slot in enumerate(service.slots, start=1):
+      for i, value in enumerate(values[number - 1]):
+        value_rows.append((number, i, self._row(value_texts(slot, value, style))))
     context = [0] * len(service.slots)
     for i in service.tracked_slots:
       is_open = 0 if service.slots[i].is_categorical else answers.SPAN_OPEN
       context[i] = answers.FILLABLE | is_open
-    return _Rows(
-      [self._row(slot_texts(service, slot, style)) for slot in service.slots],
-      context,
-      [
-        (number, i, self._row(value_texts(slot, value, style)))
-        for number, slot in enumerate(service.slots, start=1)
-        for i, value in enumerate(values[number - 1])
-      ],
-      [self._row(intent_texts(service, intent, style)) for intent in service.intents],
-    )
+    intent_rows = [self._row(intent_texts(service, intent, style)) for intent in service.intents]
+    return _Rows(slot_rows, context, value_rows, intent_rows)
 
   def example(self, context: FrameContext, states: States) -> Example:
     """Returns the example of a frame, without targets.
@@ -225,8 +222,9 @@ class BaselineReader:
     del states
     rows, room = self._rows(context.service), self._lengths["inputs"] - 3
     cut = [self._cut(text) for text in (context.system, context.user)]
-    shown = _shown(len(cut[0].ids), len(cut[1].ids), room)
-    system, user = (pieces.ids[part] for pieces, part in zip(cut, shown, strict=True))
+    slices = _shown(len(cut[0].ids), len(cut[1].ids), room)
+    utterances = list(zip(cut, slices, strict=True))
+    system, user = (pieces.ids[part] for pieces, part in utterances)
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     segments = [answers.SEPARATOR, *[answers.SYSTEM_UTTERANCE] * len(system), answers.SEPARATOR]
     segments += [*[answers.USER_UTTERANCE] * len(user), answers.SEPARATOR]
@@ -239,9 +237,7 @@ class BaselineReader:
       "value_slots": [number for number, _, _ in rows.values],
       "intents": rows.intents,
     }
-    places = [
-      (pieces.starts[part], pieces.ends[part]) for pieces, part in zip(cut, shown, strict=True)
-    ]
+    places = [(pieces.starts[part], pieces.ends[part]) for pieces, part in utterances]
     return Example(
       features,
       NOTHING_OFFERED,
@@ -259,13 +255,13 @@ def _shown(system: int, user: int, room: int) -> tuple[slice, slice]:
   Beginnings are truncated, the system's first, which keeps the newest words.
   """
   over = max(system + user - room, 0)
-  before = min(system, over)
-  return slice(before, None), slice(over - before, None)
+  from_system = min(system, over)
+  return slice(from_system, None), slice(over - from_system, None)
 
 
 def targets(
   example: Example,
-  right: Mapping[int, Choice],
+  gold_answers: Mapping[int, Choice],
   gold: Gold,
   limit: int = LENGTHS["targets"],
 ) -> list[int]:
@@ -275,13 +271,14 @@ def targets(
 
   Args:
     example: of the frame.
-    right: from `baseline.right_answers`.
+    gold_answers: from `baseline.right_answers`.
     gold: labels of the frame.
     limit: maximum length.
   """
-  found = span_features.targets(example, {s: [one] for s, one in right.items()}, gold, limit)
-  there = {slot for slot, kind, *_ in answers.target_rows(found) if kind <= answers.MEMORY}
+  alternatives = {slot: [answer] for slot, answer in gold_answers.items()}
+  numbers = span_features.targets(example, alternatives, gold, limit)
+  answered = {slot for slot, kind, *_ in answers.target_rows(numbers) if kind <= answers.MEMORY}
   for number, slot in enumerate(example.slots, start=1):
-    if slot in right and number not in there:
-      found += (number, answers.SPAN, 0, 0)
-  return found[:limit]
+    if slot in gold_answers and number not in answered:
+      numbers += (number, answers.SPAN, 0, 0)
+  return numbers[:limit]

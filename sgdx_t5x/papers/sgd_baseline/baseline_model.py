@@ -28,6 +28,8 @@ _NONE, _DONTCARE, _ACTIVE = range(3)  # statuses
 _LOSSES = (
   "intent", "requested", "categorical_status", "value", "free_status", "start", "end",
 )  # fmt: skip
+# Features of the model that are called as in the task.
+_SAME_NAMES = ("slots", "slot_context", "values", "value_slots", "intents", "targets")
 
 
 class BaselineFeatureConverter(PaddedFeatureConverter):
@@ -36,10 +38,7 @@ class BaselineFeatureConverter(PaddedFeatureConverter):
   FEATURES = {  # noqa: RUF012  # SeqIO's names
     "encoder_input_tokens": "inputs",
     "encoder_segments": "segments",
-    **{
-      name: name
-      for name in ("slots", "slot_context", "values", "value_slots", "intents", "targets")
-    },
+    **{name: name for name in _SAME_NAMES},
   }
   TASK_FEATURES = specs(*FEATURES.values())
   MODEL_FEATURES = specs(*FEATURES)
@@ -58,10 +57,10 @@ class Projection(nn.Module):
   def __call__(self, utterance: Array, elements: Array) -> Array:
     """`[B, E]` and `[B, N, E]` -> float32 `[B, N, classes]`."""
     width, axes = elements.shape[-1], ("embed", "mlp")
-    first = nn.gelu(Dense(width, kernel_axes=axes, name="utterance")(utterance))
-    first = jnp.broadcast_to(first[:, None], (*elements.shape[:2], first.shape[-1]))
-    both = jnp.concatenate([elements, first], axis=-1)
-    x = nn.gelu(Dense(width, kernel_axes=axes, name="element")(both))
+    projected = nn.gelu(Dense(width, kernel_axes=axes, name="utterance")(utterance))
+    projected = jnp.broadcast_to(projected[:, None], (*elements.shape[:2], projected.shape[-1]))
+    pairs = jnp.concatenate([elements, projected], axis=-1)
+    x = nn.gelu(Dense(width, kernel_axes=axes, name="element")(pairs))
     return Dense(self.classes, kernel_axes=("mlp", UNDIVIDED), name="logits")(x)
 
 
@@ -158,8 +157,8 @@ class BaselineTracker(nn.Module):
 def token_types(segments: Array) -> Array:
   """Returns BERT's token types: 1 after the first [SEP], `[B, L]`."""
   separators = segments == answers.SEPARATOR  # [CLS], [SEP], [SEP]
-  before = jnp.cumsum(separators, axis=-1) - separators
-  return ((before >= 2) & (segments > 0)).astype(jnp.int32)
+  separators_before = jnp.cumsum(separators, axis=-1) - separators
+  return ((separators_before >= 2) & (segments > 0)).astype(jnp.int32)
 
 
 class BaselineModel(EncoderModel):
@@ -206,16 +205,16 @@ class BaselineModel(EncoderModel):
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns status accuracies: over all tracked slots, and over those that are updated."""
     status, tracked = _right_statuses(batch)[0], _tracked(batch)
-    right = jnp.argmax(scores["statuses"], axis=-1) == status
+    is_right = jnp.argmax(scores["statuses"], axis=-1) == status
     changes = tracked & (status != _NONE)
     return {
-      "status_accuracy": share(right & tracked, tracked),
-      "status_accuracy_of_changes": share(right & changes, changes),
+      "status_accuracy": share(is_right & tracked, tracked),
+      "status_accuracy_of_changes": share(is_right & changes, changes),
     }
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
     """Returns the answers as int32 vectors, `[B, 2 + 6 S]`."""
-    first, last, of_span = heads.best_spans(
+    start, end, of_span = heads.best_spans(
       scores["starts"], scores["ends"], batch["encoder_segments"], self._longest_span
     )
     tracked = _tracked(batch)
@@ -231,8 +230,8 @@ class BaselineModel(EncoderModel):
     keep = jnp.exp(scores["statuses"][..., _NONE])
     columns = [
       kind,
-      jnp.where(is_span, first, jnp.where(is_value, value, 0)),
-      jnp.where(is_span, last, 0),
+      jnp.where(is_span, start, jnp.where(is_value, value, 0)),
+      jnp.where(is_span, end, 0),
       millionths(jnp.where(tracked, jnp.exp(likelihood), 1.0)),
       millionths(jnp.where(tracked, keep, 1.0)),
       millionths(jax.nn.sigmoid(scores["requested"])),
@@ -250,7 +249,7 @@ def _tracked(batch: Batch) -> Array:
 
 def _right_statuses(batch: Batch) -> tuple[Array, Array, Array]:
   """Returns each slot's gold status, value number or first token, and last token, `[B, S]`."""
-  slot, kind, first, last = target_rows(batch)
+  slot, kind, start, end = target_rows(batch)
   mine = slot[..., None] == jnp.arange(1, batch["slots"].shape[1] + 1)  # [B, R, S]
   of_status = ((kind >= answers.DONTCARE) & (kind <= answers.MEMORY))[..., None] & mine
 
@@ -260,24 +259,24 @@ def _right_statuses(batch: Batch) -> tuple[Array, Array, Array]:
   kinds = of_slot(kind)
   is_active = (kinds == answers.SPAN) | (kinds == answers.VALUE)
   status = jnp.where(is_active, _ACTIVE, jnp.where(kinds == answers.DONTCARE, _DONTCARE, _NONE))
-  return status, of_slot(first), of_slot(last)
+  return status, of_slot(start), of_slot(end)
 
 
 def _parts(scores: Mapping[str, Array], batch: Batch) -> dict[str, tuple[Array, Array]]:
   """Returns, by loss, the log likelihoods of gold answers, and which of them count (0 or 1)."""
-  slot, kind, first, _ = target_rows(batch)
+  slot, kind, number, _ = target_rows(batch)
   is_slot, tracked = batch["slots"] > 0, _tracked(batch)
   is_free = (batch["slot_context"] & answers.SPAN_OPEN) > 0
   mine = slot[..., None] == jnp.arange(1, is_slot.shape[1] + 1)
-  asked = (mine & (kind == answers.REQUESTED)[..., None]).any(axis=1)
-  sign = jnp.where(asked, 1.0, -1.0)
+  is_requested = (mine & (kind == answers.REQUESTED)[..., None]).any(axis=1)
+  sign = jnp.where(is_requested, 1.0, -1.0)
   status, start, end = _right_statuses(batch)
   of_status = _at(scores["statuses"], status)
   is_active = tracked & (status == _ACTIVE)
   is_value = is_active & ~is_free & (start > 0)
   is_intent = kind == answers.INTENT
-  intent = jnp.max(jnp.where(is_intent, first, 0), axis=-1)
-  found = {
+  intent = jnp.max(jnp.where(is_intent, number, 0), axis=-1)
+  scored = {
     "intent": (_at(scores["intents"], intent), is_intent.any(axis=-1)),
     "requested": (jax.nn.log_sigmoid(sign * scores["requested"]), is_slot),
     "categorical_status": (of_status, tracked & ~is_free),
@@ -288,7 +287,7 @@ def _parts(scores: Mapping[str, Array], batch: Batch) -> dict[str, tuple[Array, 
   }
   return {
     name: (jnp.where(counts, likelihood, 0.0), counts.astype(jnp.float32))
-    for name, (likelihood, counts) in found.items()
+    for name, (likelihood, counts) in scored.items()
   }
 
 

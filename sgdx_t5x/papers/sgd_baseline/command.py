@@ -89,7 +89,7 @@ def _write(args: argparse.Namespace, update: Update) -> tuple[int, int]:
   config, params = states.load(args.encoder)
   vocabulary.check_fits(config.vocab_size)
   vectors = schema_table.embed(
-    texts, vocabulary, config, params, lambda done: update("embedding", done, len(texts))
+    texts, vocabulary, config, params, lambda count: update("embedding", count, len(texts))
   )
   schema_table.write_table(schema_table.SchemaTable(texts, vectors), pathlib.Path(args.out))
   return len(vectors), vectors.shape[1]

@@ -50,8 +50,8 @@ class SchemaTable:
 
   def row(self, pair: Pair) -> int:
     """Returns the row of an element, from 1. Raises SgdxError if the table lacks it."""
-    found = self._rows.get(pair)
-    if found is None:
+    row = self._rows.get(pair)
+    if row is None:
       close = nearest(" | ".join(pair), [" | ".join(p) for p in self.texts if p[0] == pair[0]])
       raise SgdxError(
         f"{self.origin}: no schema embedding of {' | '.join(pair)!r}",
@@ -60,22 +60,23 @@ class SchemaTable:
         available=close,
         fix=f"make the table for this corpus and these variants: {_MAKE} --variant NAME=DIR ...",
       )
-    return found
+    return row
 
 
 def write_table(table: SchemaTable, path: pathlib.Path) -> None:
   """Writes a table with vectors as NumPy's npz."""
-  first, second = (np.array(part, np.str_) for part in zip(*table.texts, strict=True))
+  firsts, seconds = (np.array(part, np.str_) for part in zip(*table.texts, strict=True))
   with atomic_write(path, "--out") as file:
-    np.savez(file.buffer, first=first, second=second, vectors=np.asarray(table.vectors, np.float32))
+    vectors = np.asarray(table.vectors, np.float32)
+    np.savez(file.buffer, first=firsts, second=seconds, vectors=vectors)
 
 
 def read_table(path: str | os.PathLike) -> SchemaTable:
   """Reads a table. Raises SgdxError if the file is not one."""
   try:
-    with np.load(path, allow_pickle=False) as found:
-      texts = tuple(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
-      vectors = found["vectors"]
+    with np.load(path, allow_pickle=False) as arrays:
+      texts = tuple(zip(arrays["first"].tolist(), arrays["second"].tolist(), strict=True))
+      vectors = arrays["vectors"]
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(texts):
       raise ValueError(f"{len(texts)} texts, vectors of {vectors.dtype} {list(vectors.shape)}")
   # A TypeError: the file is a single array, NumPy's npy. A MemoryError: its shape is a lie.
@@ -91,7 +92,7 @@ def embed(
   vocabulary: WordPieceVocabulary,
   config: BertConfig,
   params: Mapping[str, Any],
-  on_batch: Callable[[int], None] = lambda done: None,
+  on_batch: Callable[[int], None] = lambda texts_done: None,
 ) -> np.ndarray:
   """Computes the vectors of schema elements.
 
@@ -123,8 +124,8 @@ def embed(
   types = [
     (np.arange(len(row)) >= end).astype(np.int32) for row, end in zip(rows, ends, strict=True)
   ]
-  found = states.encode(config, params, rows, types, tokens=1, on_batch=on_batch)
-  return np.concatenate(found) if found else np.zeros((0, config.emb_dim), np.float32)
+  vectors = states.encode(config, params, rows, types, tokens=1, on_batch=on_batch)
+  return np.concatenate(vectors) if vectors else np.zeros((0, config.emb_dim), np.float32)
 
 
 def embedded(
@@ -166,9 +167,9 @@ def random_vectors(texts: Sequence[Pair], vocabulary: Any, config: BertConfig) -
     Float32 `[len(texts), width]`.
   """
   config = dataclasses.replace(config, dtype="float32", dropout_rate=0.0)
-  found = embed(texts, vocabulary, config, _random_params(config)).astype(np.float64)
-  found = (found - found.mean(axis=0)) / np.maximum(found.std(axis=0), 1e-9)
-  return found.astype(np.float32)
+  vectors = embed(texts, vocabulary, config, _random_params(config)).astype(np.float64)
+  vectors = (vectors - vectors.mean(axis=0)) / np.maximum(vectors.std(axis=0), 1e-9)
+  return vectors.astype(np.float32)
 
 
 def _random_params(config: BertConfig) -> Any:

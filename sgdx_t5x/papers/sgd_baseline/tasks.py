@@ -105,10 +105,11 @@ def baseline_examples(
     context: FrameContext, states: States, gold: Gold
   ) -> Iterator[tuple[str, dict[str, list[int]]]]:
     state = states.get(context.service)
-    right = right_answers(original[context.service], context, gold, state.values if state else {})
+    previous, service = state.values if state else {}, original[context.service]
+    gold_answers = right_answers(service, context, gold, previous)
     for variant, reader in readers.items():
       example = reader.example(context, states)
-      example.features["targets"] = targets(example, right, gold, lengths["targets"])
+      example.features["targets"] = targets(example, gold_answers, gold, lengths["targets"])
       yield str(ExampleId(variant, split, context.frame_id)), example.features
 
   return frame_examples(batches, original, FEATURES, make)

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader
 from sgdx_t5x.records.turns import FrameContext, user_turns
+from sgdx_t5x.spandst.span_features import Example
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint, one_of
@@ -37,8 +39,8 @@ class BaselineTracker:
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
-    found = {**self._model.settings, "tracker": self.name, "schema_embeddings": self._digest}
-    return found | changes(self._style)
+    settings = {**self._model.settings, "tracker": self.name, "schema_embeddings": self._digest}
+    return settings | changes(self._style)
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
@@ -47,15 +49,17 @@ class BaselineTracker:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
     reader = self._reader(shown)
-    examples = {one.frame_id: reader.example(one, {}) for turn in turns for one in turn}
+    examples: dict[str, Example] = {}
+    for dialogue in dialogues:
+      for frame in itertools.chain.from_iterable(user_turns(dialogue, shown.original)):
+        examples[frame.frame_id] = reader.example(frame, {})
     answers = self._model.answer([example.features for example in examples.values()])
     vectors = dict(zip(examples, answers, strict=True))
 
     def predict(questions: Sequence[Question]) -> list[Prediction]:
-      asked = [(question, question.context.frame_id) for question in questions]
-      return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in asked]
+      keys = [(question, question.context.frame_id) for question in questions]
+      return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in keys]
 
     yield from walked(dialogues, shown, predict)
 

@@ -7,6 +7,7 @@ acts. Labels and rules are pure functions, so that a ceiling can be computed.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Service
@@ -63,25 +64,21 @@ def offers(acts: Iterable[Act], inform: bool = False) -> dict[Place, tuple[str, 
     acts: of the system, of which OFFER, CONFIRM, and REQUEST with one value count.
     inform: whether INFORM counts too.
   """
-  return {
-    (act.service, act.slot): act.values
-    for act in acts
-    if act.slot != NONE
-    and act.values
-    and (
-      act.act in (OFFER, CONFIRM)
-      or (act.act == REQUEST and len(act.values) == 1)
-      or (inform and act.act == INFORM)
-    )
-  }
+  values: dict[Place, tuple[str, ...]] = {}
+  kinds = (OFFER, CONFIRM, INFORM) if inform else (OFFER, CONFIRM)
+  for act in acts:
+    gives = act.act in kinds or (act.act == REQUEST and len(act.values) == 1)
+    if gives and act.slot != NONE and act.values:
+      values[act.service, act.slot] = act.values
+  return values
 
 
 def history(context: FrameContext, states: States) -> dict[Place, tuple[str, ...]]:
   """Returns values that other services' slots have had: in states, else given by the system."""
-  found = offers(context.acts, True)
+  values_of_slots = offers(context.acts, True)
   for service, state in states.items():
-    found |= {(service, slot): values for slot, values in state.values.items()}
-  return {place: values for place, values in found.items() if place[0] != context.service}
+    values_of_slots |= {(service, slot): values for slot, values in state.values.items()}
+  return {place: values for place, values in values_of_slots.items() if place[0] != context.service}
 
 
 def right_answers(service: Service, context: FrameContext, gold: Gold, states: States) -> Answers:
@@ -97,27 +94,27 @@ def right_answers(service: Service, context: FrameContext, gold: Gold, states: S
     gold: its labels.
     states: gold states of all services before the turn.
   """
-  before = own_values(context, states)
-  mine, others = offers(context.acts), history(context, states)
-  given = offers(context.acts, inform=True)
+  previous = own_values(context, states)
+  mine, from_services = offers(context.acts), history(context, states)
+  from_system = offers(context.acts, inform=True)
   tagged = {span.slot: span for span in reversed(gold.spans) if span.by_user}
   spans, options, copies, crosses = {}, {}, {}, {}
   for slot, values in gold.values.items():
-    if _meet(values, before.get(slot, ())):
+    if _meet(values, previous.get(slot, ())):
       continue
-    one, offered = service.slots[slot], mine.get((context.service, slot), ())
-    if slot in tagged and not one.is_categorical:
+    schema_slot, offered = service.slots[slot], mine.get((context.service, slot), ())
+    if slot in tagged and not schema_slot.is_categorical:
       spans[slot] = tagged[slot], 2.0
     elif values[0] == DONTCARE:
       options[slot] = ANY, 1.0
-    elif _meet(values, offered) and not (one.is_categorical and slot in before):
+    elif _meet(values, offered) and not (schema_slot.is_categorical and slot in previous):
       copies[slot] = 1.0  # filled slots are never copied to: options may still overwrite them
-    elif one.is_categorical:
-      if values[0] in one.possible_values:
-        options[slot] = 2 + one.possible_values.index(values[0]), 1.0
-    elif slot not in before and (context.service, slot) not in given:
-      pairs = {(slot, place): 1.0 for place, held in others.items() if _meet(values, held)}
-      crosses |= pairs
+    elif schema_slot.is_categorical:
+      if values[0] in schema_slot.possible_values:
+        options[slot] = 2 + schema_slot.possible_values.index(values[0]), 1.0
+    elif slot not in previous and (context.service, slot) not in from_system:
+      places = (p for p, alternatives in from_services.items() if _meet(values, alternatives))
+      crosses |= dict.fromkeys(itertools.product([slot], places), 1.0)
   return Answers(spans, options, dict.fromkeys(gold.requested, 1.0), copies, crosses)
 
 
@@ -129,12 +126,10 @@ def system_answers(service: Service, context: FrameContext, gold: Gold) -> Answe
     context: of the frame.
     gold: of the frame, whose spans are also those of the system's utterance.
   """
-  spans = {
-    span.slot: (span, 2.0)
-    for span in reversed(gold.spans)
-    if not span.by_user and not service.slots[span.slot].is_categorical
-  }
-  options, requested = {}, {}
+  spans, options, requested = {}, {}, {}
+  for span in reversed(gold.spans):  # the first of several of a slot counts
+    if not span.by_user and not service.slots[span.slot].is_categorical:
+      spans[span.slot] = span, 2.0
   for act in context.acts:
     if act.turn != context.turn - 1 or act.service != context.service or act.slot == NONE:
       continue
@@ -186,41 +181,41 @@ def new_values(
     values[slot] = (text,)
   for slot, (option, score) in answers.options.items():
     possible = (DONTCARE, *service.slots[slot].possible_values)
-    asked = answers.requested.get(slot, 0.0) > MIN_REQUESTED
-    if score > MIN_OPTION and not asked and NULL < option <= len(possible):
+    is_requested = answers.requested.get(slot, 0.0) > MIN_REQUESTED
+    if score > MIN_OPTION and not is_requested and NULL < option <= len(possible):
       values[slot] = (possible[option - 1],)
-  held, best = history(context, states if gold is None else gold), {}
+  from_services, best = history(context, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
-    if place in held and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
+    if place in from_services and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
   filled = values if gold is None else own_values(context, gold)
-  taken = {slot: held[place] for slot, (_, place) in best.items() if slot not in filled}
+  carried = {slot: from_services[place] for slot, (_, place) in best.items() if slot not in filled}
   mine = offers(context.acts)
   for slot, score in answers.copies.items():
     place = context.service, slot
     if score > MIN_COPY and slot not in filled and place in mine:
-      taken.setdefault(slot, mine[place])
-  values |= taken
+      carried.setdefault(slot, mine[place])
+  values |= carried
   return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
 
 
 def _texts(service: Service, context: FrameContext, answers: Answers) -> dict[int, str]:
   """Returns the texts of spans that count; of slots with the same text, the best-scoring one."""
-  found: dict[int, tuple[str, float]] = {}
+  texts_of_slots: dict[int, tuple[str, float]] = {}
   for slot, (span, score) in answers.spans.items():
     utterance = context.user if span.by_user else context.system
     text = utterance[span.start : span.end].strip()
     if text and score > MIN_SPAN and not service.slots[slot].is_categorical:
-      found[slot] = text, score
+      texts_of_slots[slot] = text, score
   best: dict[str, float] = {}
-  for text, score in found.values():
+  for text, score in texts_of_slots.values():
     best[text] = max(score, best.get(text, 0.0))
-  return {slot: text for slot, (text, score) in found.items() if score == best[text]}
+  return {slot: text for slot, (text, score) in texts_of_slots.items() if score == best[text]}
 
 
-def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
+def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
   """Whether two lists of alternatives share a value."""
-  return not set(values).isdisjoint(others)
+  return not set(values).isdisjoint(alternatives)
 
 
 # --- which examples a model is trained on -------------------------------------------------------
@@ -269,6 +264,6 @@ def share_kept(sampling: Sampling, positive: bool, name: str, changed: Iterable[
   """
   words = set(name.split("_"))
   alike = sampling.words is not None and any(
-    len(words & set(other.split("_"))) >= sampling.words for other in changed
+    len(words & set(changed_name.split("_"))) >= sampling.words for changed_name in changed
   )
   return 1.0 if positive or alike else sampling.negatives

@@ -51,9 +51,9 @@ def read_intent(vector: Sequence[int] | np.ndarray) -> IntentAnswer:
 
 def read_slot(vector: Sequence[int] | np.ndarray) -> SlotAnswer:
   """Decodes an answer of the combine model, int32 `[6]`."""
-  first, last, span, option, probability, requested = (int(x) for x in vector)
+  start, end, span, option, probability, requested = (int(x) for x in vector)
   return SlotAnswer(
-    first, last, span / MILLION, option - 1, probability / MILLION, requested / MILLION
+    start, end, span / MILLION, option - 1, probability / MILLION, requested / MILLION
   )
 
 

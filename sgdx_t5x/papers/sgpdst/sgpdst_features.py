@@ -7,6 +7,7 @@ left out, but tokens keep the positions they have with it.
 import bisect
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import Schema, Service, Slot
@@ -96,16 +97,16 @@ class SgpReader:
 
   # --- examples ----------------------------------------------------------------------------
 
-  def intent(self, context: FrameContext, before: int, jumped: bool) -> Example:
+  def intent(self, context: FrameContext, previous: int, jumped: bool) -> Example:
     """Returns the example of a frame for the intent model.
 
     Args:
       context: of the frame.
-      before: position of the intent that was active, or NONE.
+      previous: position of the intent that was active, or NONE.
       jumped: whether the turn's services differ from those of the previous user turn.
     """
     options = self._texts(context.service, None)[1]
-    active = before if before != NONE else len(self._services[context.service].intents)
+    active = previous if previous != NONE else len(self._services[context.service].intents)
     head = [*self._cut("jump" if jumped else "keep").ids, self._vocabulary.eos_id]
     example = self._example(context.system, context.user, head, [], ([], options), 0)
     numbers = example.features["segments"]
@@ -120,8 +121,8 @@ class SgpReader:
 
   def combine_system(self, context: FrameContext, slot: int) -> Example:
     """Returns the combine model's example of a slot for the system turn before a frame."""
-    before = tuple(act for act in context.acts if act.turn < context.turn - 1)
-    bits = combine_context(dataclasses.replace(context, acts=before, turn=context.turn - 1), slot)
+    acts = tuple(act for act in context.acts if act.turn < context.turn - 1)
+    bits = combine_context(dataclasses.replace(context, acts=acts, turn=context.turn - 1), slot)
     return self._example(context.system, None, [], None, self._texts(context.service, slot), bits)
 
   def copy(self, context: FrameContext, slot: int, filled: bool, intent: int) -> Example:
@@ -135,19 +136,19 @@ class SgpReader:
     """
     service = self._services[context.service]
     bits = ALWAYS | FILLED * filled | needed_by(service, slot, intent)
-    about = self._cut(f"api: {service.description.lower()}").ids[: self._limit - _LEAST - 1]
-    head = [*about, self._vocabulary.eos_id]
+    service_text = self._cut(f"api: {service.description.lower()}").ids[: self._limit - _LEAST - 1]
+    head = [*service_text, self._vocabulary.eos_id]
     texts = self._texts(context.service, slot)
     return self._example(context.system, context.user, head, [], texts, bits)
 
   def cross(self, context: FrameContext, pair: Pair, filled: bool, intent: int) -> Example:
     """Returns the cross model's example of a pair of slots; args as in `copy`, of the first."""
-    slot, (other, theirs) = pair
+    slot, (source, theirs) = pair
     service = self._services[context.service]
-    done = any(act.act == NOTIFY_SUCCESS and act.service == other for act in context.acts)
-    bits = ALWAYS | FILLED * filled | needed_by(service, slot, intent) | DONE * done
+    is_done = any(act.act == NOTIFY_SUCCESS and act.service == source for act in context.acts)
+    bits = ALWAYS | FILLED * filled | needed_by(service, slot, intent) | DONE * is_done
     tail = [self._vocabulary.eos_id, *self._texts(context.service, slot)[0]]
-    texts = self._texts(other, theirs)
+    texts = self._texts(source, theirs)
     return self._example(context.system, context.user, [], tail, texts, bits)
 
   # --- their parts -------------------------------------------------------------------------
@@ -171,17 +172,16 @@ class SgpReader:
       texts: of the schema: pieces, and pieces of each option.
       bits: of `context`, for all pieces.
     """
-    said, v = self._said(system, user), self._vocabulary
+    utterances, v = self._said(system, user), self._vocabulary
     behind = [self._null] if tail is None else tail
     room = self._limit - len(head) - len(behind)
     if room < _LEAST:
       raise self._too_long(f"{self._limit - room} pieces besides the utterances", self._limit)
-    cut = max(len(said.ids) - room, 0)
-    ids = [v.bos_id, *head, *said.ids[cut:], *behind]
-    segments = [a.FIRST] * (1 + len(head)) + said.segments[cut:]
-    pieces = {
-      1 + len(head) + i: place for i, place in enumerate(said.places[cut:]) if place is not None
-    }
+    cut = max(len(utterances.ids) - room, 0)
+    ids = [v.bos_id, *head, *utterances.ids[cut:], *behind]
+    segments = [a.FIRST] * (1 + len(head)) + utterances.segments[cut:]
+    placed = enumerate(utterances.places[cut:], start=1 + len(head))
+    pieces = {position: place for position, place in placed if place is not None}
     null = len(ids) - 1 if tail is None else 0
     segments += [a.NULL if tail is None else a.FIRST] * len(behind)
     positions = list(range(len(ids)))
@@ -198,18 +198,18 @@ class SgpReader:
 
   def _say(self, system: str, user: str | None) -> _Said:
     """Returns the pieces of the last utterances."""
-    said = _Said([], [], [])
+    utterances = _Said([], [], [])
     spoken = ((False, "sys :", system), (True, "usr :", user))
     for by_user, name, text in spoken if user is not None else ((False, "", system),):
       ids = self._cut(name).ids
-      said.ids.extend(ids)
-      said.segments.extend([a.FIRST] * len(ids))
-      said.places.extend([None] * len(ids))
+      utterances.ids.extend(ids)
+      utterances.segments.extend([a.FIRST] * len(ids))
+      utterances.places.extend([None] * len(ids))
       cut = self._cut(text or "")
-      said.ids.extend(cut.ids)
-      said.segments.extend([a.USER if by_user else a.SYSTEM] * len(cut.ids))
-      said.places.extend((by_user, *at) for at in zip(cut.starts, cut.ends, strict=True))
-    return said
+      utterances.ids.extend(cut.ids)
+      utterances.segments.extend([a.USER if by_user else a.SYSTEM] * len(cut.ids))
+      utterances.places.extend((by_user, *at) for at in zip(cut.starts, cut.ends, strict=True))
+    return utterances
 
   def _fitting(self, position: int, slot: int | None) -> tuple[list[int], list[list[int]]]:
     """Returns pieces of a slot, or of a service's intents, with descriptions cut to fit."""
@@ -219,15 +219,15 @@ class SgpReader:
       room = min(room, self._limit - _LEAST)
     for limit in _SHORTER:
       text, options = self._shown(service, slot, limit)
-      length = (len(text) + 1 if text else 0) + sum(len(one) + 1 for one in options)
+      length = (len(text) + 1 if text else 0) + sum(len(option) + 1 for option in options)
       if length <= room:
         break
-    what = "its intents" if slot is None else f"slot {service.slots[slot].name}"
+    element = "its intents" if slot is None else f"slot {service.slots[slot].name}"
     if length > room:
-      raise self._too_long(f"service {service.name}: {what} takes {length} pieces", room)
+      raise self._too_long(f"service {service.name}: {element} takes {length} pieces", room)
     if len(options) > a.MAX_OPTIONS:
       raise SgdxError(
-        f"service {service.name}: {what} with {len(options)} options",
+        f"service {service.name}: {element} with {len(options)} options",
         expected=f"at most {a.MAX_OPTIONS}, including 'null' and 'do not care'",
         fix="remove some intents, or some of the slot's possible values",
       )
@@ -241,23 +241,23 @@ class SgpReader:
 
     if slot is None:
       options = [
-        [*self._cut(one.description).ids[:limit], *self._cut(f"# {one.name}").ids]
-        for one in service.intents
+        [*self._cut(intent.description).ids[:limit], *self._cut(f"# {intent.name}").ids]
+        for intent in service.intents
       ]
       return [], [*options, list(self._cut("none").ids)]
-    one: Slot = service.slots[slot]
+    schema_slot: Slot = service.slots[slot]
     if self._part == "copy":
-      return list(self._cut(one.description).ids[:limit]), []
-    text = cut(readable(one.name), "#", one.description)
+      return list(self._cut(schema_slot.description).ids[:limit]), []
+    text = cut(readable(schema_slot.name), "#", schema_slot.description)
     if self._part == "cross":
       return text, []
-    kind = "sort" if one.is_categorical else "tag"
-    options = ["null", "do not care", *one.possible_values]
+    kind = "sort" if schema_slot.is_categorical else "tag"
+    options = ["null", "do not care", *schema_slot.possible_values]
     return [*self._cut(f"{kind} #").ids, *text], [list(self._cut(o).ids) for o in options]
 
-  def _too_long(self, found: str, room: int) -> SgdxError:
+  def _too_long(self, problem: str, room: int) -> SgdxError:
     return SgdxError(
-      found,
+      problem,
       expected=f"at most {room} of {self._length} pieces for it: TASK_FEATURE_LENGTHS['inputs']",
       fix="shorten the service's description, names and values, or raise it in gin, up to the "
       "encoder's number of positions",
@@ -279,14 +279,14 @@ def needed_by(service: Service, slot: int, intent: int) -> int:
   """Returns whether an intent requires or accepts a slot, as bits of `context`."""
   if intent == NONE:
     return 0
-  name, one = service.slots[slot].name, service.intents[intent]
-  return REQUIRED * (name in one.required_slots) | OPTIONAL * (name in one.optional_slots)
+  name, taker = service.slots[slot].name, service.intents[intent]
+  return REQUIRED * (name in taker.required_slots) | OPTIONAL * (name in taker.optional_slots)
 
 
 def has_jumped(context: FrameContext, states: States) -> bool:
   """Whether a turn's services differ from those of the previous user turn."""
-  before = {service for service, state in states.items() if state.turn == context.turn - 2}
-  return bool(states) and before != set(context.turn_services)
+  previous = {service for service, state in states.items() if state.turn == context.turn - 2}
+  return bool(states) and previous != set(context.turn_services)
 
 
 def copied_slots(context: FrameContext) -> list[int]:
@@ -301,26 +301,23 @@ def given_slots(context: FrameContext) -> set[int]:
 
 def crossed_pairs(context: FrameContext, states: States, slots: Iterable[int]) -> list[Pair]:
   """Returns the pairs of slots that cross is asked about. Args: slots of the frame's service."""
-  others = sorted(history(context, states))
-  return [(slot, place) for slot in slots for place in others]
+  return list(itertools.product(slots, sorted(history(context, states))))
 
 
 def open_slots(
-  service: Service, context: FrameContext, held: Mapping[int, Sequence[str]]
+  service: Service, context: FrameContext, filled: Mapping[int, Sequence[str]]
 ) -> list[int]:
   """Returns the free-text slots that another service's value may fill: empty and not given.
 
   Args:
     service: the frame's.
     context: of the frame.
-    held: the service's values before the turn.
+    filled: the service's values before the turn.
   """
-  given = given_slots(context)
-  return [
-    slot
-    for slot in service.tracked_slots
-    if not service.slots[slot].is_categorical and slot not in held and slot not in given
-  ]
+  from_system = given_slots(context)
+  unavailable = from_system.union(filled)
+  empty = [slot for slot in service.tracked_slots if slot not in unavailable]
+  return [slot for slot in empty if not service.slots[slot].is_categorical]
 
 
 # --- targets, and answers read ------------------------------------------------------------------
@@ -330,11 +327,11 @@ def span_targets(example: Example, span: Span | None) -> tuple[int, int]:
   """Returns positions of a span's first and last piece; of "null" if it is None or was cut off."""
   if span is not None:
     mine = [(at, *place[1:]) for at, place in example.pieces.items() if place[0] == span.by_user]
-    first = bisect.bisect_right([end for _, _, end in mine], span.start)
+    first_piece = bisect.bisect_right([end for _, _, end in mine], span.start)
     last = bisect.bisect_left([start for _, start, _ in mine], span.end) - 1
     cut_off = not mine or mine[0][1] > span.start
-    if first <= last and not cut_off:
-      return mine[first][0], mine[last][0]
+    if first_piece <= last and not cut_off:
+      return mine[first_piece][0], mine[last][0]
   return example.null, example.null
 
 
@@ -348,15 +345,15 @@ def slot_targets(example: Example, labels: Answers, slot: int) -> list[int]:
   """
   span = labels.spans[slot][0] if slot in labels.spans else None
   number = labels.options[slot][0] if slot in labels.options else NULL
-  first, last = span_targets(example, span)
-  is_span = (first, last) != (example.null, example.null)
-  asked = a.YES if slot in labels.requested else a.NO
-  return [first, last, number + 1, asked, a.YES if is_span else a.NO]
+  first_piece, last = span_targets(example, span)
+  is_span = (first_piece, last) != (example.null, example.null)
+  is_requested = a.YES if slot in labels.requested else a.NO
+  return [first_piece, last, number + 1, is_requested, a.YES if is_span else a.NO]
 
 
 def read_span(example: Example, answer: a.SlotAnswer, slot: int) -> Span | None:
   """Returns the span that an answer points to; None for "null" or a span across utterances."""
-  first, last = (example.pieces.get(at) for at in (answer.first, answer.last))
-  if first is None or last is None or first[0] != last[0]:
+  first_piece, last = (example.pieces.get(at) for at in (answer.first, answer.last))
+  if first_piece is None or last is None or first_piece[0] != last[0]:
     return None
-  return Span(slot, first[0], first[1], last[2])
+  return Span(slot, first_piece[0], first_piece[1], last[2])

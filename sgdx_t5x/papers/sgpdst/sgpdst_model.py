@@ -76,22 +76,22 @@ class SgpTracker(nn.Module):
     scores = {"options": self._options(hidden, segments)}
     if self.part == "combine":
       logits = _linear("spans", 2)(hidden.astype(jnp.float32))
-      said = (segments >= a.SYSTEM) & (segments <= a.NULL)
+      is_utterance = (segments >= a.SYSTEM) & (segments <= a.NULL)
       for number, name in enumerate(("starts", "ends")):
-        scores[name] = heads.log_softmax(logits[..., number], said)
-      first = hidden[:, 0].astype(jnp.float32)
-      scores["requested"] = jax.nn.log_softmax(_linear("requested", 2)(first))
+        scores[name] = heads.log_softmax(logits[..., number], is_utterance)
+      first_state = hidden[:, 0].astype(jnp.float32)
+      scores["requested"] = jax.nn.log_softmax(_linear("requested", 2)(first_state))
     return scores
 
   def _options(self, hidden: Array, segments: Array) -> Array:
     """Returns log probabilities of the options, each max-pooled over its tokens' states."""
-    least = jnp.finfo(hidden.dtype).min
-    pooled, there = [], []
+    lowest = jnp.finfo(hidden.dtype).min
+    pooled, is_option = [], []
     for number in range(a.OPTION, a.OPTION + a.MAX_OPTIONS):
       mine = segments == number
-      pooled.append(jnp.max(hidden, axis=1, where=mine[..., None], initial=least))
-      there.append(mine.any(axis=1))
-    opened = jnp.stack(there, axis=1)
+      pooled.append(jnp.max(hidden, axis=1, where=mine[..., None], initial=lowest))
+      is_option.append(mine.any(axis=1))
+    opened = jnp.stack(is_option, axis=1)
     states = jnp.where(opened[..., None], jnp.stack(pooled, axis=1), 0).astype(jnp.float32)
     axes = ("embed", "mlp")
     x = jnp.tanh(Dense(hidden.shape[-1], kernel_axes=axes, name="option")(states))
@@ -132,15 +132,15 @@ class SgpModel(EncoderModel):
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     """Returns log likelihoods of the gold answers, each `[B]`."""
-    targets, found = batch["targets"], {}
+    targets, by_head = batch["targets"], {}
     for name, column in self._columns().items():
-      right = targets[:, column]
+      labels = targets[:, column]
       # Positions count from 0, which is [CLS] and never a label; all else from 1.
-      index = right if name in ("starts", "ends") else right - 1
+      index = labels if name in ("starts", "ends") else labels - 1
       index = jnp.clip(index, 0, scores[name].shape[-1] - 1)
       value = jnp.take_along_axis(scores[name], index[:, None], axis=-1)[:, 0]
-      found[name] = jnp.where((right > 0) & (value > heads.CLOSED / 2), value, 0.0)
-    return found
+      by_head[name] = jnp.where((labels > 0) & (value > heads.CLOSED / 2), value, 0.0)
+    return by_head
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
     """Returns int32 vectors, see `sgpdst_answers`: `[B, 2]`, for combine `[B, 6]`."""
@@ -151,19 +151,19 @@ class SgpModel(EncoderModel):
     best = [jnp.argmax(options, axis=-1) + 1, millionths(jnp.exp(jnp.max(options, axis=-1)))]
     if part == "intent":
       return jnp.stack(best, axis=-1).astype(jnp.int32)
-    first, last, score = best_pair(jnp.exp(scores["starts"]), jnp.exp(scores["ends"]))
+    start, end, score = best_pair(jnp.exp(scores["starts"]), jnp.exp(scores["ends"]))
     requested = millionths(jnp.exp(scores["requested"][:, a.YES - 1]))
-    columns = [first, last, millionths(score), *best, requested]
+    columns = [start, end, millionths(score), *best, requested]
     return jnp.stack(columns, axis=-1).astype(jnp.int32)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns the accuracy of each head."""
-    found = {}
+    by_head = {}
     for name, column in self._columns().items():
-      right = batch["targets"][:, column]
+      labels = batch["targets"][:, column]
       best = jnp.argmax(scores[name], axis=-1) + (name not in ("starts", "ends"))
-      found[f"accuracy_{name}"] = share((best == right) & (right > 0), right > 0)
-    return found
+      by_head[f"accuracy_{name}"] = share((best == labels) & (labels > 0), labels > 0)
+    return by_head
 
   def _columns(self) -> dict[str, int]:
     """Returns each head's column in `targets`."""
@@ -182,8 +182,8 @@ def best_pair(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
   """
   # The best probability of a first token up to each last one.
   best = jax.lax.cummax(starts, axis=1)
-  last = jnp.argmax(best + ends, axis=1)
-  before = jnp.arange(starts.shape[1])[None] <= last[:, None]
-  first = jnp.argmax(jnp.where(before, starts, -1.0), axis=1)
-  score = jnp.take_along_axis(best + ends, last[:, None], axis=1)[:, 0]
-  return first, last, score
+  end = jnp.argmax(best + ends, axis=1)
+  up_to_last = jnp.arange(starts.shape[1])[None] <= end[:, None]
+  start = jnp.argmax(jnp.where(up_to_last, starts, -1.0), axis=1)
+  score = jnp.take_along_axis(best + ends, end[:, None], axis=1)[:, 0]
+  return start, end, score

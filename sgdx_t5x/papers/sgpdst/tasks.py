@@ -87,21 +87,21 @@ def sgpdst_examples(
   ) -> Iterator[tuple[str, dict[str, list[int]]]]:
     service = original[context.service]
     labels = right_answers(service, context, gold, states)
-    asked = list(_asked(part, service, context, states, gold, labels, split == "train"))
-    changed = {service.slots[slot].name for _, positive, slot, _ in asked if positive}
-    for about, positive, slot, question in asked:
+    questions = list(_questions(part, service, context, states, gold, labels, split == "train"))
+    changed = {service.slots[slot].name for _, positive, slot, _ in questions if positive}
+    for id_suffix, positive, slot, question in questions:
       name = service.slots[slot].name if slot != NONE else ""
       for variant, reader in readers.items():
         if sampling and draw.random() >= share_kept(sampling, positive, name, changed):
           continue
         example, targets = question(reader)
-        frame = f"{ExampleId(variant, split, context.frame_id, name or None)}{about}"
+        frame = f"{ExampleId(variant, split, context.frame_id, name or None)}{id_suffix}"
         yield frame, {**example.features, "targets": targets}
 
   return frame_examples(batches, original, FEATURES, make)
 
 
-def _asked(
+def _questions(
   part: str,
   service: Service,
   context: FrameContext,
@@ -111,15 +111,15 @@ def _asked(
   training: bool,
 ) -> Iterator[_Asked]:
   """Yields (id suffix, whether positive, slot, function from a reader to (example, targets))."""
-  held = own_values(context, states)
+  previous = own_values(context, states)
   if part == "intent":
-    before, jumped = intent_before(context, states), features.has_jumped(context, states)
-    right = gold.intent if gold.intent != NONE else len(service.intents)
-    yield "", True, NONE, lambda r: (r.intent(context, before, jumped), [right + 1])
+    previous_intent, jumped = intent_before(context, states), features.has_jumped(context, states)
+    target = gold.intent if gold.intent != NONE else len(service.intents)
+    yield "", True, NONE, lambda r: (r.intent(context, previous_intent, jumped), [target + 1])
   elif part == "combine":
-    taken = {slot for slot in labels.copies if not service.slots[slot].is_categorical}
+    copied = {slot for slot in labels.copies if not service.slots[slot].is_categorical}
     for slot in range(len(service.slots)):
-      if slot not in taken:
+      if slot not in copied:
         yield "", _says(labels, slot), slot, _combine(context, labels, slot)
     if training and context.turn:
       spoken = system_answers(service, context, gold)
@@ -127,16 +127,19 @@ def _asked(
         yield "?system", _says(spoken, slot), slot, _combine(context, spoken, slot, by_system=True)
   elif part == "copy":
     for slot in features.copied_slots(context):
-      right = [YES if slot in labels.copies else NO]
-      yield "", right == [YES], slot, _copy(context, slot, slot in held, gold.intent, right)
+      target = [YES if slot in labels.copies else NO]
+      question = _copy(context, slot, slot in previous, gold.intent, target)
+      yield "", target == [YES], slot, question
   else:
-    slots = range(len(service.slots)) if training else features.open_slots(service, context, held)
-    given = features.given_slots(context)
+    slots: Sequence[int] = range(len(service.slots))
+    if not training:
+      slots = features.open_slots(service, context, previous)
+    from_system = features.given_slots(context)
     for pair in features.crossed_pairs(context, states, slots):
-      right = [YES if pair in labels.crosses else NO]
-      about = f"?from={pair[1][0]}.{pair[1][1]}"
-      filled = pair[0] in held or pair[0] in given
-      yield about, right == [YES], pair[0], _cross(context, pair, filled, gold.intent, right)
+      target = [YES if pair in labels.crosses else NO]
+      id_suffix = f"?from={pair[1][0]}.{pair[1][1]}"
+      filled = pair[0] in previous or pair[0] in from_system
+      yield id_suffix, target == [YES], pair[0], _cross(context, pair, filled, gold.intent, target)
 
 
 def _says(labels: Answers, slot: int) -> bool:
@@ -154,15 +157,15 @@ def _combine(
 
 
 def _copy(
-  context: FrameContext, slot: int, filled: bool, intent: int, right: list[int]
+  context: FrameContext, slot: int, filled: bool, intent: int, target: list[int]
 ) -> _Question:
-  return lambda reader: (reader.copy(context, slot, filled, intent), right)
+  return lambda reader: (reader.copy(context, slot, filled, intent), target)
 
 
 def _cross(
-  context: FrameContext, pair: Pair, filled: bool, intent: int, right: list[int]
+  context: FrameContext, pair: Pair, filled: bool, intent: int, target: list[int]
 ) -> _Question:
-  return lambda reader: (reader.cross(context, pair, filled, intent), right)
+  return lambda reader: (reader.cross(context, pair, filled, intent), target)
 
 
 def register_sgpdst_families(
@@ -208,14 +211,14 @@ def slot_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
     those with neither, requested_f1.
   """
   spans, options, nothing = [], [], []
-  asked, said = [], []
+  gold_requests, predicted_requests = [], []
   for target, vector in zip(targets, predictions, strict=True):
-    first, last, option, requested, has_span = (_at(target, i) for i in range(5))
-    found = a.read_slot(vector)
-    span_right = (found.first, found.last) == (first, last)
-    option_right = found.option + 1 == option
-    asked.append(requested == a.YES)
-    said.append(found.requested > 0.5)
+    start, end, option, requested, has_span = (_at(target, i) for i in range(5))
+    answer = a.read_slot(vector)
+    span_right = (answer.first, answer.last) == (start, end)
+    option_right = answer.option + 1 == option
+    gold_requests.append(requested == a.YES)
+    predicted_requests.append(answer.requested > 0.5)
     if has_span == a.YES:
       spans.append(span_right)
     elif option > 1:
@@ -226,20 +229,20 @@ def slot_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
     "span_accuracy": _mean(spans),
     "option_accuracy": _mean(options),
     "none_accuracy": _mean(nothing),
-    "requested_f1": _f1(asked, said),
+    "requested_f1": _f1(gold_requests, predicted_requests),
   }
 
 
 def copy_scores(targets: Sequence, predictions: Sequence) -> dict[str, float]:
   """SeqIO metric of copy and cross. Args: targets and answers, one per slot or pair."""
-  right = [_at(target, 0) == a.YES for target in targets]
-  said = [a.read_copy(vector) > 0.5 for vector in predictions]
-  both = sum(x and y for x, y in zip(right, said, strict=True))
+  gold = [_at(target, 0) == a.YES for target in targets]
+  predicted = [a.read_copy(vector) > 0.5 for vector in predictions]
+  true_positives = sum(x and y for x, y in zip(gold, predicted, strict=True))
   return {
-    "accuracy": _mean([x == y for x, y in zip(right, said, strict=True)]),
-    "precision": both / sum(said) if any(said) else float("nan"),
-    "recall": both / sum(right) if any(right) else float("nan"),
-    "f1": _f1(right, said),
+    "accuracy": _mean([x == y for x, y in zip(gold, predicted, strict=True)]),
+    "precision": true_positives / sum(predicted) if any(predicted) else float("nan"),
+    "recall": true_positives / sum(gold) if any(gold) else float("nan"),
+    "f1": _f1(gold, predicted),
   }
 
 
@@ -247,15 +250,15 @@ def _at(vector: Any, place: int) -> int:
   return int(np.asarray(vector).reshape(-1)[place])
 
 
-def _mean(found: list[bool]) -> float:
-  return float(np.mean(found)) if found else float("nan")
+def _mean(is_right: list[bool]) -> float:
+  return float(np.mean(is_right)) if is_right else float("nan")
 
 
-def _f1(right: list[bool], said: list[bool]) -> float:
+def _f1(gold: list[bool], predicted: list[bool]) -> float:
   """Returns F1; NaN if there are neither gold nor predicted positives."""
-  both = sum(x and y for x, y in zip(right, said, strict=True))
-  total = sum(right) + sum(said)
-  return 2 * both / total if total else float("nan")
+  true_positives = sum(x and y for x, y in zip(gold, predicted, strict=True))
+  total = sum(gold) + sum(predicted)
+  return 2 * true_positives / total if total else float("nan")
 
 
 register_sgpdst_families("", data="full", vocabulary=encoder_vocabulary_later)

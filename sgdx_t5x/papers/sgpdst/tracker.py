@@ -56,16 +56,18 @@ def sgpdst_tracker(
 
   def predict(questions: Sequence[Question]) -> list[Prediction]:
     intents = _intents(original, readers["intent"], ask, questions)
-    asked = [
+    frames = [
       _Asked(original, readers, q, intent, None if gold is None else gold[q.context.frame_id])
       for q, intent in zip(questions, intents, strict=True)
     ]
     for part in ("combine", "copy", "cross"):
-      examples = [example for one in asked for example in one.examples[part].values()]
-      vectors = iter(ask(part, [example.features for example in examples]))
-      for one in asked:
-        one.vectors[part] = {key: next(vectors) for key in one.examples[part]}
-    return [one.prediction() for one in asked]
+      inputs: list[Mapping[str, Sequence[int]]] = []
+      for frame in frames:
+        inputs += (example.features for example in frame.examples[part].values())
+      vectors = iter(ask(part, inputs))
+      for frame in frames:
+        frame.vectors[part] = {key: next(vectors) for key in frame.examples[part]}
+    return [frame.prediction() for frame in frames]
 
   return predict
 
@@ -78,15 +80,15 @@ def _intents(
 ) -> list[int]:
   examples = []
   for context, states in ((q.context, q.states) for q in questions):
-    before = intent_before(context, states)
-    examples.append(reader.intent(context, before, features.has_jumped(context, states)))
+    previous_intent = intent_before(context, states)
+    examples.append(reader.intent(context, previous_intent, features.has_jumped(context, states)))
   vectors = ask("intent", [example.features for example in examples])
-  found = []
+  intents = []
   for question, vector in zip(questions, vectors, strict=True):
     option = a.read_intent(vector).option
     number = len(original.services[question.context.service].intents)
-    found.append(option if option < number else NONE)
-  return found
+    intents.append(option if option < number else NONE)
+  return intents
 
 
 class _Asked:
@@ -105,21 +107,17 @@ class _Asked:
     if gold is not None:
       intent, states = gold[0].intent, gold[1]
     self._service = original.services[context.service]
-    held = own_values(context, states)
+    filled = own_values(context, states)
     tracked = set(self._service.tracked_slots)
     slots = range(len(self._service.slots))
     combine = {slot: readers["combine"].combine(context, slot) for slot in slots}
-    copy = {
-      slot: readers["copy"].copy(context, slot, slot in held, intent)
-      for slot in features.copied_slots(context)
-      if slot in tracked and slot not in held
-    }
     # Rules only fill empty slots, so FILLED is never set here.
-    empty = features.open_slots(self._service, context, held)
-    cross = {
-      pair: readers["cross"].cross(context, pair, False, intent)
-      for pair in features.crossed_pairs(context, states, empty)
-    }
+    fillable = tracked - filled.keys()
+    copied = [slot for slot in features.copied_slots(context) if slot in fillable]
+    copy = {slot: readers["copy"].copy(context, slot, False, intent) for slot in copied}
+    empty = features.open_slots(self._service, context, filled)
+    pairs = features.crossed_pairs(context, states, empty)
+    cross = {pair: readers["cross"].cross(context, pair, False, intent) for pair in pairs}
     self.examples: dict[str, Mapping[Any, Example]] = {
       "combine": combine, "copy": copy, "cross": cross
     }  # fmt: skip
@@ -129,12 +127,12 @@ class _Asked:
     """Returns the prediction that the answers give."""
     spans, options, requested = {}, {}, {}
     for slot, vector in self.vectors["combine"].items():
-      found = a.read_slot(vector)
-      span = features.read_span(self.examples["combine"][slot], found, slot)
+      answer = a.read_slot(vector)
+      span = features.read_span(self.examples["combine"][slot], answer, slot)
       if span is not None:
-        spans[slot] = span, found.span
-      options[slot] = found.option, found.probability
-      requested[slot] = found.requested
+        spans[slot] = span, answer.span
+      options[slot] = answer.option, answer.probability
+      requested[slot] = answer.requested
     answers = Answers(
       spans,
       options,
@@ -144,8 +142,8 @@ class _Asked:
     )
     context, states = self._question.context, self._question.states
     values = new_values(self._service, context, states, answers, self._gold)
-    asked = tuple(slot for slot, found in requested.items() if found > MIN_REQUESTED)
-    return Prediction(self._intent, asked, values)
+    requested_slots = tuple(slot for slot, answer in requested.items() if answer > MIN_REQUESTED)
+    return Prediction(self._intent, requested_slots, values)
 
 
 _FORMAT = "sgpdst_"
@@ -153,16 +151,16 @@ _FORMAT = "sgpdst_"
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpTracker":
   """Returns the tracker of four checkpoints. Raises SgdxError unless they are of its four parts."""
-  found = [_part(checkpoint) for checkpoint in checkpoints]
-  if sorted(found) != sorted(PARTS):
-    pairs = zip(found, checkpoints, strict=True)
+  sub_models = [_part(checkpoint) for checkpoint in checkpoints]
+  if sorted(sub_models) != sorted(PARTS):
+    pairs = zip(sub_models, checkpoints, strict=True)
     raise SgdxError(
-      "SGP-DST from " + ", ".join(f"{one.path} ({part})" for part, one in pairs),
+      "SGP-DST from " + ", ".join(f"{folder.path} ({part})" for part, folder in pairs),
       expected=f"one checkpoint for each of its sub-models: {', '.join(PARTS)}",
       fix="pass the folders of all four, trained with gin/papers/sgpdst/intent.gin, combine.gin, "
       "copy.gin and cross.gin, and no others",
     )
-  models = dict(zip(found, checkpoints, strict=True))
+  models = dict(zip(sub_models, checkpoints, strict=True))
   return SgpTracker({part: LoadedModel(models[part], lengths) for part in PARTS})
 
 
@@ -191,13 +189,13 @@ class SgpTracker:
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
-    found = {"tracker": self.name}
+    settings = {"tracker": self.name}
     if self.reads_gold:
-      found["history"] = "gold"
+      settings["history"] = "gold"
     for part, model in self._models.items():
       style = changes(model.task.how)
-      found |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
-    return found
+      settings |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
+    return settings
 
   def with_gold_history(self) -> "SgpTracker":
     """Returns the same tracker with gold history."""
@@ -222,15 +220,16 @@ class SgpTracker:
 
     gold = None
     if self.reads_gold:
-      turns = (found for dialogue in dialogues for found in gold_history(dialogue, shown.original))
-      gold = {context.frame_id: (right, states) for context, right, states in turns}
+      gold = {}
+      for dialogue in dialogues:
+        for context, labels, states in gold_history(dialogue, shown.original):
+          gold[context.frame_id] = labels, states
     predict = sgpdst_tracker(shown.original, self._of(shown), ask, gold)
     yield from walked(dialogues, shown, predict)
 
   def _make_readers(self, shown: Shown) -> dict[str, SgpReader]:
-    return {
-      part: SgpReader(
-        part, shown.schema, model.model.input_vocabulary, model.task.how, model.lengths["inputs"]
-      )
-      for part, model in self._models.items()
-    }
+    readers: dict[str, SgpReader] = {}
+    for part, model in self._models.items():
+      vocabulary, length = model.model.input_vocabulary, model.lengths["inputs"]
+      readers[part] = SgpReader(part, shown.schema, vocabulary, model.task.how, length)
+    return readers

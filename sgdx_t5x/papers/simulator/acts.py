@@ -1,10 +1,10 @@
 """The agents' language: acts, turns of acts, and what was said so far."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sgdx_t5x.corpus.schema import NO_INTENT
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT
 from sgdx_t5x.papers.simulator.scenarios import Link
 
 
@@ -14,6 +14,16 @@ class Act(NamedTuple):
   act: str
   slot: str = ""
   values: tuple[str, ...] = ()
+
+
+def slots_of(acts: Iterable[Act], kind: str) -> list[str]:
+  """Returns the slots of the acts of a kind."""
+  return [act.slot for act in acts if act.act == kind]
+
+
+def definite(values: Mapping[str, str]) -> dict[str, str]:
+  """Returns slot -> value for the values that matter to the user."""
+  return {slot: value for slot, value in values.items() if value != DONTCARE}
 
 
 class FrameOutline(NamedTuple):

@@ -54,14 +54,14 @@ def read_table(path: pathlib.Path, service: Service) -> ServiceTable:
   if sorted(columns) != sorted({*columns, *needed} & service.slot_index.keys()) or not rows:
     raise _malformed(path, f"{len(rows)} rows with the columns {', '.join(columns)}", needed)
   for row in rows:
-    where = f"the row {','.join(row)}"
+    location = f"the row {','.join(row)}"
     if len(row) != len(columns):
-      raise _malformed(path, f"{where}: {len(row)} cells for {len(columns)} columns", needed)
+      raise _malformed(path, f"{location}: {len(row)} cells for {len(columns)} columns", needed)
     for name, value in zip(columns, row, strict=True):
       possible = service.slots[service.slot_index[name]].possible_values
       is_categorical = service.slots[service.slot_index[name]].is_categorical
       if value in ("", DONTCARE) or (is_categorical and value not in possible):
-        raise _malformed(path, f"{where}: the value {value!r} of {name}", needed)
+        raise _malformed(path, f"{location}: the value {value!r} of {name}", needed)
   is_open = frozenset(c for c, name in zip(columns, header, strict=True) if name.endswith(OPEN))
   return ServiceTable(columns, is_open, tuple(map(tuple, rows)))
 
@@ -88,17 +88,20 @@ class Backend:
     """Args: the service; its table, already checked."""
     self.service, self.open = service, table.open
     self._columns, self._rows = table.columns, table.rows
-    self.cells = {c: [row[i] for row in table.rows] for i, c in enumerate(table.columns)}
+    self.cells = dict(zip(table.columns, zip(*table.rows, strict=True), strict=True))
 
   def call(
-    self, intent: Intent, parameters: Mapping[str, str], about: Mapping[str, str] | None = None
+    self,
+    intent: Intent,
+    parameters: Mapping[str, str],
+    earlier: Mapping[str, str] | None = None,
   ) -> list[dict[str, str]]:
     """Returns up to MAX_RESULTS results, deterministically.
 
     Args:
       intent: an intent of the service.
       parameters: slot -> canonical value; `dontcare` matches anything.
-      about: the result of an earlier call that this one refers to, if any; its row is preferred.
+      earlier: a result that this call refers to, if any; its row is preferred.
 
     Raises:
       ValueError: a required slot is missing.
@@ -108,7 +111,7 @@ class Backend:
     constraints = {s: v for s, v in parameters.items() if v != DONTCARE}
     echoed = {s: v for s, v in constraints.items() if s in self.open}
     results = []
-    rows = self.matching({**about, **constraints}) if about else []
+    rows = self.matching({**earlier, **constraints}) if earlier else []
     for row in rows or self.matching(constraints):
       values = dict(zip(self._columns, row, strict=True))
       values.update(echoed)

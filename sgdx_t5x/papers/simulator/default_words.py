@@ -4,6 +4,7 @@ SGD's names are informative: `number_of_seats`, `has_live_music`, `FindRestauran
 or begin with a verb, intents begin with a verb. If a name says nothing, its description is used.
 """
 
+import itertools
 import re
 
 from sgdx_t5x.corpus.schema import Intent, Slot
@@ -45,8 +46,10 @@ _HEADS = {
     recipient receiver sender contact teacher instructor tutor trainer coach guide driver host
     performer singer composer customer owner agent gardener patient friend person starring""",
 }  # fmt: skip
-_KIND_OF_HEAD = {head: kind for kind, heads in _HEADS.items() for head in heads.split()}
-_KIND_OF_HEAD |= {head: "count" for head in _PEOPLE}
+_KIND_OF_HEAD: dict[str, str] = {}
+for _kind, _heads in _HEADS.items():
+  _KIND_OF_HEAD |= dict.fromkeys(_heads.split(), _kind)
+_KIND_OF_HEAD |= dict.fromkeys(_PEOPLE, "count")
 
 _COUNTED = re.compile(r"(?:number|num|no|count) (?:of )?(.+)|(.+) count")
 _PER = re.compile(r" (?:per|of|for|in|at|to|where|from|that|which|who|whom|with|by)\b.*")
@@ -155,8 +158,8 @@ def default_intent_words(intent: Intent) -> dict[str, list[str]]:
     do.append((description[:start] + _CUT.sub("", description[start:])).strip())
   short = [phrase for phrase in dict.fromkeys(do) if phrase and len(phrase.split()) <= 9]
   do = short or [do[0] or intent.name]  # "_"
-  leads = ("I want to", "I would like to", "Please help me")
-  return {"open": [f"{lead} {phrase}" for lead in leads for phrase in do], "do": do}
+  openings = itertools.product(("I want to", "I would like to", "Please help me"), do)
+  return {"open": list(map(" ".join, openings)), "do": do}
 
 
 # --- kinds ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the dialogue is `CommonGround`. Words are found afterwards.
 
 import dataclasses
 import functools
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -65,8 +66,9 @@ def simulate(simulation: Simulation, *, numbers: range, seed: str) -> Iterator[D
     scenario = simulation.scenarios[simulation.draw.draw(rng)]
     turns = outline(scenario, simulation.backends, simulation.transitions, rng)
     surface = Surface(services, simulation.words, rng)
-    dialogue_turns = tuple(surface.turn(turn) for turn in turns)
-    services_met = {frame.service: None for turn in dialogue_turns for frame in turn.frames}
+    dialogue_turns = tuple(map(surface.turn, turns))
+    frames = itertools.chain.from_iterable(turn.frames for turn in dialogue_turns)
+    services_met = dict.fromkeys(frame.service for frame in frames)
     yield Dialogue(f"{n // 1000 + 1}_{n:05d}", tuple(services_met), dialogue_turns)
 
 

@@ -37,9 +37,11 @@ def load_simulation(
   """
   services = load_schema(read_input(schema, "a schema in SGD's format"), str(schema))
   goals = parse_scenarios(_read(scenarios, ScenarioFile), services, str(scenarios))
-  for step in (step for scenario in goals for step in scenario.steps):
-    check_intent(step.service, step.intent, str(schema))
-  names = dict.fromkeys(name for scenario in goals for name in scenario.services)
+  names: dict[str, None] = {}
+  for scenario in goals:
+    names |= dict.fromkeys(scenario.services)
+    for step in scenario.steps:
+      check_intent(step.service, step.intent, str(schema))
   custom_templates = _read(templates, Templates) if templates else Templates()
   return Simulation(
     services,

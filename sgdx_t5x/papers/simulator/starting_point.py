@@ -87,8 +87,8 @@ def open_slots(service: Service) -> frozenset[str]:
   without searches, all slots that are taken.
   """
   searches = [intent for intent in service.intents if not intent.is_transactional]
-  result_slots = {slot for search in searches for slot in search.result_slots}
-  returned = {slot for intent in service.intents for slot in intent.result_slots}
+  result_slots = set().union(*(search.result_slots for search in searches))
+  returned = result_slots.union(*(intent.result_slots for intent in service.intents))
   is_open = set()
   for intent in service.intents:
     for name in (*intent.required_slots, *intent.optional_slots):
@@ -141,7 +141,7 @@ class _TableMaker:
     return ServiceTable(tuple(self._slots), self._open, tuple(rows))
 
   def _matched(self, groups: Iterable[Iterable[str]]) -> list[str]:
-    names = dict.fromkeys(name for group in groups for name in group)
+    names = dict.fromkeys(itertools.chain.from_iterable(groups))
     return [name for name in names if name not in self._open]
 
   def _is_found_elsewhere(self, name: str) -> bool:
@@ -193,11 +193,10 @@ class _TableMaker:
     if math.prod(map(len, choices)) > _MANY:
       products = (tuple(map(self._rng.choice, choices)) for _ in range(4 * NUM_ROWS))
     for values in products:
-      places = [
-        v for name, v in zip(self._keys, values, strict=True) if self._kinds[name] in _PLACES
-      ]
+      combination = dict(zip(self._keys, values, strict=True))
+      places = [combination[name] for name in self._keys if self._kinds[name] in _PLACES]
       if len(set(places)) == len(places):
-        combinations.append(dict(zip(self._keys, values, strict=True)))
+        combinations.append(combination)
     self._rng.shuffle(combinations)
     return combinations[: 2 * NUM_ROWS] or [{}]
 
@@ -268,11 +267,11 @@ def _scenarios_text(schema: Schema) -> str:
   """Every intent alone; more often, every search with the transaction that takes its results."""
   scenarios: list[dict[str, Any]] = []
   for service in schema:
-    scenarios += [{"intents": [f"{service.name}.{intent.name}"]} for intent in service.intents]
+    names = {intent.name: f"{service.name}.{intent.name}" for intent in service.intents}
+    scenarios += ({"intents": [name]} for name in names.values())
     for search in service.intents:
       if then := follow_up(service, search):
-        names = [f"{service.name}.{intent.name}" for intent in (search, then)]
-        scenarios.append({"intents": names, "weight": 4})
+        scenarios.append({"intents": [names[search.name], names[then.name]], "weight": 4})
   lines = ",\n".join(f"    {json.dumps(scenario, ensure_ascii=False)}" for scenario in scenarios)
   return f'{{\n  "links": [],\n  "scenarios": [\n{lines}\n  ]\n}}\n'
 

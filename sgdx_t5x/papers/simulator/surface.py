@@ -11,7 +11,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER, Frame, State, Turn
 from sgdx_t5x.corpus.schema import DONTCARE, Service
-from sgdx_t5x.papers.simulator.acts import Act, FrameOutline, TurnOutline
+from sgdx_t5x.papers.simulator.acts import Act, FrameOutline, TurnOutline, slots_of
 from sgdx_t5x.papers.simulator.templates import Fragment, Words
 from sgdx_t5x.papers.simulator.variation import RELATIVE_DAYS, forms, is_name
 
@@ -76,8 +76,7 @@ class Surface:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user" if outline.speaker == USER else "system"]
       say(frame, text)
-    acts = outline.frames[-1].acts
-    self._asked = [act.slot for act in acts if act.act == "REQUEST"]
+    self._asked = slots_of(outline.frames[-1].acts, "REQUEST")
     frames = tuple(self._frame(frame, text.spans) for frame in outline.frames)
     return Turn(outline.speaker, text.finished(), frames)
 
@@ -129,7 +128,7 @@ class Surface:
     )
 
   def _state(self, outline: FrameOutline) -> State:
-    requested = tuple(sorted(a.slot for a in outline.acts if a.act == "REQUEST"))
+    requested = tuple(sorted(slots_of(outline.acts, "REQUEST")))
     values: dict[str, tuple[str, ...]] = {}
     for slot, value in outline.values.items():
       forms_said = self._said.get((outline.service, slot, value))

@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent
-from sgdx_t5x.papers.simulator.acts import Act, CommonGround, FrameOutline
+from sgdx_t5x.papers.simulator.acts import Act, CommonGround, FrameOutline, definite, slots_of
 from sgdx_t5x.papers.simulator.backend import Backend
 from sgdx_t5x.papers.simulator.scenarios import follow_up
 from sgdx_t5x.papers.simulator.transitions import Transitions
@@ -66,9 +66,9 @@ class System:
     if heard & {"INFORM_INTENT", "AFFIRM_INTENT", "INFORM"}:
       return self._fill({a.slot for a in acts} if "NEGATE" in heard else None)
     if "AFFIRM" in heard:
-      return self._transact([a.slot for a in acts if a.act == "REQUEST"])
+      return self._transact(slots_of(acts, "REQUEST"))
     if "REQUEST" in heard:
-      return self._inform([a.slot for a in acts if a.act == "REQUEST"])
+      return self._inform(slots_of(acts, "REQUEST"))
     if "REQUEST_ALTS" in heard:
       return self._offer_next("REQUEST_ALTS")
     if "SELECT" in heard:
@@ -76,7 +76,7 @@ class System:
     return self._plain(next(a for a in ("NEGATE", "NEGATE_INTENT", "THANK_YOU") if a in heard))
 
   def _plain(self, situation: str) -> list[Act]:
-    return [Act(act) for act in self._move(situation)]
+    return list(map(Act, self._move(situation)))
 
   # --- what is missing ---------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class System:
   def _parameters(self, intent: Intent) -> dict[str, str]:
     """The parameters of the service call: the intent's slots in the state, without "dontcare"."""
     slots = (*intent.required_slots, *intent.optional_slots)
-    return {s: v for s in slots if (v := self._state.get(s, DONTCARE)) != DONTCARE}
+    return definite({s: self._state.get(s, DONTCARE) for s in slots})
 
   # --- searches ----------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class System:
     booking = follow_up(self._backend.service, self._intent)
     acts = self._move("SELECT")
     if "OFFER_INTENT" not in acts:
-      return [Act(act) for act in acts]
+      return list(map(Act, acts))
     if booking is None:
       return [Act("REQ_MORE")]
     return [Act(a, "intent", (booking.name,)) if a == "OFFER_INTENT" else Act(a) for a in acts]
@@ -172,8 +172,8 @@ class System:
   # --- transactions ------------------------------------------------------------------------
 
   def _confirm(self, intent: Intent, corrected: set[str] | None) -> list[Act]:
-    values = {s: v for s, v in {**intent.optional_slots, **self._state}.items() if v != DONTCARE}
-    values = values or {s: v for s, v in intent.optional_slots.items() if v != DONTCARE}
+    values = definite({**intent.optional_slots, **self._state})
+    values = values or definite(intent.optional_slots)
     values = {s: values[s] for s in (*intent.required_slots, *intent.optional_slots) if s in values}
     slots = [s for s in values if corrected is None or s in corrected] or list(values)
     self._ground.mentioned[self._service].update(values)
@@ -184,7 +184,7 @@ class System:
     intent = self._intent
     parameters = self._parameters(intent)
     self._call = (intent.name, parameters)
-    results = self._backend.call(intent, parameters, about=self._row)
+    results = self._backend.call(intent, parameters, earlier=self._row)
     for move in self._transitions.system["AFFIRM"].shuffled(self._rng) if results else (_GIVE_UP,):
       if "OFFER" in move:
         instead = self._instead(parameters, results[0])
@@ -200,9 +200,9 @@ class System:
       if "NOTIFY_SUCCESS" in move:
         self._called = results[:1]
         self._row = {**self._row, **results[0]}
-        return [*self._inform(questions), *(Act(act) for act in move)]
+        return [*self._inform(questions), *map(Act, move)]
       break
-    return [Act(act) for act in _GIVE_UP]
+    return list(map(Act, _GIVE_UP))
 
   def _instead(
     self, parameters: Mapping[str, str], result: Mapping[str, str]

@@ -117,24 +117,17 @@ def _shared() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 
 def _words(service: Service, custom: ServiceTemplates) -> Words:
-  slots = {
-    slot.name: _slot_words(
-      slot, _merged(default_slot_words(slot), custom.slots.get(slot.name, SlotTemplates()))
-    )
-    for slot in service.slots
-  }
-  intents = {
-    intent.name: _merged(
-      default_intent_words(intent), custom.intents.get(intent.name, IntentTemplates())
-    )
-    for intent in service.intents
-  }
-  return Words(
-    slots=slots,
-    open={name: tuple(words["open"]) for name, words in intents.items()},
-    do={name: tuple(words["do"]) for name, words in intents.items()},
-    acts=_shared(),
-  )
+  slots: dict[str, SlotWords] = {}
+  for slot in service.slots:
+    authored = custom.slots.get(slot.name, SlotTemplates())
+    slots[slot.name] = _slot_words(slot, _merged(default_slot_words(slot), authored))
+  openings: dict[str, tuple[str, ...]] = {}
+  actions: dict[str, tuple[str, ...]] = {}
+  for intent in service.intents:
+    authored_intent = custom.intents.get(intent.name, IntentTemplates())
+    words = _merged(default_intent_words(intent), authored_intent)
+    openings[intent.name], actions[intent.name] = tuple(words["open"]), tuple(words["do"])
+  return Words(slots, openings, actions, _shared())
 
 
 def _merged(default: Mapping[str, Any], custom: SlotTemplates | IntentTemplates) -> dict[str, Any]:
@@ -177,7 +170,8 @@ def _slot_words(slot: Slot, words: Mapping[str, Any]) -> SlotWords:
 def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
   """Questions about a boolean slot, whose noun ("refundable") often cannot have an article."""
   yes = next((ways for value, ways in say.items() if value.lower() == "true"), ("of that kind",))
-  return tuple(f"{lead} one {way}?" for lead in ("Is it", "Can you say if it is") for way in yes)
+  leads = ("Is it", "Can you say if it is")
+  return tuple(f"{lead} one {way}?" for lead, way in itertools.product(leads, yes))
 
 
 def _fragment(template: str) -> Fragment:

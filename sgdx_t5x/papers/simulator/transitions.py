@@ -60,15 +60,12 @@ def parse_transitions(changes: Mapping[str, Mapping[str, Any]]) -> Transitions:
   """
   text = (importlib.resources.files(__package__) / "transitions.json").read_text("utf-8")
   tables = {part: {**table, **changes.get(part, {})} for part, table in json.loads(text).items()}
-  moves = {
-    side: {
-      situation: Weighted({tuple(move.split()): weight for move, weight in table.items()})
-      for situation, table in tables[side].items()
-    }
-    for side in ("user", "system")
-  }
-  counts = {
-    name: Weighted({int(number): weight for number, weight in table.items()})
-    for name, table in tables["counts"].items()
-  }
+  moves: dict[str, dict[str, Weighted]] = {"user": {}, "system": {}}
+  for side, by_situation in moves.items():
+    for situation, table in tables[side].items():
+      weights = {tuple(move.split()): weight for move, weight in table.items()}
+      by_situation[situation] = Weighted(weights)
+  counts: dict[str, Weighted] = {}
+  for name, table in tables["counts"].items():
+    counts[name] = Weighted({int(number): weight for number, weight in table.items()})
   return Transitions(**moves, counts=counts, chances=tables["chances"])

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Intent
-from sgdx_t5x.papers.simulator.acts import Act, CommonGround, FrameOutline
+from sgdx_t5x.papers.simulator.acts import Act, CommonGround, FrameOutline, definite, slots_of
 from sgdx_t5x.papers.simulator.backend import Backend
 from sgdx_t5x.papers.simulator.scenarios import Link, Scenario, Step
 from sgdx_t5x.papers.simulator.transitions import Transitions
@@ -154,11 +154,8 @@ class User:
   def _draw_change(self, of_search: bool) -> dict[str, str] | None:
     """Another value for one slot that is compatible with the others; None if there is none."""
     intent = self._step.intent
-    current = {
-      s: v
-      for s in (*intent.required_slots, *intent.optional_slots)
-      if (v := self._state.get(s, DONTCARE)) != DONTCARE
-    }
+    slots_of_intent = (*intent.required_slots, *intent.optional_slots)
+    current = definite({s: self._state.get(s, DONTCARE) for s in slots_of_intent})
     # A new search changes a matched slot; a correction at confirmation changes an open one.
     if of_search:
       slots = [s for s in current if s not in self._backend.open]
@@ -182,37 +179,40 @@ class User:
     self._step, self._confirmed = step, {}
     self._ground.take_up(step.service.name)
     self._ground.intent[step.service.name] = step.intent.name
-    linked = {link.target[1]: (link, v) for link in step.links if (v := self._linked(link))}
+    links: dict[str, Link] = {}  # by target slot, as the values that they carry over
+    linked: dict[str, str] = {}
+    for link in step.links:
+      if value := self._linked(link):
+        links[link.target[1]], linked[link.target[1]] = link, value
     selected = self._selected(search) if search else {}
-    fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
+    fixed = {**selected, **linked}
     row = self._backend.row(self._rng, fixed)
     if row is None:  # this service does not have what the other one had
-      linked = {slot: pair for slot, pair in linked.items() if slot in self._backend.open}
-      fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
+      linked = {slot: value for slot, value in linked.items() if slot in self._backend.open}
+      fixed = {**selected, **linked}
       row = self._backend.row(self._rng, fixed) or self._backend.any_row(self._rng)
     self._goal = {s: self._draw_value(s, row) for s in self._wanted(step.intent, linked)}
     self._goal.update({slot: value for slot, value in fixed.items() if slot in self._goal})
     for slot in step.intent.optional_slots:
       if slot not in self._goal and self._chance("does_not_care"):
         self._goal[slot] = DONTCARE
-    self._carried = [link for link, _ in linked.values()]
-    self._state.update({slot: value for slot, (_, value) in linked.items()})
+    self._carried = [links[slot] for slot in linked]
+    self._state.update(linked)
 
   def _selected(self, search: Intent) -> dict[str, str]:
     """Known values of the selected result; not values mentioned of earlier results."""
     search_slots = (*search.required_slots, *search.optional_slots)
     values = {**{s: self._state[s] for s in search_slots if s in self._state}, **self._offered}
-    return {slot: value for slot, value in values.items() if value != DONTCARE}
+    return definite(values)
 
   def _wanted(self, intent: Intent, linked: Container[str]) -> list[str]:
     """Slots for which the user wants a value; a slot that was "dontcare" before is not wanted."""
-    optional = [
-      s
-      for s in intent.optional_slots
-      if s in linked
-      or (self._state[s] != DONTCARE if s in self._state else self._chance("wants_optional"))
-    ]
-    return [*intent.required_slots, *optional]
+    wanted_slots = list(intent.required_slots)
+    for slot in intent.optional_slots:
+      is_wanted = slot in linked or self._state.get(slot, DONTCARE) != DONTCARE
+      if is_wanted or (slot not in self._state and self._chance("wants_optional")):
+        wanted_slots.append(slot)
+    return wanted_slots
 
   def _linked(self, link: Link) -> str | None:
     """The value that a link carries over: known, valid for the target, and not yet set there."""
@@ -235,7 +235,7 @@ class User:
     """Informs a changed value, or what was requested, or some values not yet known."""
     if self._change is not None:
       return self._tell(self._change)
-    requested = [a.slot for a in self._heard if a.act == "REQUEST"]
+    requested = slots_of(self._heard, "REQUEST")
     pending = [s for s, v in self._goal.items() if s not in self._state and s not in requested]
     self._rng.shuffle(pending)
     if requested:
@@ -265,7 +265,8 @@ class User:
 
   def _select(self) -> list[Act]:
     """Adds to the state what a transaction needs from the offer, as in SGD."""
-    needed = {s for i in self._step.service.intents if i.is_transactional for s in i.required_slots}
+    transactions = (i for i in self._step.service.intents if i.is_transactional)
+    needed = set().union(*(transaction.required_slots for transaction in transactions))
     self._state.update({slot: v for slot, v in self._offered.items() if slot in needed})
     return [Act("SELECT")]
 

@@ -87,17 +87,17 @@ class ValuePool:
   """Words to join into values: one list of whole values, or a list per part.
 
   Attributes:
-    parts: lists of words; a value has one of each.
+    word_lists: lists of words; a value has one of each.
     has_holdout: whether some values are for test only.
   """
 
-  parts: tuple[tuple[str, ...], ...]
+  word_lists: tuple[tuple[str, ...], ...]
   has_holdout: bool = True
 
   def draw(self, rng: random.Random, held_out: bool = False) -> str:
     """Draws a value; `held_out`: a test-only one. If the wanted share is empty, any value."""
     for _ in range(_TRIES):
-      value = "".join([rng.choice(words) for words in self.parts]).strip()
+      value = "".join([rng.choice(words) for words in self.word_lists]).strip()
       if not self.has_holdout or _is_held_out(value) == held_out:
         break
     return value

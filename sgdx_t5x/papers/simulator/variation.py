@@ -21,6 +21,11 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _PRICE = re.compile(r"\$(\d+(?:\.\d\d)?)")
 
 
+def is_relative_day(text: str) -> bool:
+  """Whether a text names a day as seen from today: "tomorrow", "next Friday"."""
+  return text.lower() in RELATIVE_DAYS or text.lower().startswith("next ")
+
+
 @functools.lru_cache(maxsize=65536)
 def forms(value: str) -> tuple[str, ...]:
   """Returns the surface forms of a value of a non-categorical slot; the first is the plainest.

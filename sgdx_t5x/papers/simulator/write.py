@@ -20,7 +20,7 @@ def write_split(
   *,
   num_dialogues: int,
   seed: str,
-  on_progress: Callable[[int], None] = lambda done: None,
+  on_progress: Callable[[int], None] = lambda dialogues_done: None,
 ) -> collections.Counter:
   """Writes `schema.json`, `simulation.json` and `dialogues_001.json`, ... into a new folder.
 

@@ -45,7 +45,7 @@ def row(key, predicted, gold, context=""):
 )
 def test_states(text, slots, num_named):
   state = checkdst.parse_state(text)
-  assert (state.slots, len(state.named)) == (slots, num_named)
+  assert (state.slots, len(state.entities)) == (slots, num_named)
 
 
 def test_a_state_at_which_checkdst_stops():
@@ -106,7 +106,7 @@ def test_a_prediction_without_gold_is_refused():
 def test_what_checkdst_reads():
   for case in json.loads((FIXTURES / "checkdst/parser.json").read_text()):
     state = checkdst.parse_state(case["text"])
-    assert [list(state.slots), list(state.named)] == [case["slots"], case["named"]], case["text"]
+    assert [list(state.slots), list(state.entities)] == [case["slots"], case["named"]], case["text"]
 
 
 @pytest.mark.parametrize("case", CASES)

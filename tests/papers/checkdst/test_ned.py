@@ -92,7 +92,7 @@ def test_one_entity_moves_no_other():
               if len(ned.entities_of(d, schema, entity_slots(schema)).places) > 3)  # fmt: skip
   found = ned.entities_of(data, schema, entity_slots(schema))
   all_of_them = ned.permuted(found, "0/x", ned.letters)
-  fewer = ned.Entities(dict(list(found.places.items())[1:]), {}, found.taken)
+  fewer = ned.Entities(dict(list(found.places.items())[1:]), {}, found.unavailable)
   rest = ned.permuted(fewer, "0/x", ned.letters)
   assert rest == {text: all_of_them[text] for text in rest}
 
@@ -111,7 +111,7 @@ def test_a_string_that_is_also_another_slots_value_stays():
   other = {"act": "INFORM", "slot": min(free), "values": [text], "canonical_values": [text]}
   frame = next(f for turn in data["turns"] for f in turn["frames"] if f["service"] == service)
   frame["actions"].append(other)
-  assert ned.entities_of(data, split.schema, entity_slots(split.schema)).kept[text] == "other"
+  assert ned.entities_of(data, split.schema, entity_slots(split.schema)).unchanged[text] == "other"
 
 
 def test_a_value_that_is_only_said_where_it_cannot_be_replaced_stays(tmp_path):

@@ -53,13 +53,13 @@ def test_like_coco_the_slot_sets_are_those_of_its_generator(case, table):
   belief = Belief(
     tuple(told),
     frozenset(slot for slot, value in told.items() if value in turn["system"]),
-    held=frozenset(turn["held"]),
+    in_state=frozenset(turn["held"]),
     addable=[f"{domain}-{name}" for name in ORDER[domain]],
   )
   rules, found = Rules(order="dictionary"), set()
   for seed in range(50):
     choice = choose_slots(belief, _allowed(table, domain), rules, random.Random(seed))
-    found.add(" + ".join(sorted((*choice.kept, *choice.added))))
+    found.add(" + ".join(sorted((*choice.retained, *choice.added))))
   assert found == set(turn["slot_sets"][table])
 
 
@@ -67,7 +67,7 @@ def _choices(belief: Belief, rules: Rules, number: int = 200):
   return [choose_slots(belief, lambda *_: True, rules, random.Random(i)) for i in range(number)]
 
 
-TURN = Belief(("city", "date"), held=frozenset({"city", "date", "stars"}),
+TURN = Belief(("city", "date"), in_state=frozenset({"city", "date", "stars"}),
               addable=("city", "date", "stars", "rooms", "pets", "wifi"))  # fmt: skip
 
 
@@ -75,9 +75,9 @@ def test_what_is_added_is_drawn_new_and_room_is_kept():
   found = _choices(TURN, Rules())
   assert {slot for choice in found for slot in choice.added} == {"rooms", "pets", "wifi"}
   for choice in found:
-    assert len(choice.kept) == len(choice.dropped) == 1
+    assert len(choice.retained) == len(choice.dropped) == 1
     assert len(choice.added) == 2
-    assert choice.changed == set(choice.kept)
+    assert choice.changed == set(choice.retained)
   assert {choice.dropped for choice in found} == {("city",), ("date",)}
 
 
@@ -91,31 +91,31 @@ def test_the_flow_of_a_dialogue_keeps_what_the_system_asked_for():
 def test_values_that_the_system_said_stay():
   belief = Belief(("city", "date"), fixed=frozenset({"city", "date"}))
   for choice in _choices(belief, Rules(), 20):
-    assert (choice.dropped, choice.changed, choice.kept) == ((), frozenset(), ("city", "date"))
+    assert (choice.dropped, choice.changed, choice.retained) == ((), frozenset(), ("city", "date"))
 
 
 def test_operations_have_probabilities():
   only_change = _choices(TURN, Rules(p_drop=0, p_add=0))
-  assert all(choice.kept == ("city", "date") and not choice.added for choice in only_change)
+  assert all(choice.retained == ("city", "date") and not choice.added for choice in only_change)
   drops = sum(bool(choice.dropped) for choice in _choices(TURN, Rules(p_drop=0.3), 1000))
   assert 250 < drops < 350  # 300 expected, standard deviation 14.5
   nothing = _choices(TURN, Rules(p_drop=0, p_change=0, p_add=0), 1)[0]
-  assert nothing.kept == ("city", "date")
+  assert nothing.retained == ("city", "date")
   assert not (nothing.changed)
   assert not (nothing.added)
 
 
 # By the last lines of CoCo's `counterfactual_goal_generator`.
 def test_like_coco_a_drop_is_undone_only_if_nothing_can_be_added():
-  turn = Belief(("city", "date"), held=frozenset({"city", "date"}), addable=("city", "date"))
+  turn = Belief(("city", "date"), in_state=frozenset({"city", "date"}), addable=("city", "date"))
   for choice in _choices(turn, Rules(order="dictionary", p_add=0), 20):
-    assert (len(choice.kept), len(choice.dropped)) == (1, 1)
+    assert (len(choice.retained), len(choice.dropped)) == (1, 1)
   for choice in _choices(turn, Rules(order="dictionary"), 20):  # the dropped slot is added again
-    assert set(choice.kept) == choice.changed == {"city", "date"}
+    assert set(choice.retained) == choice.changed == {"city", "date"}
   rules = Rules(order="dictionary", p_change=0)
   for i in range(20):
     choice = choose_slots(turn, lambda *_: False, rules, random.Random(i))
-    assert (set(choice.kept), choice.dropped) == ({"city", "date"}, ())
+    assert (set(choice.retained), choice.dropped) == ({"city", "date"}, ())
     assert choice.changed == frozenset()
 
 

@@ -110,8 +110,8 @@ def _made(task, frame):
   found = []
   for text in prefine.FRAME_TASKS[task][0](_frames()[frame]):
     ask = "span" if task == "copy_ned" else task
-    (wording,) = [w for w in prefine.WORDINGS[ask] if text.asked.endswith(f" {w}")]
-    found.append((text.history, text.asked.removesuffix(f" {wording}"), text.target))
+    (wording,) = [w for w in prefine.WORDINGS[ask] if text.question.endswith(f" {w}")]
+    found.append((text.history, text.question.removesuffix(f" {wording}"), text.target))
   return found
 
 
@@ -149,12 +149,12 @@ def test_copied_names_are_new_and_in_the_text():
 
 def test_a_value_carried_over_is_told_from_one_that_is_said():
   found = list(prefine_turns.refers(DIALOGUE, {s.name: s for s in SCHEMA}))
-  assert [(key, text.about, text.target) for key, text in found] == [
+  assert [(key, text.id_suffix, text.target) for key, text in found] == [
     ("1_00000-004-Rides_2", "destination", "Inns city"),
     ("1_00000-004-Rides_2", "time", "none"),
   ]
   assert found[0][1].history == f"{SECOND} [SYSTEM] It is 555. [USER] A ride there at noon."
-  assert found[0][1].asked.startswith("[domain] Rides [slot] destination City to go to ")
+  assert found[0][1].question.startswith("[domain] Rides [slot] destination City to go to ")
 
 
 def test_equal_turns_have_equal_acts_and_unequal_ones_an_act_less(tmp_path):
@@ -171,8 +171,9 @@ def test_equal_turns_have_equal_acts_and_unequal_ones_an_act_less(tmp_path):
   answers = {"yes": 0, "no": 0}
   for key, text in prefine_turns.same_meaning(corpus, "dev"):
     utterance, acts, values = told[key]
-    (wording,) = [w for w in prefine.WORDINGS["same_meaning"] if text.asked.endswith(f" {w}")]
-    first, other = text.asked.removesuffix(f" {wording}").removeprefix("[USER] ").split(" [USER] ")
+    (wording,) = [w for w in prefine.WORDINGS["same_meaning"] if text.question.endswith(f" {w}")]
+    turns = text.question.removesuffix(f" {wording}").removeprefix("[USER] ")
+    first, other = turns.split(" [USER] ")
     assert first == utterance
     assert text.history == ""
     missing = {value for value in values if value not in other}

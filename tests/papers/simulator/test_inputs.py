@@ -63,8 +63,8 @@ def test_a_call_about_a_result_gets_it_first(boats):
   _, rent = backend.service.intents
   call = {"boat_name": "Heron", "rental_date": "2019-03-09"}
   for n in "1234":
-    assert [r["price"] for r in backend.call(rent, call, about={"price": f"${n}"})] == [f"${n}"]
-  assert len(backend.call(rent, call, about={"price": "$5"})) == 4  # there is no such row
+    assert [r["price"] for r in backend.call(rent, call, earlier={"price": f"${n}"})] == [f"${n}"]
+  assert len(backend.call(rent, call, earlier={"price": "$5"})) == 4  # there is no such row
 
 
 def test_at_most_ten_results_in_table_order_from_a_start_of_the_calls_own(boats):

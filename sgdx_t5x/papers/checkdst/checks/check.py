@@ -16,7 +16,7 @@ from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.metrics import FrameScores, slot_failures
-from sgdx_t5x.papers.checkdst.checks.counting import Counter, Known, known_predictions
+from sgdx_t5x.papers.checkdst.checks.counting import Baseline, Counter, known_predictions
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
@@ -60,10 +60,10 @@ class CheckedSet:
     name: the name of the set: "original" or "ned".
     variant: the schema variant.
     kind: of perturbation; "" for the original.
-    before: label of the set it is compared with; "" if there is none.
+    compared_with: label of the set it is compared with; "" if there is none.
     frames: scores of the frames that have a prediction.
     counts: counts of the same frames.
-    about: name and checksum of the corpus, and how it was perturbed.
+    source: name and checksum of the corpus, and how it was perturbed.
     failures: frame id -> failed slots of a perturbed set; None if not requested.
   """
 
@@ -71,10 +71,10 @@ class CheckedSet:
   name: str
   variant: str
   kind: str
-  before: str
+  compared_with: str
   frames: FrameScores
   counts: Counts
-  about: Mapping[str, Any]
+  source: Mapping[str, Any]
   failures: Mapping[str, Sequence[SetFailure]] | None = None
 
 
@@ -169,7 +169,7 @@ class _Work:
   notes: dict[str, None] = dataclasses.field(default_factory=dict)
   fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
   original: Gold = dataclasses.field(default_factory=lambda: Gold((), {}, {}))
-  known: dict[str, Known] = dataclasses.field(default_factory=dict)
+  baselines: dict[str, Baseline] = dataclasses.field(default_factory=dict)
 
   def add(self, test_set: TestSet, labels: Mapping[str, str], sources: Mapping[str, Paths]) -> None:
     """Scores and counts a set; `labels` and `sources` map variants to labels and predictions."""
@@ -185,14 +185,14 @@ class _Work:
     is_original = test_set.name == ORIGINAL
     if is_original:
       self.original = gold
-      self.known = {variant: known_predictions(scored, variant) for variant in labels}
+      self.baselines = {variant: known_predictions(scored, variant) for variant in labels}
     self._say(test_set, scored)
     counter = Counter(
       test_set, self.split, self.entities, self.original, gold, self.train, self.settings.fuzzy
     )
     for variant, label in labels.items():
-      before = "" if is_original or variant not in self.known else variant
-      if not is_original and not before:
+      compared_with = "" if is_original or variant not in self.baselines else variant
+      if not is_original and not compared_with:
         self.notes[f"{label}: not compared, since there are no predictions {variant}="] = None
       frames, states = scored.frames[variant], scored.states[variant]
       has_failures = self.with_failures and not is_original
@@ -201,9 +201,9 @@ class _Work:
         test_set.name,
         variant,
         test_set.kind,
-        before,
+        compared_with,
         dataclasses.replace(frames, metrics={}, dialogue_ids=counter.dialogues(frames)),
-        counter.counts(frames, states, self.known.get(before, {})),
+        counter.counts(frames, states, self.baselines.get(compared_with, {})),
         _about(test_set, self.corpus),
         self._failures(test_set, scored, variant) if has_failures else None,
       )
@@ -219,9 +219,9 @@ class _Work:
       if failed:
         dialogue = test_set.original_dialogue(frame.dialogue_id)
         original = self.original.by_id.get(frame_id(dialogue, frame.turn, frame.service))
-        before = original.slot_values if original else {}
+        gold = original.slot_values if original else {}
         failures_by_frame[frame.frame_id] = tuple(
-          SetFailure(x.slot, x.gold, before.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
+          SetFailure(x.slot, x.gold, gold.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
           for x in failed
         )
     return failures_by_frame
@@ -266,7 +266,7 @@ def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
 def _few_changes(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
   for checked_set in checked.values():
     changed = int(checked_set.counts.sums()["changed"])
-    if checked_set.before and changed < FEWEST_FRAMES:
+    if checked_set.compared_with and changed < FEWEST_FRAMES:
       yield (
         f"{checked_set.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; "
         "its scores may be due to chance"

@@ -35,7 +35,7 @@ def read_rows(path: str | pathlib.Path) -> list[Row]:
   """Reads a file of CheckDST's rows. Raises SgdxError, with the line, if one is malformed."""
   text = read_input(path, "CheckDST's predictions (JSON lines)")
   lines = decode_lines(text, str(path), _EXPECTED, "write one row per line")
-  rows = [_row(data, where) for where, data in lines]
+  rows = [_row(data, location) for location, data in lines]
   if not rows:
     raise SgdxError(f"{path}: no rows", expected=_EXPECTED, fix="write the predictions again")
   return rows
@@ -74,14 +74,14 @@ class _Line(msgspec.Struct):
   gold: str | None = None
 
 
-def _row(data: Any, where: str) -> Row:
+def _row(data: Any, location: str) -> Row:
   try:
     line = msgspec.convert(data, _Line)
     states = [None if x is None else checkdst.parse_state(x) for x in (line.pred, line.gold)]
   except ValueError as e:  # msgspec's errors, too
     raise SgdxError(
-      f"{where}: not a row of CheckDST predictions: {e}",
+      f"{location}: not a row of CheckDST predictions: {e}",
       expected=f'{_EXPECTED}; strings, and no "--" in values',
       fix="write the row in the format of CheckDST's README",
     ) from None
-  return Row(where, line.dial_id, line.context, *states)
+  return Row(location, line.dial_id, line.context, *states)

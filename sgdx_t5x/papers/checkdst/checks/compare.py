@@ -44,29 +44,25 @@ def compare(
   """
   _check_comparable(a, b)
   labels = [label for label in a.sets if label in b.sets]
-  warnings = [
-    f"{x}: {line}" for x, t in zip("AB", (a, b), strict=True) for line in t.report["warnings"]
-  ]
-  notes = [
-    f"{label} is only in {x}"
-    for x, table, table_without in (("A", a, b), ("B", b, a))
-    for label in table.sets
-    if label not in table_without.sets
-  ]
+  warnings: list[str] = []
+  notes: list[str] = []
+  for name, table, other_table in (("A", a, b), ("B", b, a)):
+    warnings += [f"{name}: {line}" for line in table.report["warnings"]]
+    notes += [f"{label} is only in {name}" for label in table.sets if label not in other_table.sets]
   pairs = {}
   for label in labels:
     pairs[label], missing = _same_frames(label, a.sets[label], b.sets[label], allow_missing)
     warnings += missing
-  dialogues = np.concatenate([first.dialogue_ids for first, _, _ in pairs.values()])
+  dialogues = np.concatenate([counts.dialogue_ids for counts, _, _ in pairs.values()])
   samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
 
   def rows(label: str) -> dict[str, dict[str, Any]]:
-    first, second, seen = pairs[label]
-    compared_set = a.sets[label] if not a.sets[label].before else b.sets[label]
+    counts_a, counts_b, is_seen = pairs[label]
+    compared_set = a.sets[label] if not a.sets[label].compared_with else b.sets[label]
     statistics = statistics_of(compared_set)
     return {
-      group: _row(first.take(mask), second.take(mask), statistics, samples)
-      for group, mask in group_masks(seen).items()
+      group: _row(counts_a.take(mask), counts_b.take(mask), statistics, samples)
+      for group, mask in group_masks(is_seen).items()
     }
 
   return {
@@ -104,13 +100,13 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
 
 def _check_comparable(a: CheckTable, b: CheckTable) -> None:
-  first, second = (Signature.parse(x.report["signature"]) for x in (a, b))
-  changes = differences(first, second)
+  signature_a, signature_b = (Signature.parse(x.report["signature"]) for x in (a, b))
+  changes = differences(signature_a, signature_b)
   problems = [f"{name}: A {x}, B {y}" for name, (x, y) in changes.items()]
   problems += [
     f"{label}: different corpora"
     for label in a.sets
-    if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]
+    if label in b.sets and a.sets[label].source["checksum"] != b.sets[label].source["checksum"]
   ]
   if a.sets.keys().isdisjoint(b.sets):
     problems.append(f"no set in common: A {', '.join(a.sets)}, B {', '.join(b.sets)}")
@@ -129,9 +125,9 @@ def _same_frames(
   ids = [dict.fromkeys(x.frames.frame_ids.tolist()) for x in (a, b)]  # sets, in order
   shared = [key for key in ids[0] if key in ids[1]]
   positions = [x.frames.positions(shared) for x in (a, b)]
-  first, second = (x.counts.take(frames) for x, frames in zip((a, b), positions, strict=True))
+  counts_a, counts_b = (x.counts.take(frames) for x, frames in zip((a, b), positions, strict=True))
   # Whether a frame counts as changed depends on its original's prediction too.
-  changed = [x.values[x.names.index("changed")] > 0 for x in (first, second)]
+  changed = [x.values[x.names.index("changed")] > 0 for x in (counts_a, counts_b)]
   alike = changed[0] == changed[1]
   number, largest = int(alike.sum()), max(map(len, ids))
   if not number or (number < largest and not allow_missing):
@@ -141,26 +137,26 @@ def _same_frames(
       fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
   warnings = [f"{label}: only {number:,} frames are in both"] if number < largest else []
-  return (first.take(alike), second.take(alike), a.frames.seen[positions[0]][alike]), warnings
+  return (counts_a.take(alike), counts_b.take(alike), a.frames.seen[positions[0]][alike]), warnings
 
 
 def _row(
-  first: Counts, second: Counts, statistics: Mapping[str, Ratio], samples: BootstrapSamples
+  counts_a: Counts, counts_b: Counts, statistics: Mapping[str, Ratio], samples: BootstrapSamples
 ) -> dict[str, Any]:
-  x, y = ratios(statistics, first), ratios(statistics, second)
-  xs = ratio_samples(statistics, first, samples)
-  ys = ratio_samples(statistics, second, samples)
-  defined = [frames_with(statistics, counts) for counts in (first, second)]
+  x, y = ratios(statistics, counts_a), ratios(statistics, counts_b)
+  xs = ratio_samples(statistics, counts_a, samples)
+  ys = ratio_samples(statistics, counts_b, samples)
+  defined = [frames_with(statistics, counts) for counts in (counts_a, counts_b)]
   differences = {}
   for key in statistics:
-    least = least_p(first.dialogue_ids[defined[0][key] | defined[1][key]])
-    diff = difference_of(x[key], y[key], xs[key], ys[key], least)
+    smallest_p = least_p(counts_a.dialogue_ids[defined[0][key] | defined[1][key]])
+    diff = difference_of(x[key], y[key], xs[key], ys[key], smallest_p)
     numbers = {"a": diff.a, "b": diff.b, "difference": diff.difference, "p": diff.p}
     ends = None if math.isnan(diff.low) else [diff.low, diff.high]
     differences[key] = {**null_for_nan(numbers), "ci95": ends}
   return {
-    "num_frames": int(first.sums()["scored"]),
-    "num_changed": int(first.sums()["changed"]),
-    "num_dialogues": len(np.unique(first.dialogue_ids)),
+    "num_frames": int(counts_a.sums()["scored"]),
+    "num_changed": int(counts_a.sums()["changed"]),
+    "num_dialogues": len(np.unique(counts_a.dialogue_ids)),
     "differences": differences,
   }

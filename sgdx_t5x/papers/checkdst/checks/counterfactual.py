@@ -34,52 +34,52 @@ def counterfactual_report(
   """
   reports = {}
   for label, edited_set in sets.items():
-    if edited_set.kind == COUNTERFACTUAL_KIND and edited_set.before:
+    if edited_set.kind == COUNTERFACTUAL_KIND and edited_set.compared_with:
       control = next((x for x in sets.values() if _is_control(edited_set, x)), None)
-      reports[label] = _of_set(edited_set, sets[edited_set.before], control, samples)
+      reports[label] = _of_set(edited_set, sets[edited_set.compared_with], control, samples)
   return reports
 
 
-def _is_control(one: CheckedSet, other: CheckedSet) -> bool:
-  if other.kind != CONTROL_KIND or other.variant != one.variant:
+def _is_control(edited_set: CheckedSet, candidate: CheckedSet) -> bool:
+  if candidate.kind != CONTROL_KIND or candidate.variant != edited_set.variant:
     return False
-  mine, its = one.about["steps"][-1], other.about["steps"][-1]
+  mine, its = edited_set.source["steps"][-1], candidate.source["steps"][-1]
   return (mine["options"], mine["seed"]) == (its["options"], its["seed"])
 
 
 def _of_set(
-  one: CheckedSet,
-  before: CheckedSet,
+  edited_set: CheckedSet,
+  original: CheckedSet,
   control: CheckedSet | None,
   samples: metrics.BootstrapSamples | None,
 ) -> dict[str, Any]:
-  old, new, edited = _jga(before), _jga(one), _jga(one, "changed")
-  ids = original_ids(one)
-  replaced = {ids[key]: value for key, value in new.items() if ids[key] in old}
+  original_jga, new_jga, edited_jga = _jga(original), _jga(edited_set), _jga(edited_set, "changed")
+  ids = original_ids(edited_set)
+  replaced = {ids[key]: value for key, value in new_jga.items() if ids[key] in original_jga}
   report: dict[str, Any] = {
     "control_set": control.label if control else None,
-    "original_all": _mean(old),
-    "with_fallback": _mean({**old, **replaced}),
+    "original_all": _mean(original_jga),
+    "with_fallback": _mean({**original_jga, **replaced}),
   }
-  same = _jga(control) if control else {}
-  keys = [key for key in edited if not control or key in same]
-  right = np.array([(old[ids[x]], same.get(x, 0.0), new[x]) for x in keys]).reshape(-1, 3) >= 1
-  a, b, c = right.T
-  values = np.array([np.ones(len(right)), a, b, c, a & c, b & c], dtype=float)
+  control_jga = _jga(control) if control else {}
+  keys = [key for key in edited_jga if not control or key in control_jga]
+  jga = [(original_jga[ids[key]], control_jga.get(key, 0.0), new_jga[key]) for key in keys]
+  a, b, c = np.array(jga).reshape(-1, 3).T >= 1
+  values = np.array([np.ones(len(keys)), a, b, c, a & c, b & c], dtype=float)
   dialogues = np.array([ids[key].rsplit("-", 2)[0] for key in keys], dtype=str)
   table = Counts(("turns", *_THREE, "both", "control_both"), values, dialogues)
-  shown = {k: v for k, v in _STATISTICS.items() if control or "control" not in k}
-  report |= {"num_frames": len(keys), **null_for_nan(ratios(shown, table))}
+  statistics = {k: v for k, v in _STATISTICS.items() if control or "control" not in k}
+  report |= {"num_frames": len(keys), **null_for_nan(ratios(statistics, table))}
   if samples is not None and keys:
-    ends = ratio_intervals(shown, table, samples)
+    ends = ratio_intervals(statistics, table, samples)
     report["intervals"] = {k: None if math.isnan(v[0]) else list(v) for k, v in ends.items()}
   return report
 
 
-def _jga(checked_set: CheckedSet, which: str = "scored") -> dict[str, float]:
+def _jga(checked_set: CheckedSet, selection: str = "scored") -> dict[str, float]:
   """Returns frame id -> JGA of a set's frames; "changed": only of those whose goal was edited."""
   names = checked_set.counts.names
-  selected, jga = (checked_set.counts.values[names.index(name)] for name in (which, "jga"))
+  selected, jga = (checked_set.counts.values[names.index(name)] for name in (selection, "jga"))
   rows = zip(checked_set.frames.frame_ids.tolist(), selected.tolist(), jga.tolist(), strict=True)
   return {key: value for key, is_selected, value in rows if is_selected}
 
@@ -102,21 +102,16 @@ def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
   """Yields the tables of the counterfactual sets in a report, in percent."""
   sets = report["counterfactual"]
   header = ("", *_THREE, "cJGA", "turns", "all frames", "with fallback")
-  rows = tuple(
-    (
-      label,
-      *(percent(x.get(key)) for key in (*_THREE, "cjga")),
-      count(x["num_frames"]),
-      percent(x.get("original_all")),
-      percent(x.get("with_fallback")),
-    )
-    for label, x in sets.items()
-  )
-  yield Table("counterfactual turns, right before, as control, after (%)", header, rows)
-  values = {label: report["sets"][label]["rows"]["all"] for label in sets}
-  rows = tuple((label, *(percent(x.get(key)) for key in GOALS)) for label, x in values.items())
+  turns, slots = [], []
+  for label, numbers in sets.items():
+    shares = [percent(numbers.get(key)) for key in (*_THREE, "cjga")]
+    overall = [percent(numbers.get(key)) for key in ("original_all", "with_fallback")]
+    turns.append((label, *shares, count(numbers["num_frames"]), *overall))
+    of_slots = report["sets"][label]["rows"]["all"]
+    slots.append((label, *(percent(of_slots.get(key)) for key in GOALS)))
+  yield Table("counterfactual turns, right before, as control, after (%)", header, tuple(turns))
   title = "slots of all counterfactual turns: right, by what became of the goal (%)"
-  yield Table(title, ("", *GOALS.values()), rows)
+  yield Table(title, ("", *GOALS.values()), tuple(slots))
 
 
 def notes(report: Mapping[str, Any]) -> Iterator[str]:

@@ -18,10 +18,10 @@ from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.scoring.score import Scored
 
 # Predictions for the original set: frame id -> state, and its JGA.
-Known = Mapping[str, tuple[State, float]]
+Baseline = Mapping[str, tuple[State, float]]
 
 
-def known_predictions(scored: Scored, variant: str) -> Known:
+def known_predictions(scored: Scored, variant: str) -> Baseline:
   """Returns the scored predictions for a variant."""
   frames, states = scored.frames[variant], scored.states[variant]
   jga = frames.metrics[metrics.JOINT_GOAL].tolist()
@@ -48,15 +48,15 @@ class Counter:
     self._schema = test_set.corpus.schema(split)
     self._entities, self._replaced = entities, test_set.replaced(entities)
     self._changes = changes_of(test_set, split, original, gold)
-    self._in_train = train.__contains__ if train.known else None
+    self._in_train = train.__contains__ if train.is_available else None
 
-  def counts(self, frames: FrameScores, states: Mapping[str, State], known: Known) -> Counts:
+  def counts(self, frames: FrameScores, states: Mapping[str, State], baseline: Baseline) -> Counts:
     """Returns the counts of the scored frames, in the same order.
 
     Args:
       frames: their scores.
       states: frame id -> predicted state.
-      known: predictions for the original set to compare with; empty if there are none.
+      baseline: predictions for the original set to compare with; empty if there are none.
     """
     values = np.zeros((len(frames), len(COUNTS)))
     position = {name: i for i, name in enumerate(COUNTS)}
@@ -66,23 +66,23 @@ class Counter:
       gold = self._gold.by_id[key]
       if gold.dialogue_id != dialogue:
         dialogue, history = gold.dialogue_id, History(self._gold.utterances[gold.dialogue_id])
-      found = frame_counts(
+      counts = frame_counts(
         self._schema[gold.service],
         gold,
         states[key],
         score,
-        self._before(gold, known),
+        self._before(gold, baseline),
         self._around(gold, history),
         self._fuzzy,
       )
-      for name, number in (found | self._goal(gold, states[key])).items():
+      for name, number in (counts | self._goal(gold, states[key])).items():
         values[row, position[name]] = number
     return Counts(COUNTS, values.T, self.dialogues(frames))
 
   def dialogues(self, frames: FrameScores) -> np.ndarray:
     """Returns the ids of the frames' original dialogues: [F] str."""
-    of = self._set.original_dialogue
-    return np.array([of(name) for name in frames.dialogue_ids.tolist()], dtype=str)
+    original_of = self._set.original_dialogue
+    return np.array([original_of(name) for name in frames.dialogue_ids.tolist()], dtype=str)
 
   def _original_id(self, frame: GoldFrame) -> str:
     return frame_id(self._set.original_dialogue(frame.dialogue_id), frame.turn, frame.service)
@@ -98,18 +98,18 @@ class Counter:
       return self._changes.goals[gold.dialogue_id].service == gold.service
     return is_changed(self._set.kind, original, gold)
 
-  def _before(self, gold: GoldFrame, known: Known) -> Before | None:
+  def _before(self, gold: GoldFrame, baseline: Baseline) -> Before | None:
     key = self._original_id(gold)
     original = self._original.by_id.get(key)
-    if key not in known or original is None:
+    if key not in baseline or original is None:
       return None
     choices = self._changes.choices.get(gold.dialogue_id, {})
     edit = self._changes.goals.get(gold.dialogue_id)
     return Before(
-      *known[key],
+      *baseline[key],
       self._is_changed(gold, original),
       self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None,
-      {slot: found for (service, slot), found in choices.items() if service == gold.service},
+      {slot: values for (service, slot), values in choices.items() if service == gold.service},
       same_goal=edit is None or edit.is_empty,
     )
 

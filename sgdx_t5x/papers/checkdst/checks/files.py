@@ -5,6 +5,7 @@ each set.
 """
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import zlib
@@ -115,8 +116,8 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
     )
   file = score_files.frames_path(path, per_frame["file"])
   expected = "a file written by `sgdx checkdst check --per-frame`"
-  head, _, rest = read_input(file, expected).partition(b"\n")
-  checksum = f"{zlib.crc32(rest):08x}"
+  head, _, content = read_input(file, expected).partition(b"\n")
+  checksum = f"{zlib.crc32(content):08x}"
   if checksum != per_frame["checksum"]:
     raise SgdxError(
       f"{file} and {path} were written by different runs",
@@ -124,13 +125,13 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       available=f"checksum {checksum}",
       fix=f"{_AGAIN}, with separate files for each run",
     )
-  rows = decode_lines(rest, str(file), expected, _AGAIN, first=2)
+  rows = decode_lines(content, str(file), expected, _AGAIN, first=2)
   try:
     names = tuple(json.loads(head)["counts"])
     return CheckTable(path, report, _sets(report, (row for _, row in rows), names))
   except (KeyError, TypeError, ValueError) as e:
-    where = f"{file}: {type(e).__name__}: {e}"
-    raise SgdxError(where, expected=expected, fix=_AGAIN) from None
+    location = f"{file}: {type(e).__name__}: {e}"
+    raise SgdxError(location, expected=expected, fix=_AGAIN) from None
 
 
 # --- parts ---------------------------------------------------------------------------------
@@ -153,9 +154,8 @@ def _sets(
   by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
   for label, *row in lines:
     by_label[label].append(row)
-  return {
-    label: _set(label, report["sets"][label], rows, names) for label, rows in by_label.items()
-  }
+  sets = report["sets"]
+  return {label: _set(label, sets[label], rows, names) for label, rows in by_label.items()}
 
 
 def _set(
@@ -163,10 +163,13 @@ def _set(
 ) -> CheckedSet:
   *places, counts = zip(*(row[:6] for row in rows), strict=True)
   types = (str, str, np.int32, str, bool)  # of frame and dialogue ids, turns, services, seen
-  ids, dialogues, turns, services, seen = map(np.array, places, types)
-  frames = FrameScores(ids, dialogues, turns, services, seen, {})
+  ids, dialogues, turns, services, is_seen = map(np.array, places, types)
+  frames = FrameScores(ids, dialogues, turns, services, is_seen, {})
   values = np.array(counts, dtype=np.float64).reshape(len(rows), len(names)).T
-  failures = {row[0]: [SetFailure(*failure) for failure in row[6]] for row in rows if row[6:]}
+  failures: dict[str, list[SetFailure]] = {}
+  for row in rows:
+    if row[6:]:
+      failures[row[0]] = list(itertools.starmap(SetFailure, row[6]))
   return CheckedSet(
     label,
     set_report["set"],

@@ -17,7 +17,7 @@ def labels(
   sets: Mapping[str, TestSet],
   schemas: VariantSchemas,
   split: str,
-  own: Iterable[str],
+  order: Iterable[str],
 ) -> dict[str, dict[str, str]]:
   """Returns set -> schema variant -> label of the predictions, the original set first.
 
@@ -26,13 +26,13 @@ def labels(
     sets: name -> set.
     schemas: of the original corpus, with those of the user's own.
     split: its split.
-    own: names of variants in the user's order, see `variants.in_order`.
+    order: names of variants in the user's order, see `variants.in_order`.
 
   Raises:
     UsageError: a label of no known set or variant, or two labels for the same; a set, or the
       original, without predictions.
   """
-  found: dict[str, dict[str, str]] = {name: {} for name in sets}
+  labels_by_set: dict[str, dict[str, str]] = {name: {} for name in sets}
   for label in predictions:
     name, _, variant = label.partition("+")
     if name not in sets and not variant:
@@ -46,25 +46,24 @@ def labels(
         fix="add a set with --perturbed SET=DIR or a variant of your own with --schemas NAME=DIR, "
         "or correct the name",
       )
-    if variant in found[name]:
+    if variant in labels_by_set[name]:
       raise UsageError(
-        f"predictions for {label} and for {found[name][variant]}, which mean the same",
+        f"predictions for {label} and for {labels_by_set[name][variant]}, which mean the same",
         expected="one source of predictions per set and variant",
         fix="leave out one of the two",
       )
-    found[name][variant] = label
-  if lacking := [name for name, by_variant in found.items() if not by_variant]:
+    labels_by_set[name][variant] = label
+  if without_predictions := [name for name, by_variant in labels_by_set.items() if not by_variant]:
     raise UsageError(
-      f"no predictions for {lacking[0]}",
+      f"no predictions for {without_predictions[0]}",
       expected="those for the original dialogues, and for each perturbed set",
       available=", ".join(predictions) or "none",
-      fix=f"add --predictions {lacking[0]}=DIR",
+      fix=f"add --predictions {without_predictions[0]}=DIR",
     )
-  own = tuple(own)
-  return {
-    name: {variant: by_variant[variant] for variant in in_order(by_variant, own)}
-    for name, by_variant in found.items()
-  }
+  order = tuple(order)
+  for name, by_variant in labels_by_set.items():
+    labels_by_set[name] = {variant: by_variant[variant] for variant in in_order(by_variant, order)}
+  return labels_by_set
 
 
 def every_set(

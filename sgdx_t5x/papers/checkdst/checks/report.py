@@ -48,8 +48,8 @@ def check_report(checked: Checked, per_service: bool = False) -> dict[str, Any]:
         "set": checked_set.name,
         "variant": checked_set.variant,
         "kinds": [checked_set.kind] if checked_set.kind else [],
-        "compared_with": checked_set.before or None,
-        **checked_set.about,
+        "compared_with": checked_set.compared_with or None,
+        **checked_set.source,
         "rows": _rows(checked_set, samples, per_service).to_json(),
       }
       for label, checked_set in checked.sets.items()
@@ -60,7 +60,7 @@ def check_report(checked: Checked, per_service: bool = False) -> dict[str, Any]:
 def statistics_of(checked_set: CheckedSet) -> dict[str, Ratio]:
   """Returns a set's statistics; those of changed frames only if the set is compared."""
   of_goals = COUNTERFACTUAL if checked_set.kind in OF_GOALS else {}
-  return {**(PAIRED if checked_set.before else {}), **ALONE, **LIKE_CHECKDST, **of_goals}
+  return {**(PAIRED if checked_set.compared_with else {}), **ALONE, **LIKE_CHECKDST, **of_goals}
 
 
 def _rows(
@@ -68,14 +68,13 @@ def _rows(
 ) -> Rows:
   """Returns the numbers of a set by group of services."""
   statistics = statistics_of(checked_set)
-  parts = [group_masks(checked_set.frames.seen)]
-  parts += service_masks(checked_set.frames.services) if per_service else ()
-  return Rows(
-    *(
-      {key: _row(checked_set.counts.take(mask), statistics, samples) for key, mask in part.items()}
-      for part in parts
-    )
-  )
+  parts_of_split = [group_masks(checked_set.frames.seen)]
+  parts_of_split += service_masks(checked_set.frames.services) if per_service else ()
+  tables = []
+  for masks in parts_of_split:
+    counts = {key: checked_set.counts.take(mask) for key, mask in masks.items()}
+    tables.append({key: _row(part, statistics, samples) for key, part in counts.items()})
+  return Rows(*tables)
 
 
 def _row(

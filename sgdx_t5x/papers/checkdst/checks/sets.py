@@ -106,23 +106,23 @@ def open_sets(
         available="names in use: " + ", ".join(corpus.variants),
         fix="choose another name, for example ned=DIR",
       )
-    found = place if isinstance(place, Corpus) else open_corpus(place)
-    manifest = read_manifest(found, split)
-    found.dialogue_files(split)  # refuses a split that it does not have
+    set_corpus = place if isinstance(place, Corpus) else open_corpus(place)
+    manifest = read_manifest(set_corpus, split)
+    set_corpus.dialogue_files(split)  # refuses a split that it does not have
     if manifest is None and name not in KINDS:
       raise SgdxError(
-        f"{found.origin}: no {split}/perturbation.json, and the set is named {name!r}",
+        f"{set_corpus.origin}: no {split}/perturbation.json, and the set is named {name!r}",
         expected="a corpus written by `sgdx checkdst perturb`, or a set named after its kind",
         available=", ".join(KINDS),
-        fix=f"pass it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
+        fix=f"pass it as one of {', '.join(f'{kind}={set_corpus.origin}' for kind in KINDS)}",
       )
     if manifest and manifest.of.get("checksum") != corpus.checksum():
       raise SgdxError(
-        f"{name}: {found.origin} was made from {':'.join(manifest.of.values())}",
+        f"{name}: {set_corpus.origin} was made from {':'.join(manifest.of.values())}",
         expected=f"a perturbation of {corpus.name}:{corpus.checksum()} ({corpus.origin})",
         fix="pass the corpus that was perturbed as --corpus, or perturb this one",
       )
-    sets[name] = TestSet(name, found, manifest.kind if manifest else name, manifest)
+    sets[name] = TestSet(name, set_corpus, manifest.kind if manifest else name, manifest)
   return sets
 
 
@@ -151,37 +151,37 @@ def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Cha
   if test_set.manifest:
     return recorded_changes(test_set.corpus, split)
   names: dict[str, Mapping[str, str]] = {}
-  for dialogue_id, new in gold.values.items() if test_set.replaces_names else ():
-    old = original.values.get(dialogue_id, ())
-    if len(old) == len(new):
-      names[dialogue_id] = _replacements(zip(old, new, strict=True))
+  for dialogue_id, new_values in gold.values.items() if test_set.replaces_names else ():
+    old_values = original.values.get(dialogue_id, ())
+    if len(old_values) == len(new_values):
+      names[dialogue_id] = _replacements(zip(old_values, new_values, strict=True))
   return Changes(names, {}, {}, {})
 
 
 def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> dict[str, str]:
   """Returns old string -> new string, from the forms of values before and after."""
-  found: dict[str, str] = {}
+  replacements: dict[str, str] = {}
   # Several forms may stand in another order, so what acts and single forms tell goes first.
-  for before, after in sorted(pairs, key=lambda pair: len(pair[0])):
-    known = {found[form] for form in before if form in found}
-    old = [form for form in before if form not in found and form not in after]
-    new = [form for form in after if form not in known and form not in before]
-    if len(old) == len(new):
-      found.update(zip(old, new, strict=True))
-  return found
+  for old_forms, new_forms in sorted(pairs, key=lambda pair: len(pair[0])):
+    assigned = {replacements[form] for form in old_forms if form in replacements}
+    replaced = [form for form in old_forms if form not in replacements and form not in new_forms]
+    added = [form for form in new_forms if form not in assigned and form not in old_forms]
+    if len(replaced) == len(added):
+      replacements.update(zip(replaced, added, strict=True))
+  return replacements
 
 
-def is_changed(kind: str, before: GoldFrame, after: GoldFrame) -> bool:
+def is_changed(kind: str, original: GoldFrame, perturbed: GoldFrame) -> bool:
   """Whether a perturbation of this kind changed a frame's utterance or gold state.
 
   Args:
     kind: one of `OF_WORDS` or `OF_VALUES`.
-    before: the frame in the original set.
-    after: the frame in the perturbed set.
+    original: the frame in the original set.
+    perturbed: the frame in the perturbed set.
   """
   if kind in OF_WORDS:
-    return before.utterance_crc != after.utterance_crc
-  return before.slot_values != after.slot_values
+    return original.utterance_crc != perturbed.utterance_crc
+  return original.slot_values != perturbed.slot_values
 
 
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:
@@ -193,11 +193,11 @@ def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:
 
   for turn in dialogue.turns:
     for frame in turn.frames:
-      kept = slots.get(frame.service, frozenset())
+      names = slots.get(frame.service, frozenset())
       for action in frame.actions or ():
-        if action.get("slot") in kept:
-          said = (*action.get("values", ()), *action.get("canonical_values", ()))
-          yield from ((value,) for value in said)
+        if action.get("slot") in names:
+          values = (*action.get("values", ()), *action.get("canonical_values", ()))
+          yield from ((value,) for value in values)
       for slot, forms in sorted(frame.state.slot_values.items()) if frame.state else ():
-        if slot in kept:  # replacing sorted them anew
+        if slot in names:  # replacing sorted them anew
           yield tuple(sorted(forms, key=first_said) if len(forms) > 1 else forms)

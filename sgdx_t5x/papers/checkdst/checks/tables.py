@@ -1,5 +1,6 @@
 """Tables of an `sgdx checkdst check` report, for its output and for the page of `sgdx report`."""
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ def _names_table(sets: _Sets) -> Table:
     for share, size in columns.MEMORY.items():
       numbers += [row.cell(share), _count(row, size)]
     cells.append((label, *numbers))
-  header = ("", *(name for key in columns.MEMORY for name in (key, "of")))
+  header = ("", *itertools.chain.from_iterable((key, "of") for key in columns.MEMORY))
   return Table("names and repairs, all services (%)", header, tuple(cells))
 
 
@@ -87,14 +88,13 @@ def _intervals(sets: _Sets) -> Iterator[Table]:
   everything = [(label, rows.groups["all"]) for label, rows in sets.items()]
   for start in range(0, len(everything), 2):  # more do not fit in 80 columns
     pair = everything[start : start + 2]
-    cells = tuple(
-      (columns.row_label(key), *(row.cell_with_interval(key) for _, row in pair))
-      for key in columns.ALL
-      if any(row.has(key) for _, row in pair)
-    )
+    cells = []
+    for key in columns.ALL:
+      if any(row.has(key) for _, row in pair):
+        cells.append((columns.row_label(key), *(row.cell_with_interval(key) for _, row in pair)))
     names = [label for label, _ in pair]
     title = f"95% intervals, all services: {', '.join(names)} (%)"
-    yield Table(title, ("", *names), cells)
+    yield Table(title, ("", *names), tuple(cells))
 
 
 def _options(options: Mapping[str, Any]) -> str:

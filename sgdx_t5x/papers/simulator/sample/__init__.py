@@ -44,21 +44,17 @@ def dialogues(split: str) -> Iterator[Dialogue]:
 @functools.cache
 def simulation(split: str) -> Simulation:
   """What a split's dialogues are made from: services, tables, scenarios, words."""
-  services_data = {
-    d["service"]: d for d in sample.authored_services() if d["role"] in ("train", split)
-  }
+  roles = ("train", split)
+  services_data = {d["service"]: d for d in sample.authored_services() if d["role"] in roles}
+
+  def is_in_split(place: str) -> bool:  # "SERVICE.INTENT" or "SERVICE.SLOT"
+    return place.partition(".")[0] in services_data
+
   services = sample.schema(split)
   authored = _authored("scenarios.json")
-  authored["scenarios"] = [
-    s
-    for s in authored["scenarios"]
-    if all(i.partition(".")[0] in services_data for i in s["intents"])
-  ]
-  authored["links"] = [
-    link
-    for link in authored["links"]
-    if all(link[end].partition(".")[0] in services_data for end in ("from", "to"))
-  ]
+  authored["scenarios"] = [s for s in authored["scenarios"] if all(map(is_in_split, s["intents"]))]
+  links = (link for link in authored["links"] if is_in_split(link["from"]))
+  authored["links"] = [link for link in links if is_in_split(link["to"])]
   scenarios = parse_scenarios(msgspec.convert(authored, ScenarioFile), services, "scenarios.json")
   words = read_words(_templates(services_data), services, services_data, "the sample's services")
   tables = {name: _table(services[name], data, split) for name, data in services_data.items()}
@@ -72,28 +68,25 @@ def _authored(name: str) -> Any:
 
 def _templates(services: Mapping[str, Mapping[str, Any]]) -> Templates:
   """The authored words, in the format of a template file."""
-  words = {
-    "services": {
-      name: {
-        "slots": {
-          s["name"]["versions"][0]: {k: s[k] for k in ("noun", "tell", "ask", "say") if k in s}
-          for s in data["slots"]
-        },
-        "intents": {
-          i["name"]["versions"][0]: {k: i[k] for k in ("open", "do")} for i in data["intents"]
-        },
-      }
-      for name, data in services.items()
-    }
-  }
-  return msgspec.convert(words, Templates)
+  words: dict[str, dict[str, dict[str, Any]]] = {}
+  for service, data in services.items():
+    slots, intents = {}, {}
+    for slot in data["slots"]:
+      authored = {key: slot[key] for key in ("noun", "tell", "ask", "say") if key in slot}
+      slots[slot["name"]["versions"][0]] = authored
+    for intent in data["intents"]:
+      authored = {"open": intent["open"], "do": intent["do"]}
+      intents[intent["name"]["versions"][0]] = authored
+    words[service] = {"slots": slots, "intents": intents}
+  return msgspec.convert({"services": words}, Templates)
 
 
 def _table(service: Service, data: Mapping[str, Any], split: str) -> ServiceTable:
   """Draws a service's table; required search slots have few values, so that searches succeed."""
   rng = random.Random(f"{SEED}/{VERSION}/{split}/{service.name}")
   authored = dict(zip(service.slot_index, data["slots"], strict=True))
-  searched = {s for i in service.intents if not i.is_transactional for s in i.required_slots}
+  searches = (intent for intent in service.intents if not intent.is_transactional)
+  searched = set().union(*(search.required_slots for search in searches))
   columns = table_slots(service)
   cells = []
   for name in columns:

@@ -25,12 +25,14 @@ Word = tuple[str, ...]  # its pieces
 
 def train_wordpiece(text: Iterable[str], num_pieces: int) -> list[str]:
   """Returns the pieces, special ones first. Args: lines to train on; how many pieces to make."""
-  counts = collections.Counter(word for line in text for word in words_of(line, lower_case=True))
+  counts: collections.Counter[str] = collections.Counter()
+  for line in text:
+    counts.update(words_of(line, lower_case=True))
   words = [(_letters(word), count) for word, count in counts.items()]
   # Characters that users may type even if they are not in the text.
   letters = string.ascii_lowercase + string.digits
   characters = {*letters, *(f"##{letter}" for letter in letters), *string.punctuation}
-  characters |= {piece for word, _ in words for piece in word}
+  characters.update(*(word for word, _ in words))
   pieces = [*SPECIAL, *(f"[unused{i}]" for i in range(1, MARKERS + 1)), *sorted(characters)]
   while len(pieces) < num_pieces:
     pairs: collections.Counter[Word] = collections.Counter()

@@ -362,6 +362,6 @@ def test_the_original_set_may_be_named(sets, planted):
   predictions |= {"ned": gold["ned"], "ned+v1": gold["ned"]}
   perturbed = {"ned": sets["ned"]}
   found = check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0)
-  assert {label: x.before for label, x in found.sets.items()} == {
+  assert {label: x.compared_with for label, x in found.sets.items()} == {
     "original": "", "v1": "", "ned": "original", "ned+v1": "v1",
   }  # fmt: skip
