@@ -20,7 +20,7 @@ from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, de
 USER = "USER"
 SYSTEM = "SYSTEM"
 _EXPECTED = (
-  "a list of dialogues as SGD's README describes them; spans in slots have start and exclusive_end "
+  "a list of dialogues in SGD's form; spans in slots have start and exclusive_end "
   "(leave out MultiWOZ 2.2's with copy_from)"
 )
 _FIX = "correct the file, or restore it from the archive"

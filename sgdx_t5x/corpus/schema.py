@@ -16,8 +16,8 @@ from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, is
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
-_EXPECTED = "a list of services, as SGD's README describes schema.json"
-_FIX = "correct the schema, or restore the file from the archive"
+_EXPECTED = "a list of services in SGD's form; docs/first-hour.md shows one"
+_FIX = "correct the schema, or restore SGD's file from the archive"
 
 
 @dataclasses.dataclass(frozen=True)
