@@ -115,16 +115,17 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.prompts.rows import services_of
 
   prompt_format = parse_format(args.prompt_style)
-  corpus, reworded = open_all(args)
+  corpus, schemas_by_variant = open_all(args)
   provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
-  services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
+  original = corpus.schema(args.split)
+  services_by_variant = services_of(prompt_format, args.split, original, schemas_by_variant)
   is_file = args.out != STDOUT
   with (
     atomic_write(args.out, "--out") if is_file else contextlib.nullcontext(exact_stdout()) as out
   ):
     dialogue_ids = choose(corpus, args)
-    counts = _write(corpus, args, prompt_format, services, dialogue_ids, out)
-  _print_summary(corpus, args, list(services), prompt_format.answer, counts)
+    counts = _write(corpus, args, prompt_format, services_by_variant, dialogue_ids, out)
+  _print_summary(corpus, args, list(services_by_variant), prompt_format.answer, counts)
   return 0
 
 
@@ -140,10 +141,10 @@ def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
     )
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
-  reworded = {}
+  schemas_by_variant = {}
   for variant in variants:
-    reworded[corpus.name_in_ids(args.split, variant)] = schemas.get(args.split, variant)
-  return corpus, reworded
+    schemas_by_variant[corpus.name_in_ids(args.split, variant)] = schemas.get(args.split, variant)
+  return corpus, schemas_by_variant
 
 
 @dataclasses.dataclass

@@ -256,9 +256,10 @@ def _print_next(args: argparse.Namespace, variants: "Mapping[str, Schema]") -> N
 
 
 def _converse(args: argparse.Namespace) -> int:
+  """Opens the prompt, or compares the states of --dialogues in all wordings. Returns 0."""
   from sgdx_t5x.cli.options import parse_named
   from sgdx_t5x.corpus.variants import ORIGINAL
-  from sgdx_t5x.tracking.conversations import read_schema, show
+  from sgdx_t5x.tracking.conversations import checked_view, read_schema
 
   files = parse_named(
     [f"{ORIGINAL}={args.schema}", *args.variant_schema],
@@ -270,11 +271,11 @@ def _converse(args: argparse.Namespace) -> int:
   original = schemas[ORIGINAL]
   services = args.service or original.names
   for name in services:
-    original[name]  # raises if there is none
+    original[name]  # raises if there is none, before the tracker is loaded, which takes seconds
   tracker = _open(args)
   shown_by_variant = {}
   for name, schema in schemas.items():
-    shown_by_variant[name] = show(tracker, original, name, schema, services)
+    shown_by_variant[name] = checked_view(tracker, original, name, schema, services)
   if args.dialogues:
     return _compare_wordings(args.dialogues, tracker, shown_by_variant, services)
   from sgdx_t5x.cli.conversation import Conversation

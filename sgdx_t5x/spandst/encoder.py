@@ -69,13 +69,13 @@ class BertConfig:
   freeze_embeddings: bool = False
 
   def __post_init__(self):
-    sizes = ("vocab_size", "emb_dim", "num_heads", "mlp_dim", "max_positions")
-    for name in (*sizes, "num_layers", "first_position", "num_types", "relative_buckets"):
-      value = getattr(self, name)
-      if isinstance(value, bool) or not isinstance(value, int) or value < (name in sizes):
+    positive = ("vocab_size", "emb_dim", "num_heads", "mlp_dim", "max_positions")
+    for name in (*positive, "num_layers", "first_position", "num_types", "relative_buckets"):
+      value, least = getattr(self, name), int(name in positive)
+      if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SgdxError(
           f"BertConfig.{name} = {value!r}",
-          expected=f"an integer of at least {int(name in sizes)}",
+          expected=f"an integer of at least {least}",
           fix="use the sizes of BERT Base, see gin/models/bert_base_cased.gin",
         )
     if self.emb_dim % self.num_heads:
@@ -307,12 +307,14 @@ class Bert(nn.Module):
       x = x + self.type_embedder(jnp.zeros_like(tokens) if types is None else types)
     x = x if added is None else x + added
     x = self.dropout(self.embedding_layer_norm(x), deterministic)
+    # A mask needs no gradient, see `_MASK_ARGUMENT`.
     bias = jax.lax.stop_gradient(bias).astype(x.dtype)
-    # By places in a row: within an example of a packed row, these differ as its positions do.
+    # Between two tokens of an example, places in the row differ by as much as positions do.
     positional = self.relpos_bias(length, length) if cfg.relative_buckets else None
     for number, layer in enumerate(self.layers, start=1):
-      is_last = number == len(self.layers) and deterministic and not self.is_initializing()
-      if is_last and read is not None:
+      # Dropout must not depend on what is read, and parameters are made from whole inputs.
+      may_skip = read is not None and deterministic and not self.is_initializing()
+      if may_skip and number == len(self.layers):
         x = _encode_read(layer, x, bias, positional, valid[..., None], read)
       else:
         x = layer(x, bias, positional, valid[..., None], deterministic)

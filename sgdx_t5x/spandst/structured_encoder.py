@@ -78,20 +78,21 @@ class StructuredSpanModel(SpanModel):
 
 
 def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> jax.Array:
-  """Replaces words by others, consistently within a row.
+  """Replaces words at random, the same way throughout a row, so that models match words.
 
   Args:
     tokens: int `[B, L]`.
     rng: random key.
-    share: share of the vocabulary to replace, except special pieces and markers.
+    share: probability that a word of the vocabulary is replaced; special pieces and markers stay.
+      Two words may become the same one.
     vocab_size: the encoder's vocabulary size.
   """
-  size, words = (tokens.shape[0], vocab_size), jnp.arange(vocab_size)
+  table_shape, token_ids = (tokens.shape[0], vocab_size), jnp.arange(vocab_size)
   choice_rng, word_rng = jax.random.split(rng)
-  is_replaced = jax.random.bernoulli(choice_rng, share, size) & (words >= _FIRST_WORD)
-  random_words = jax.random.randint(word_rng, size, _FIRST_WORD, vocab_size)
+  is_replaced = jax.random.bernoulli(choice_rng, share, table_shape) & (token_ids >= _FIRST_WORD)
+  random_words = jax.random.randint(word_rng, table_shape, _FIRST_WORD, vocab_size)
   # A table per row, so that a word that occurs twice in it becomes the same other word.
-  return jnp.take_along_axis(jnp.where(is_replaced, random_words, words), tokens, axis=1)
+  return jnp.take_along_axis(jnp.where(is_replaced, random_words, token_ids), tokens, axis=1)
 
 
 def restructure(

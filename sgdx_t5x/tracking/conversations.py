@@ -68,7 +68,7 @@ class DialogueTracker:
     """
     original = read_schema(schema)
     name = ORIGINAL if variant is None else "variant"
-    view = show(self.tracker, original, name, variant, services)
+    view = checked_view(self.tracker, original, name, variant, services)
     if not isinstance(dialogue, Dialogue):
       dialogue = from_utterances(dialogue, original, services)
     return states(self.tracker, dialogue, view)
@@ -100,7 +100,7 @@ def load_tracker(
   return DialogueTracker(open_tracker(*folders, lengths=lengths, allow_modules=allow_modules))
 
 
-def show(
+def checked_view(
   tracker: Tracker,
   original: Schema,
   name: str,

@@ -113,7 +113,7 @@ def join_words(words: str, kind: str, original: str) -> str:
   """Joins words into a name in SGD's style: account_type, AccountType, AccountType_1.
 
   Args:
-    words: any text; characters that cannot be in a name are left out.
+    words: any text; accents and apostrophes are dropped, other characters separate words.
     kind: slots are written with underscores, intents and services with capitals.
     original: the original name; a service keeps its number.
 
@@ -127,8 +127,8 @@ def join_words(words: str, kind: str, original: str) -> str:
     return ""
   if kind == SLOT:
     return "_".join(name_parts).lower()
-  number = _NUMBER.search(original) if kind == SERVICE else None
-  return "".join(p[0].upper() + p[1:] for p in name_parts) + (number[0] if number else "")
+  suffix = _NUMBER.search(original) if kind == SERVICE else None  # "_1"
+  return "".join(p[0].upper() + p[1:] for p in name_parts) + (suffix[0] if suffix else "")
 
 
 def reword(

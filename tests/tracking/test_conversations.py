@@ -20,10 +20,10 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.conversations import (
   DialogueTracker,
+  checked_view,
   from_utterances,
   read_acts,
   read_schema,
-  show,
 )
 
 
@@ -107,8 +107,8 @@ def test_services_that_are_not_tracked_need_no_slots():
 
 def converse(monkeypatch, capsys, *lines, reads_acts=True, services=("Hotels_1",)):
   original, tracker = read_schema(SCHEMA), RuleTracker(reads_acts)
-  shown = {"original": show(tracker, original, "original")}
-  shown["bare"] = show(tracker, original, "bare", read_schema(BARE))
+  shown = {"original": checked_view(tracker, original, "original")}
+  shown["bare"] = checked_view(tracker, original, "bare", read_schema(BARE))
   monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
   Conversation(tracker, shown, services).run()
   return capsys.readouterr()
@@ -158,7 +158,7 @@ def test_a_line_in_another_encoding_is_said(monkeypatch):
   lines = io.TextIOWrapper(io.BytesIO(b"Five stars\nCaf\xe9\n"), encoding="utf-8")
   monkeypatch.setattr(sys, "stdin", lines)
   with pytest.raises(SgdxError) as e:
-    Conversation(tracker, {"x": show(tracker, original, "x")}, ["Hotels_1"]).run()
+    Conversation(tracker, {"x": checked_view(tracker, original, "x")}, ["Hotels_1"]).run()
   assert_four_parts(e.value.text, "not UTF-8")
 
 
@@ -169,7 +169,8 @@ def test_in_a_terminal(tmp_path):
     "import sys; from rule_tracker import RuleTracker; from sgdx_t5x.tracking.conversations import"
     " *; from sgdx_t5x.cli.conversation import Conversation\n"
     "schema, tracker = read_schema(sys.argv[1]), RuleTracker()\n"
-    "Conversation(tracker, {'original': show(tracker, schema, 'original')}, ['Hotels_1']).run()\n"
+    "views = {'original': checked_view(tracker, schema, 'original')}\n"
+    "Conversation(tracker, views, ['Hotels_1']).run()\n"
   )
   ours, theirs = pty.openpty()
   path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])

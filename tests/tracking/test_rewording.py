@@ -8,7 +8,7 @@ from hotels import BARE, SCHEMA
 from rule_tracker import RuleTracker
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.tracking.conversations import read_schema, show
+from sgdx_t5x.tracking.conversations import checked_view, read_schema
 from sgdx_t5x.tracking.rewording import TypedDialogue, count_changes, read_typed
 
 SAID = [
@@ -24,10 +24,10 @@ def test_changes_are_counted_by_hand(tmp_path):
   dialogues = read_typed(tmp_path / "said.json")
   assert dialogues[1] == TypedDialogue(("Hello there",))
   tracker, original = RuleTracker(reads_acts=False), read_schema(SCHEMA)
-  shown = {"original": show(tracker, original, "original")}
+  shown = {"original": checked_view(tracker, original, "original")}
   variants = {
-    "same": show(tracker, original, "same", SCHEMA),
-    "bare": show(tracker, original, "bare", BARE),
+    "same": checked_view(tracker, original, "same", SCHEMA),
+    "bare": checked_view(tracker, original, "bare", BARE),
   }
   changes, filled = count_changes(tracker, dialogues, shown["original"], variants, ["Hotels_1"])
   stars, pool = ("Hotels_1", "stars"), ("Hotels_1", "pool")

@@ -11,7 +11,8 @@ def splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> Table:
   """Returns a table of splits, with their state if any is PARTIAL.
 
   Args:
-    rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"}.
+    rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"};
+      complete: see `Corpus.is_complete`.
     corpus: its name; of "sgd" it is known how many dialogues were published.
   """
   header = ("split", "dialogues", "user turns", "frames", "services")

@@ -79,7 +79,7 @@ def slot_prompts(
   """
   slots = []
   for i in slot_indices(service.original, style):
-    slot = service.variant.slots[i]
-    answers = tuple(target_text(slot, [value], style) for value in slot.choices)
-    slots.append((slot_text(service.variant, slot, style), answers))
+    slot = service.variant.slots[i]  # variants align by position
+    values = tuple(target_text(slot, [value], style) for value in slot.choices)
+    slots.append((slot_text(service.variant, slot, style), values))
   return tuple(slots)

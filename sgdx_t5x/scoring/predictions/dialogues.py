@@ -17,7 +17,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted_item, decode_list, opened
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
-  EXTRA,
+  FIX_FOR_EXTRA,
   SAME_CORPUS,
   InMemory,
   PredictionFile,
@@ -203,7 +203,7 @@ def _raw_frames(
           f"{location}: no such dialogue",
           expected=f"a dialogue of {selection.split}",
           available=nearest(item.dialogue_id, similar_names(item.dialogue_id, gold_crcs)),
-          fix=EXTRA,
+          fix=FIX_FOR_EXTRA,
         )
       if item.dialogue_id in file_of_dialogue:
         raise SgdxError(

@@ -44,7 +44,9 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 PredictionSource = Paths | InMemory
 PredictionFile = pathlib.Path | InMemory
 SAME_CORPUS = "score against the corpus and split that were predicted"
-EXTRA = f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
+FIX_FOR_EXTRA = (
+  f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.scoring.predictions.files import (
-  EXTRA,
+  FIX_FOR_EXTRA,
   SAME_CORPUS,
   InMemory,
   PredictionFile,
@@ -276,23 +276,26 @@ def _check_row(
   frames: Mapping[str, Service],
   is_extra: bool,
 ) -> None:
-  """Raises SgdxError if a row is of another corpus, split or prompt format."""
+  """Raises SgdxError if a row is of another corpus or split, or of an unknown frame or slot.
+
+  Args: is_extra, whether its dialogue is not in the corpus and is skipped (`--allow-missing`).
+  """
   example, available = row.example, ""
-  if not selection.schemas.has(selection.split, example.variant):
+  if example.split != selection.split:  # first: splits may have different variants
+    problem = f"a prediction for split {example.split!r}"
+    expected = f"split {selection.split!r}"
+    fix = f"score with --split {example.split}, or pass the files for {selection.split}"
+  elif not selection.schemas.has(selection.split, example.variant):
     problem = f"unknown variant {example.variant!r}"
     expected = f"a variant of {selection.corpus.origin}"
     available = nearest(example.variant, selection.schemas.names(selection.split))
     fix = "score against the corpus that was predicted"
-  elif example.split != selection.split:
-    problem = f"a prediction for split {example.split!r}"
-    expected = f"split {selection.split!r}"
-    fix = f"score with --split {example.split}, or pass the files for {selection.split}"
   elif is_extra:
     return
   elif example.frame_id not in frames:
     problem, expected = f"unknown frame {example.frame_id!r}", f"a user frame of {selection.split}"
     available = nearest(example.frame_id, similar_names(example.frame_id, frames))
-    fix = EXTRA
+    fix = FIX_FOR_EXTRA
   elif example.slot is not None and example.slot not in frames[example.frame_id].slot_index:
     problem = f"unknown slot {example.slot!r} in {example.frame_id}"
     expected = "a slot of the service, under its original name"
