@@ -313,8 +313,8 @@ class Bert(nn.Module):
     positional = self.relpos_bias(length, length) if cfg.relative_buckets else None
     for number, layer in enumerate(self.layers, start=1):
       # Dropout must not depend on what is read, and parameters are made from whole inputs.
-      may_skip = read is not None and deterministic and not self.is_initializing()
-      if may_skip and number == len(self.layers):
+      is_partial = number == len(self.layers) and deterministic and not self.is_initializing()
+      if is_partial and read is not None:
         x = _encode_read(layer, x, bias, positional, valid[..., None], read)
       else:
         x = layer(x, bias, positional, valid[..., None], deterministic)
