@@ -281,15 +281,15 @@ def _check_row(
   Args: is_extra, whether its dialogue is not in the corpus and is skipped (`--allow-missing`).
   """
   example, available = row.example, ""
-  if example.split != selection.split:  # first: splits may have different variants
-    problem = f"a prediction for split {example.split!r}"
-    expected = f"split {selection.split!r}"
-    fix = f"score with --split {example.split}, or pass the files for {selection.split}"
-  elif not selection.schemas.has(selection.split, example.variant):
+  if not selection.schemas.has(selection.split, example.variant):
     problem = f"unknown variant {example.variant!r}"
     expected = f"a variant of {selection.corpus.origin}"
     available = nearest(example.variant, selection.schemas.names(selection.split))
     fix = "score against the corpus that was predicted"
+  elif example.split != selection.split:
+    problem = f"a prediction for split {example.split!r}"
+    expected = f"split {selection.split!r}"
+    fix = f"score with --split {example.split}, or pass the files for {selection.split}"
   elif is_extra:
     return
   elif example.frame_id not in frames:
