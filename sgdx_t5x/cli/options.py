@@ -216,16 +216,6 @@ def check_least(
     raise UsageError(f"--{name} {value}", expected=expected or f"{minimum} or more", fix=fix)
 
 
-def check_price(args: argparse.Namespace) -> None:
-  """Refuses prices of tokens, `args.price`, that are negative, infinite or NaN."""
-  if args.price and not all(0 <= price < float("inf") for price in args.price):
-    raise UsageError(
-      f"--price {args.price[0]} {args.price[1]}",
-      expected="two prices of at least 0",
-      fix="use the provider's prices per million tokens",
-    )
-
-
 def parse_variants(
   items: Sequence[str], corpus: "Corpus"
 ) -> "tuple[tuple[str, ...], VariantSchemas]":

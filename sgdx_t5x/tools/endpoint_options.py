@@ -8,11 +8,12 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
-from sgdx_t5x.cli.options import check_least, check_price
+from sgdx_t5x.cli.options import check_least
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -33,13 +34,7 @@ def add_service(parser: argparse.ArgumentParser) -> None:
     metavar="NAME",
     help=f"environment variable with the key (default: {KEY}, if it is set)",
   )
-  parser.add_argument(
-    "--price",
-    nargs=2,
-    type=float,
-    metavar=("INPUT", "OUTPUT"),
-    help="prices per million input and output tokens, to show the cost so far",
-  )
+  add_price(parser, "to show the cost so far")
   parser.add_argument(
     "--dry-run",
     action="store_true",
@@ -58,6 +53,32 @@ def add_service(parser: argparse.ArgumentParser) -> None:
   group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
   text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
   group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
+
+
+def add_price(parser: argparse._ActionsContainer, purpose: str) -> None:
+  """Adds `--price`. Args: purpose, what the prices are for."""
+  parser.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("INPUT", "OUTPUT"),
+    help=f"prices per million input and output tokens, {purpose}",
+  )
+
+
+def check_price(args: argparse.Namespace) -> None:
+  """Refuses prices of tokens, `args.price`, that are negative, infinite or NaN."""
+  if args.price and not all(0 <= price < float("inf") for price in args.price):
+    raise UsageError(
+      f"--price {args.price[0]} {args.price[1]}",
+      expected="two prices of at least 0",
+      fix="use the provider's prices per million tokens",
+    )
+
+
+def cost(price: Sequence[float], num_input: int, num_output: int = 0) -> float:
+  """Returns what tokens cost. Args: price, of `--price`; numbers of tokens."""
+  return (num_input * price[0] + num_output * price[1]) / 1_000_000
 
 
 def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
@@ -123,8 +144,8 @@ def costs(args: argparse.Namespace, size: "Size", purpose: str) -> list[str]:
   lines = [f"requests: {size.requests:,} to send, for {purpose}"]
   if size.requests:
     tokens = size.tokens[0]
-    cost = f", {tokens * args.price[0] / 1_000_000:,.2f} and what it writes" if args.price else ""
-    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{cost}")
+    price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
+    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{price}")
   return lines
 
 

@@ -21,11 +21,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import prompts
-from sgdx_t5x.cli.options import add_command, check_price, schemas_of
+from sgdx_t5x.cli.options import add_command, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT
 from sgdx_t5x.cli.terminal import exact_stdout
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.tools.endpoint_options import add_price, check_price, cost
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -54,13 +55,7 @@ def add_parser(verbs: Any) -> None:
   group.add_argument(
     "--dry-run", action="store_true", help="write nothing; count requests and estimate tokens"
   )
-  group.add_argument(
-    "--price",
-    nargs=2,
-    type=float,
-    metavar=("INPUT", "OUTPUT"),
-    help="prices per million input and output tokens, to estimate the cost",
-  )
+  add_price(group, "to estimate the cost")
   parser.set_defaults(run=run)
 
 
@@ -161,8 +156,8 @@ def _summary(
   num_input, num_output = size.tokens
   yield f"tokens:  about {num_input:,} input, {num_output:,} output, at 4 characters per token"
   if args.price:
-    cost = (num_input * args.price[0] + num_output * args.price[1]) / 1_000_000
-    yield f"cost:    about {cost:,.2f}, plus any text that the model writes besides its calls"
+    total = cost(args.price, num_input, num_output)
+    yield f"cost:    about {total:,.2f}, plus any text that the model writes besides its calls"
   if args.dry_run:
     return
   command = ["sgdx", "tools", "score", "--corpus", args.corpus, "--split", args.split]

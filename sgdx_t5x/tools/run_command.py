@@ -32,6 +32,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tools.endpoint_options import (
   add_service,
   api_key,
+  cost,
   make_runner,
   request_parameters,
   run_until_signal,
@@ -167,8 +168,8 @@ def _dry_run(args: argparse.Namespace, selected: "Sequence[Request]", answers: "
   print(f"would be sent: {len(groups):,} of {len(selected):,} requests", file=sys.stderr)
   print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
   if args.price:
-    cost = size.tokens[0] * args.price[0] / 1_000_000
-    print(f"cost:    about {cost:,.2f}, plus what the model writes", file=sys.stderr)
+    total = cost(args.price, size.tokens[0])
+    print(f"cost:    about {total:,.2f}, plus what the model writes", file=sys.stderr)
   return 0
 
 
@@ -225,8 +226,7 @@ def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[st
     return
   yield "tokens", f"{counts.input_tokens:,} input, {counts.output_tokens:,} output"
   if args.price:
-    cost = (counts.input_tokens * args.price[0] + counts.output_tokens * args.price[1]) / 1_000_000
-    yield "cost", f"{cost:,.2f}"
+    yield "cost", f"{cost(args.price, counts.input_tokens, counts.output_tokens):,.2f}"
 
 
 def _unanswered(runner: "Runner") -> SgdxError:
