@@ -26,7 +26,6 @@ docs/trackers.md says more.
 """
 
 import argparse
-import os
 import pathlib
 import shlex
 import sys
@@ -127,9 +126,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Tracks a corpus, or opens the prompt. Returns 0. Raises SgdxError for bad input."""
   _check_usage(args)
-  # Before NumPy is imported. Its threads wait for each other after every small product of a packed
-  # tracker: a fifth is lost without them, and beside other processes they take ten times as long.
-  os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
   return _track_corpus(args) if args.corpus else _converse(args)
 
 

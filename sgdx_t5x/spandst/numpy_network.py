@@ -8,20 +8,23 @@ slots, V values, M values of other services.
 
 from __future__ import annotations
 
+import concurrent.futures
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import threadpoolctl
 
 from sgdx_t5x.spandst import answers
 
 Array = np.ndarray
 Features = Mapping[str, Sequence[int]]  # of a frame: see README.md
 _CLOSED = np.float32(-1e9)  # log probability of what is not allowed
-_TOKENS_AT_ONCE = 2048  # more would only take more memory
-_ROWS_IN_CACHE = 64  # of the GELU, whose fifteen passes would else read memory
+_TOKENS_AT_ONCE = 1024  # fewer make products slow, more leave cores idle at the end
+_ROWS_IN_CACHE = 64  # of the GELU, whose twenty passes would else read memory
 _FIXED = answers.SPAN  # choices that every slot has: kinds 1 to 5
 
 
@@ -68,22 +71,24 @@ class SpanNetwork:
         joined = np.concatenate([query, *keys_and_values], axis=-1)
         self._arrays[f"{layer}/joined/{part}"] = joined
       self._num_layers += 1
+    self._blas = threadpoolctl.ThreadpoolController()
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame, in the numbers that README.md describes."""
     vectors: list[list[int]] = []
-    frames = [_frame(x) for x in features]
-    start = 0
-    while start < len(frames):
-      stop, num_tokens = start, 0
-      while stop < len(frames) and num_tokens < _TOKENS_AT_ONCE:
-        num_tokens += len(frames[stop].tokens)
-        stop += 1
-      batch = frames[start:stop]
-      for frame, hidden in zip(batch, self._encode(batch), strict=True):
-        vectors.append(self._read(frame, hidden))
-      start = stop
+    # A thread for each core, all of them in NumPy at once: they also share what is no matrix
+    # product, while threads of BLAS wait for each other after every small product.
+    with (
+      self._blas.limit(limits=1, user_api="blas"),
+      concurrent.futures.ThreadPoolExecutor(_num_cores()) as threads,
+    ):
+      for batch in threads.map(self._answer_batch, _batches(features)):
+        vectors += batch
     return vectors
+
+  def _answer_batch(self, features: Sequence[Features]) -> list[list[int]]:
+    frames = [_frame(x) for x in features]
+    return list(map(self._read, frames, self._encode(frames)))
 
   # --- encoder -------------------------------------------------------------------------------
 
@@ -239,6 +244,26 @@ class SpanNetwork:
     return self._dense(f"{name}/query", slots) @ keys.T / np.float32(math.sqrt(slots.shape[-1]))
 
 
+def _num_cores() -> int:
+  """Returns the number of cores that this process may use."""
+  if hasattr(os, "sched_getaffinity"):  # not on macOS
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
+def _batches(features: Sequence[Features]) -> Iterator[list[Features]]:
+  """Yields frames that are encoded together, in their order."""
+  batch, num_tokens = [], 0
+  for frame in features:
+    batch.append(frame)
+    num_tokens += len(frame["inputs"])
+    if num_tokens >= _TOKENS_AT_ONCE:
+      yield batch
+      batch, num_tokens = [], 0
+  if batch:
+    yield batch
+
+
 def _frame(features: Features) -> _Frame:
   tokens = np.asarray(features["inputs"], np.int64)
   segments = np.asarray(features["segments"], np.int64)
@@ -314,21 +339,19 @@ def _gelu(x: Array) -> Array:
 
 def _gelu_of_rows(x: Array) -> None:
   magnitude = np.abs(x)
-  magnitude *= np.float32(math.sqrt(0.5))
-  t = 1 / (1 + np.float32(0.3275911) * magnitude)
-  terms = np.full_like(x, 1.061405429)
+  t = magnitude * np.float32(0.3275911 * math.sqrt(0.5))
+  t += 1
+  np.reciprocal(t, out=t)
+  tail = t * np.float32(1.061405429 / 2)
   for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-    terms *= t
-    terms += np.float32(coefficient)
-  terms *= t
-  magnitude *= magnitude
-  np.negative(magnitude, out=magnitude)
-  terms *= np.exp(magnitude, out=magnitude)  # 1 - erf of the magnitude
-  np.subtract(1, terms, out=terms)
-  np.copysign(terms, x, out=terms)
-  terms += 1
-  x *= terms
-  x *= np.float32(0.5)
+    tail += np.float32(coefficient / 2)
+    tail *= t
+  np.multiply(x, x, out=t)
+  t *= np.float32(-0.5)
+  tail *= np.exp(t, out=t)  # (1 - erf(|x| / sqrt 2)) / 2
+  tail *= magnitude
+  np.maximum(x, 0, out=x)
+  x -= tail
 
 
 def _gelu_by_tanh(x: Array) -> Array:
