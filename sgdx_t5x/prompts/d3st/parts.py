@@ -18,7 +18,8 @@ class ServiceParts:
   Attributes:
     positions: positions of the shown slots in the schema.
     slots: the text of each of them.
-    choices: the possible values listed for each of them; () for free text.
+    choices: what follows the letters of the possible values of each of them, ") small"; () for
+      free text.
     intents: the text of each intent.
     names: original names of the slots.
     num_choices: number of choices of each slot.
@@ -58,7 +59,7 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
     slot = variant.slots[i]
     names.append(original.slots[i].name)
     slots.append(_shown(variant, slot.name, slot.description, style))
-    choices.append(tuple(clean(value, style) for value in shown_choices(slot, style)))
+    choices.append(tuple(clean(f") {value}", style) for value in shown_choices(slot, style)))
   intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
   num_choices = tuple(map(len, choices))
   return ServiceParts(positions, tuple(slots), tuple(choices), intents, tuple(names), num_choices)
@@ -78,7 +79,16 @@ def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
 def _shown(service: Service, name: str, description: str, style: D3stStyle) -> str:
   full_name = f"{service.name}-{name}"
   texts = {"name": full_name, "description": description, "both": f"{full_name} {description}"}
-  return clean(texts[style.description], style)
+  return after_delimiter(texts[style.description], style)
+
+
+def after_delimiter(text: str, style: D3stStyle) -> str:
+  """Like `clean`, but of white space at the beginning one space stays, as in Google's script.
+
+  The script separates the words of a finished line, where "0=" and what follows are one text.
+  """
+  words = clean(text, style)
+  return f" {words}" if words and text[0].isspace() else words
 
 
 def clean(text: str, style: D3stStyle) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
-from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, clean, shown_choices
+from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, after_delimiter, shown_choices
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.values import LETTERS
 
@@ -32,7 +32,7 @@ def prefix_parts(service_texts: ServiceParts, order: Order, style: D3stStyle) ->
     pieces.append(f"{i}{style.delimiter}{service_texts.slots[slot]}")
     number = i if style.values == "1a" else ""
     for letter, value in zip(LETTERS, choices, strict=False):
-      pieces.append(f"{number}{letter}) {service_texts.choices[slot][value]}")
+      pieces.append(f"{number}{letter}{service_texts.choices[slot][value]}")
   for j, intent in enumerate(order.intents):
     pieces.append(f"i{j}{style.delimiter}{service_texts.intents[intent]}")
   return tuple(pieces)
@@ -76,5 +76,5 @@ def _value_text(
   if choices and value != DONTCARE and value in slot.possible_values:
     return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(value))]}"
   if choices or style.join == "first":
-    return clean(value, style)
-  return clean(style.join.join(values), style)
+    return after_delimiter(value, style)
+  return after_delimiter(style.join.join(values), style)

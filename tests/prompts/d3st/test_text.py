@@ -104,6 +104,28 @@ def test_what_a_state_may_lack_or_not_care_about():
   assert read(text).slot_values == {"from_port": ("dontcare",), "travel_class": ("dontcare",)}
 
 
+def test_white_space_where_google_s_script_keeps_it():
+  """It writes "0=" and a text, and then separates the words of the line by single blanks.
+
+  So a blank after "=" stays, and a choice without text is its letter alone. SGD has neither; run on
+  such a schema, create_sgd_schemaless_data.py (34339b9) writes these texts.
+  """
+  slots = (
+    Slot("port", "  Port of\n departure ", False),
+    Slot("kind", "", True, ("", "First")),
+    Slot("fare", " ", False),
+  )
+  intents = (Intent("Find", "\tFind one", False, ("port", "kind"), {}, ()),)
+  service = Service("Ferries_1", "Ferries", slots, intents)
+  pair = ServicePair(service, service)
+  state = State("Find", (), {"port": (" Kiel", "the  port")})
+  expected = "0= port of departure 1= 1a) 1b) first 2= i0= find one [user] a ferry please"
+  assert prompt(ordered(), pair).startswith(expected)
+  [text] = ordered().targets(FRAME, pair, state)
+  assert text == "[states] 0= kiel || the port [intents] i0 [req_slots]"
+  assert ordered().read(text, FRAME, pair).slot_values == {"port": ("kiel",)}
+
+
 def test_names_are_those_of_the_variant_and_states_those_of_the_original():
   slots = tuple(Slot(f"x{i}", f"y {i}", *_kind(slot)) for i, slot in enumerate(SLOTS))
   intents = tuple(Intent(f"do{i}", f"z {i}", True, ("x0",), {}, ()) for i in range(2))
