@@ -7,6 +7,7 @@ of the release, the older files without `canonical_values` included.
 
 import dataclasses
 import json
+import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any
@@ -15,15 +16,25 @@ import msgspec
 
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, decode_list, is_text
+from sgdx_t5x.files.reading import (
+  available_keys,
+  checked_list,
+  converted_item,
+  decode_json,
+  decode_list,
+  is_text,
+)
 
 USER = "USER"
 SYSTEM = "SYSTEM"
-_EXPECTED = (
-  "a list of dialogues in SGD's form; spans in slots have start and exclusive_end "
-  "(leave out MultiWOZ 2.2's with copy_from)"
+_EXPECTED = "a list of dialogues in SGD's form"
+_EXPECTED_SPANS = (
+  "spans of the utterance in slots: slot, start and exclusive_end; items that mark no text "
+  "(MultiWOZ 2.2's with copy_from) can be left out"
 )
 _FIX = "correct the file, or restore it from the archive"
+_FIX_SPANS = "correct the item, or leave it out: only slot tagging and perturbations read spans"
+_SPAN_PLACE = re.compile(r"`\$\.turns\[\d+\]\.frames\[\d+\]\.slots\[\d+\]")
 Values = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # of a slot in a state
 
 
@@ -198,8 +209,13 @@ def _dialogue(item: _Item, origin: str) -> Dialogue:
   try:
     msgspec.convert(item, _AnnotatedDialogue, from_attributes=True)
   except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half a character
-    problem = f"{origin}, dialogue {item.dialogue_id}: {e}"
-    raise SgdxError(problem, expected=_EXPECTED, fix=_FIX) from None
+    is_span = _SPAN_PLACE.search(str(e)) is not None
+    raise SgdxError(
+      f"{origin}, dialogue {item.dialogue_id}: {e}",
+      expected=_EXPECTED_SPANS if is_span else _EXPECTED,
+      available=available_keys(item, e),
+      fix=_FIX_SPANS if is_span else _FIX,
+    ) from None
   return Dialogue(item.dialogue_id, item.services, item.turns)
 
 

@@ -12,11 +12,12 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, TypeVar, cast
 
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, nearest, quoted
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"  # first bytes
 _T = TypeVar("_T")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")  # of a path into decoded JSON
 
 
 def not_found(path: pathlib.Path, expected: str, kind: str = "file") -> SgdxError:
@@ -166,7 +167,31 @@ def converted(data: Any, kind: type[_T], place: str, expected: str, fix: str) ->
   try:
     return msgspec.convert(data, kind)
   except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half a character
-    raise SgdxError(f"{place}: {e}", expected=expected, fix=fix) from None
+    raise SgdxError(
+      f"{place}: {e}", expected=expected, available=available_keys(data, e), fix=fix
+    ) from None
+
+
+def available_keys(data: Any, error: Exception) -> str:
+  """Returns the keys of an object that lacks one, for an error; "" for errors of other kinds.
+
+  Args:
+    data: what msgspec converted: decoded JSON, or structs with attributes.
+    error: as it raised, with a path into `data`: "... - at `$.turns[2].frames[0]`".
+  """
+  text = str(error)
+  if "missing required field" not in text:
+    return ""
+  part = data
+  for name, number in _STEP.findall(text.rpartition("`$")[2]):
+    try:
+      if number:
+        part = part[int(number)]
+      else:
+        part = part[name] if isinstance(part, dict) else getattr(part, name)
+    except (LookupError, TypeError, AttributeError, ValueError):
+      return ""
+  return f"it has {', '.join(map(quoted, part))}" if isinstance(part, dict) and part else ""
 
 
 def decode_list(

@@ -92,7 +92,17 @@ def test_refuses_items_of_slots_that_are_no_spans(data, item):
   place = "missing required field `start` - at `$.turns[2].frames[0].slots[0]`"
   assert f"file, dialogue {data['dialogue_id']}: " in error.value.found
   assert place in error.value.found
-  assert "leave out MultiWOZ 2.2's with copy_from" in error.value.expected
+  assert "(MultiWOZ 2.2's with copy_from) can be left out" in error.value.expected
+  assert error.value.available == f"it has {', '.join(map(repr, item))}"
+  assert "leave it out" in error.value.fix
+
+
+def test_says_nothing_of_spans_where_something_else_is_wrong(data):
+  del data["turns"][2]["utterance"]
+  with pytest.raises(SgdxError) as error:
+    Dialogue.from_json(data, "file")
+  assert error.value.available == "it has 'speaker', 'frames'"
+  assert "copy_from" not in error.value.text
 
 
 def test_refuses_json_cut_short(sample):

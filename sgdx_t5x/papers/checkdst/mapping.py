@@ -7,7 +7,7 @@ from typing import Any
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst.answerable import Said, StateValue, said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots
-from sgdx_t5x.papers.checkdst.same_value import Groups
+from sgdx_t5x.papers.checkdst.same_value import Groups, clock_time
 from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of, whole_words, words
 from sgdx_t5x.papers.checkdst.values import replace_values, unsorted_states
 
@@ -83,7 +83,7 @@ def answerable_mapping(
   free = free_slots(schema)
   said_before = said_state_values(data, free)
   pickled = pickle.dumps(data)  # rarely needed, and several times as fast as a deep copy
-  rejected: set[str] = set()
+  rejected = baseless(said_before, slots, replacements, groups)
   while True:
     accepted = {value: text for value, text in replacements.items() if value not in rejected}
     changes = apply_mapping(data, slots, accepted)
@@ -102,6 +102,38 @@ def answerable_mapping(
     for value in unsaid:
       for old_value in [value] if value in accepted else blamed(value, accepted):
         rejected.update(groups.get(old_value, (old_value,)))
+
+
+def baseless(
+  wordings: Mapping[StateValue, Said],
+  slots: Slots,
+  replacements: Mapping[str, str],
+  groups: Groups,
+) -> set[str]:
+  """Returns what must stay since a state has a value that the dialogue says otherwise, if at all.
+
+  Where the text says "Alder" and the state has "Alder House", two new names would not be related.
+
+  Args:
+    wordings: see `said_state_values`.
+    slots: whose values are replaced.
+    replacements: old value -> new value.
+    groups: see `same_value.same_values`.
+  """
+  said = {place.value for place, wording in wordings.items() if wording.in_words}
+  accepted: dict[tuple[int, str, str], list[str]] = {}
+  for place in wordings:
+    if place.slot in slots.get(place.service, ()):
+      accepted.setdefault(place[:3], []).append(place.value)
+  kept: set[str] = set()
+  for values in accepted.values():
+    for value in values if said.isdisjoint(values) else ():
+      group, time = groups.get(value, (value,)), clock_time(value)
+      # "8 pm" says 20:00, and both become another time.
+      if time is None or not any(clock_time(text) == time for text in group if text != value):
+        for text in (value, *sharing_words(value, replacements)):
+          kept.update(groups.get(text, (text,)))
+  return kept
 
 
 def newly_unsaid(
@@ -125,6 +157,10 @@ def newly_unsaid(
 
 def blamed(unsaid: str, replaced: Collection[str]) -> list[str]:
   """Returns which replaced values may have made another one unsaid: those that share a word."""
-  lost = {*words(unsaid.replace("_", " "))}
-  suspects = [value for value in replaced if not lost.isdisjoint(words(value.replace("_", " ")))]
-  return suspects or [*replaced]
+  return sharing_words(unsaid, replaced) or [*replaced]
+
+
+def sharing_words(value: str, others: Collection[str]) -> list[str]:
+  """Returns which of the others have a word of a value."""
+  of_value = {*words(value.replace("_", " "))}
+  return [other for other in others if not of_value.isdisjoint(words(other.replace("_", " ")))]

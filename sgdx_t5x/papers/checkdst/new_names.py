@@ -137,11 +137,15 @@ def _assigned(
   if not forms or (forms[0] != name and (is_moment(plain) or not is_moment(name))):
     return {}
   main, *variants = sorted(texts, key=lambda text: (text != plain, text))
-  assigned = {main: forms[0]}
-  for text in variants:  # "fresno" of "Fresno" becomes the new name in lower case
-    cased = in_case_of(text, forms[0]) if plain_text(text) == plain_text(main) else forms[0]
-    if cased not in assigned.values():
-      assigned[text] = cased
+  twins = [text for text in variants if plain_text(text) == plain_text(main)]
+  # "fresno" of "Fresno" becomes the new name in lower case, whichever of them is the main one.
+  assigned = {main: in_case_of(main, forms[0]) if twins else forms[0]}
+  for text in variants:
+    cased = [forms[0]]
+    if text in twins:  # what differs in case or white space only, differs in case only afterwards
+      cased = [in_case_of(text, forms[0]), *cased, forms[0].lower(), forms[0].upper()]
+    if available := [form for form in cased if form not in assigned.values()]:
+      assigned[text] = available[0]
   remaining = [text for text in variants if text not in assigned]
   assigned |= dict(zip(remaining, forms[1:], strict=False))
   return assigned if len(assigned) == len(texts) else {}

@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sgdx_t5x.papers.checkdst.values import accepted_values, known_forms, said_values
+from sgdx_t5x.papers.checkdst.texts import span_texts
+from sgdx_t5x.papers.checkdst.values import (
+  accepted_values,
+  known_forms,
+  said_values,
+  spanned_otherwise,
+)
 from sgdx_t5x.papers.simulator.variation import forms, is_moment
 
 Groups = Mapping[str, tuple[str, ...]]  # string -> all strings of its value, if there are several
@@ -54,10 +60,11 @@ def _spoken_times() -> dict[str, str]:
 
 
 def same_values(data: Mapping[str, Any]) -> Groups:
-  """Groups the values of acts, states and calls of a decoded dialogue.
+  """Groups the values of acts, states and calls of a decoded dialogue, and the texts of spans.
 
-  Strings mean the same if one state accepts them for one slot, if they differ in case or white
-  space only, or if they are the same time of day; so do those that are linked through others.
+  Strings mean the same if one state accepts them for one slot, or has one where the turn says the
+  other; if they differ in case or white space only, or if they are the same time of day; so do
+  those that are linked through others.
   """
   parent: dict[str, str] = {}
 
@@ -70,13 +77,14 @@ def same_values(data: Mapping[str, Any]) -> Groups:
     if root(text) != root(partner):
       parent[root(text)] = root(partner)
 
-  values = sorted({value for *_, value in said_values(data)})
+  spans = itertools.chain.from_iterable(map(span_texts, data["turns"]))
+  values = sorted({value for *_, value in (*said_values(data), *spans)})
   first_of: dict[str, str] = {}
   for value in values:
     link(value, first_of.setdefault(plain_text(value), value))
     if time := clock_time(value):
       link(value, first_of.setdefault(time, value))
-  for accepted in accepted_values(data):
+  for accepted in (*accepted_values(data), *spanned_otherwise(data)):
     for value in accepted[1:]:
       link(value, accepted[0])
 
@@ -104,6 +112,11 @@ def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[st
     for texts in [group] if len(moments) < 2 else _alike(group):
       plains = {canonical_value(text, canonical.get(text, ())) for text in texts}
       canonical |= {text: {min(plains, key=_plainness)} for text in texts}
+  for accepted in accepted_values(data):  # "8 o'clock" beside 08:00 and 20:00 is one of them
+    if moments_of_state := [text for text in accepted if _is_moment(text)]:
+      first = moments_of_state[0]
+      for text in accepted:
+        canonical.setdefault(text, canonical.get(first, {first}))
   return canonical
 
 

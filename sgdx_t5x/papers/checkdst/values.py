@@ -68,6 +68,21 @@ def accepted_values(data: Mapping[str, Any]) -> set[tuple[str, ...]]:
   return alternatives
 
 
+def spanned_otherwise(data: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+  """Yields a state's values and the spans of their slot in the same turn that are none of them."""
+  for turn in data["turns"]:
+    for frame in turn["frames"]:
+      slot_values = (frame.get("state") or {}).get("slot_values") or {}
+      texts_by_slot: dict[str, list[str]] = {}
+      for span in frame.get("slots") or ():
+        text = turn["utterance"][span["start"] : span["exclusive_end"]]
+        texts_by_slot.setdefault(span["slot"], []).append(text)
+      for slot in slot_values.keys() & texts_by_slot.keys():
+        values = tuple(value for value in slot_values[slot] if value != DONTCARE)
+        if values and set(values).isdisjoint(texts_by_slot[slot]):
+          yield (*values, *texts_by_slot[slot])
+
+
 def result_values(data: Mapping[str, Any]) -> Iterator[str]:
   """Yields the values of all service results."""
   for _, frame in frames_of(data):

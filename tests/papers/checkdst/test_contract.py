@@ -112,6 +112,45 @@ def test_forms_of_one_value_stay_one_value(tmp_path, kind, options):
   assert second in said
 
 
+def _stated(text: str, slot: str, values: list[str], spanned: str) -> dict:
+  """A dialogue of one state, whose text says a value in a span, in a form of its own."""
+  service = "Cab" if slot in ("destination", "leave_at") else "Lodging"
+  spans = ((slot, spanned),)
+  return dialogue("1_00000", user(text, frame(service, {slot: values}, text, spans)), system("OK"))
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS[:-1])
+def test_a_value_that_only_a_span_says_otherwise_stays_with_it(tmp_path, kind, options):
+  """Regression: the text said "Eadrl", and the state had a new name that nobody could know."""
+  before = _stated("Take me to Alder.", "hotel_name", ["Alder House"], "Alder")
+  (new,) = _perturbed([before], tmp_path, kind, **options)
+  assert new["turns"] == before["turns"]
+
+
+def test_a_time_that_only_a_span_says_becomes_the_time_that_is_said(tmp_path):
+  """Regression: "quarter past 10 in the morning" was said, and 20:15 in the state."""
+  before = _stated("A cab at 8 pm.", "leave_at", ["20:00"], "8 pm")
+  (new,) = _perturbed([before], tmp_path, "vs")
+  said = new["turns"][0]["utterance"].removeprefix("A cab at ").removesuffix(".")
+  (stated,) = new["turns"][0]["frames"][0]["state"]["slot_values"]["leave_at"]
+  assert stated != "20:00"
+  assert clock_time(said) == stated
+
+
+@pytest.mark.parametrize("main", ["Alder House", "alder house"])
+@pytest.mark.parametrize("twin", ["alder house", "ALDER HOUSE", "Alder  House"])
+def test_new_names_differ_as_little_as_the_old_ones(tmp_path, main, twin):
+  """Regression: where the acts' canonical value was in lower case, it got another name."""
+  text = "Take me to Alder House."
+  before = _stated(text, "hotel_name", sorted({"Alder House", twin}), "Alder House")
+  act = {"act": "INFORM", "slot": "hotel_name", "values": ["Alder House"]}
+  before["turns"][0]["frames"][0]["actions"] = [{**act, "canonical_values": [main]}]
+  (new,) = _perturbed([before], tmp_path, "ned", entities="names")
+  values = new["turns"][0]["frames"][0]["state"]["slot_values"]["hotel_name"]
+  assert "alder" not in json.dumps(new).lower()
+  assert len(set(map(plain_text, values))) == 1
+
+
 @pytest.mark.parametrize("kind", ["ned", "vs"])
 def test_a_value_within_another_or_in_another_slot_stays_said(tmp_path, kind):
   """The text has them only as parts of the longer value, or as a choice in another case."""
