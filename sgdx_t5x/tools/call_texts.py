@@ -6,6 +6,7 @@ Servers without a parser for a model's calls leave them in the text of its messa
 import ast
 import contextlib
 import json
+import keyword
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,17 +14,59 @@ from typing import Any
 
 # Keys of a call that may hold its name, and its arguments.
 NAMES = ("name", "function", "tool", "tool_name", "action")
-ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "action_input")
+ARGUMENTS = (
+  "arguments",
+  "args",
+  "input",
+  "parameters",
+  "tool_input",
+  "tool_kwargs",
+  "action_input",
+)
 _LISTS = ("tool_calls", "function_calls", "calls")
+_NESTED = ("function", "function_call", "tool_call")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
-_TAGGED = re.compile(r"<((?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^<>\s]+)>(.*?)(?:</function>|(?=<function=)|\Z)", re.DOTALL)
+_OF_VENDOR = r"(?:\w+:|｜\w+｜)?"  # before a tag's name: minimax:, seed:, DeepSeek's
+_TAGGED = re.compile(
+  rf"<({_OF_VENDOR}(?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL
+)
+_FUNCTION = re.compile(
+  rf"<(?:function=|{_OF_VENDOR}invoke name=\"?)([^<>\s\"]+)\"?>(.*?)"
+  rf"(?:</function>|</{_OF_VENDOR}invoke>|(?=<function=|<{_OF_VENDOR}invoke )|\Z)",
+  re.DOTALL,
+)
 _PARAMETER = re.compile(
-  r"<parameter=([^<>\s]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL
+  rf"<{_OF_VENDOR}parameter(?:=| name=\"?)([^<>\s\"]+)\"?[^<>]*>(.*?)"
+  rf"(?:</{_OF_VENDOR}parameter>|(?=<{_OF_VENDOR}parameter[= ])|\Z)",
+  re.DOTALL,
+)
+# GLM's: a name, then pairs of tags.
+_KEYED = re.compile(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
+_PAIR = re.compile(
+  r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|(?=<arg_key>)|\Z)", re.DOTALL
+)
+_TOKEN = re.compile(r"<[|｜][^<>|｜]*[|｜]>")
+# A special token, a name, maybe further tokens, and an object: Mistral, Kimi, DeepSeek, gpt-oss.
+_SPECIAL = re.compile(
+  r"(?:\[TOOL_CALLS\]|<[|｜]tool[_▁]call[_▁]begin[|｜]>(?:function<[|｜]tool[_▁]sep[|｜]>)?|\bto=|>>>"
+  r"|^Action: *)\s*(?:functions\.)?([\w.-]+)(?::\d+)?"
+  r"(?:\s|\[\w+\]\d*|<[|｜][^<>]*[|｜]>(?:json)?|```json|json|Action Input:)*(?=\{)",
+  re.M,
+)
+# Whatever else begins a call, which then is malformed: it is not taken for an answer in words.
+_BEGINS_CALL = re.compile(
+  r"\[TOOL_CALLS\]|<[|｜]?(?:python_tag|(?:start_)?(?:tool|function)[_▁]calls?(?:[_▁](?:start|begin))?"
+  r"|tools_prefix)[|｜]?>|\bto=functions\.|<invoke\b"
 )
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"```(?:python|tool_code|tool_call)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
 _START = re.compile(r"[{\[]")
 _MOST_FAILURES = 200  # braces that begin no JSON, after which a text is not searched further
+# Texts in quotes, which stay, or an argument and its bare value.
+_BARE = re.compile(
+  r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b([^\W\d]\w*)\s*=\s*([^\s'"()\[\]{},=][^'"()\[\]{},]*|(?=['"(\[{]))"""
+)
+_KEYWORD = "__keyword"  # after a name that Python reserves, until it is parsed
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
@@ -48,19 +91,34 @@ def text_calls(text: str) -> list[Any] | None:
     None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
-  if (in_python := python_calls(text)) and all(in_python):  # None in it: maybe another form
-    return in_python
+  for code in (text, *_CODE.findall(text), _TOKEN.sub(" ", text)):
+    if (in_python := python_calls(code)) and all(in_python):  # None in it: maybe another form
+      return in_python
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
-    in_block = in_block or list(_json_calls(block)) or list(_dict_calls(block))
-    calls += in_block or ([None] if blocks else [])
+    in_block = _special_calls(block) or list(_json_calls(block)) or list(_dict_calls(block))
+    in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
+    calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
 
 
+def _special_calls(block: str) -> list[Any]:
+  """Returns the calls that a text marks by tags or special tokens around a name."""
+  calls: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
+  if calls:
+    return calls
+  if (keyed := _KEYED.match(block)) and (values := _PAIR.findall(block)):
+    return [{"name": keyed[1], "arguments": {key.strip(): value for key, value in values}}]
+  for found in _SPECIAL.finditer(block):
+    with contextlib.suppress(ValueError, RecursionError):
+      arguments, _ = json.JSONDecoder().raw_decode(block, found.end())
+      calls.append({"name": found[1], "arguments": arguments})
+  return calls
+
+
 def _function(name: str, body: str) -> dict[str, Any]:
-  """Returns the call of a tag <function=NAME>, whose body is JSON or tags <parameter=NAME>."""
+  """Returns the call of a tag of a function, whose body is JSON or tags of parameters."""
   if values := _PARAMETER.findall(body):
     return {"name": name, "arguments": {key: value.strip("\n") for key, value in values}}
   return {"name": name, "arguments": body.strip()}
@@ -104,8 +162,8 @@ def _calls_of(value: Any) -> Iterator[dict[str, Any]]:
     if any(isinstance(value.get(key), list) for key in _LISTS):
       for key in _LISTS:
         yield from _calls_of(value.get(key))
-    elif isinstance(value.get("function"), dict):
-      yield from _calls_of(value["function"])
+    elif inside := next((value[x] for x in _NESTED if isinstance(value.get(x), dict)), None):
+      yield from _calls_of(inside)
     elif call := named_call(value):
       # The definition of a tool has its parameters in the same place.
       schema = call["arguments"]
@@ -126,7 +184,8 @@ def named_call(item: Mapping[str, Any]) -> dict[str, Any] | None:
 def python_calls(text: str) -> list[Any] | None:
   """Returns the calls of "[find(city='Rome'), book(seats=2)]"; None if it is not such a list.
 
-  Only literals are evaluated, those of JSON too; a bare name stands for its text, as for BFCL.
+  Only literals are evaluated, those of JSON too; anything else stands for its text, as a bare name
+  does for BFCL: an argument that is no literal costs neither its call nor those beside it.
 
   Args:
     text: what a model wrote, maybe fenced or in quotes.
@@ -135,24 +194,63 @@ def python_calls(text: str) -> list[Any] | None:
   text = (fenced[1] if fenced else text).strip().strip("`\"'").strip()
   if "(" not in text:
     return None
-  try:
-    with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
-      body = ast.parse(text if text.startswith("[") else f"[{text}]", mode="eval").body
-    return [_python_call(x) for x in body.elts] if isinstance(body, ast.List) else None
-  except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-    return None
+  for source in (text, _BARE.sub(_quoted_bare, text)):
+    with contextlib.suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+      return _python_list(source)
+  return None
 
 
-def _python_call(call: ast.expr) -> dict[str, Any] | None:
+def _python_list(source: str) -> list[Any] | None:
+  """Returns the calls of a list, or on lines of their own. Raises SyntaxError and others."""
+  with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
+    try:
+      listed = source if source.startswith("[") else f"[{source}]"
+      module, source = ast.parse(listed), listed
+    except SyntaxError:
+      module = ast.parse(source)
+  calls: list[Any] = []
+  for statement in module.body:
+    if not isinstance(statement, ast.Expr):
+      return None
+    value = statement.value
+    for item in value.elts if isinstance(value, ast.List) else [value]:
+      is_printed = isinstance(item, ast.Call) and ast.unparse(item.func) == "print"
+      calls.append(_python_call(item.args[0] if is_printed and item.args else item, source))
+  return calls
+
+
+def _quoted_bare(found: re.Match[str]) -> str:
+  """Returns an argument with its value in quotes unless that is a literal; texts stay."""
+  if found[1]:
+    return found[0]
+  name, value = found[2], found[3].strip()
+  name += _KEYWORD if keyword.iskeyword(name) else ""
+  with contextlib.suppress(SyntaxError):
+    ast.parse(value or "None", mode="eval")
+    return f"{name}={value}"
+  return f"{name}={json.dumps(value)}"
+
+
+def _python_call(call: ast.expr, source: str) -> dict[str, Any] | None:
   """Returns a call with named arguments; None for anything else."""
-  if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+  if not isinstance(call, ast.Call) or call.args:
     return None
-  arguments: Any
-  try:
-    arguments = {k.arg: _literal(k.value) for k in call.keywords}
-  except (ValueError, TypeError):
-    arguments = ast.unparse(call)  # no JSON: this call is malformed, the others are not
+  arguments: dict[str, Any] = {}
+  for argument in call.keywords:
+    if argument.arg is None:
+      return None
+    arguments[argument.arg.removesuffix(_KEYWORD)] = _value(argument.value, source)
   return {"name": ast.unparse(call.func), "arguments": arguments}
+
+
+def _value(node: ast.expr, source: str) -> Any:
+  """Returns the value of a literal, or the text of anything else: the rest of its call counts."""
+  try:
+    value = _literal(node)
+    json.dumps(value)
+  except (ValueError, TypeError):
+    return ast.get_source_segment(source, node)
+  return value
 
 
 def _literal(node: ast.expr | None) -> Any:

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
   data, content = _definitions(args)
   toolset = ToolSet(tuple(tools_of(data, pathlib.Path(args.file or args.command))))
   notes = _notes(toolset)
+  if isinstance(data, dict) and _has_more(data):
+    notes.append("not here: further pages of the list, which its nextCursor names")
   with atomic_folder(folder) as new_folder:
     new_folder.mkdir()
     (new_folder / TOOLS).write_bytes(content)
@@ -89,9 +91,15 @@ def _definitions(args: argparse.Namespace) -> tuple[Any, bytes]:
   return data, output.as_json(data).encode() if is_yaml else read_input(path, "")
 
 
+def _has_more(data: dict[str, Any]) -> bool:
+  """Whether a list of MCP is one page of several."""
+  result = data.get("result", data)
+  return isinstance(result, dict) and bool(result.get("nextCursor"))
+
+
 def _notes(toolset: "ToolSet") -> list[str]:
   """Returns what a maintainer should know of the tools. Raises SgdxError: not a JSON Schema."""
-  from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
+  from sgdx_t5x.tools.suite.schemas import PATTERNS, PROPERTIES, all_schemas, is_readable
 
   hidden, unchecked, bare = collections.Counter(), collections.Counter(), collections.Counter()
   by_description = collections.defaultdict(list)
@@ -101,10 +109,15 @@ def _notes(toolset: "ToolSet") -> list[str]:
     keywords = toolset.keywords(tool.name)
     for schema in all_schemas(tool.parameters):
       unchecked.update(schema.keys() - keywords)
+      patterns = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+      for pattern in (*patterns, *schema.get(PATTERNS, ())):
+        unchecked[f"the pattern {pattern}"] += not is_readable(pattern)
       for name, part in schema.get(PROPERTIES, {}).items():
         bare[name] += isinstance(part, dict) and not part.get("description")
   notes = [f"not shown to models: {key} (of {number:,} tools)" for key, number in hidden.items()]
-  notes += [f"not checked in calls: {key} ({n:,} times)" for key, n in sorted(unchecked.items())]
+  notes += [
+    f"not checked in calls: {key} ({n:,} times)" for key, n in sorted(unchecked.items()) if n
+  ]
   for text, names in by_description.items():
     if not text:
       notes += [f"no description: {name}" for name in names]

@@ -11,12 +11,14 @@ What a service did is kept apart from what the model did: an error in place of a
   Ollama                "message": {"tool_calls": [{"function": {"name", "arguments": {...}}}]}
   Gemini                "candidates": [{"content": {"parts": [{"functionCall": {...}}]}}]
   LangChain             "tool_calls": [{"name", "args"}], also in the "kwargs" or "data" it saves
+  LlamaIndex            "blocks": [{"block_type": "tool_call", "tool_name", "tool_kwargs"}]
   Inspect               "tool_calls": [{"function": NAME, "arguments"}]
   batches               the same in "response": {"status_code", "body"} or "result": {"message"}
 
 Any other form is an error that names it, never an answer without calls.
 """
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -34,32 +36,45 @@ _IN_CALLS = ("function", "custom", "toolUse", "functionCall", "function_call")
 _ENDS = frozenset(
   ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
 )
-_NOT_ANSWERED = ("failed", "cancelled", "canceled", "errored", "expired", "error", "queued")
+_NOT_ANSWERED = (
+  "failed", "cancelled", "canceled", "errored", "expired", "error", "queued", "in_progress",
+)  # fmt: skip
+_PERMANENT = (400, 403, 413, 422)  # codes of errors that concern one request
 _CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call")
 _TEXTS = ("text", "output_text", "refusal")
 _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
-_PLACES = ("content", "parts", "output")
+_PLACES = ("content", "parts", "output", "blocks", "items")
 _READ = ("tool_calls", "function_call")
 _PLAIN = frozenset(("role", "content", "tool_calls", "refusal", "reasoning_content"))
 _CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
+# Keys of objects that seem to be calls, in a list of a message that has no others.
+_KEY_IN_CALL = re.compile(r"(tool|function)\w*|name|args|arguments|parameters|kwargs", re.I)
 
 _MALFORMED = re.compile(
-  r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed", re.I
+  r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed|"
+  r"unexpected_tool_call|too_many_tool_calls",
+  re.I,
 )
 _BROKEN_OFF = re.compile(
-  r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable", re.I
+  r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable|^other$", re.I
 )
 _FILTERED = re.compile(
-  r"filter|guardrail|safety|sensitive|recitation|prohibited|blocklist|spii", re.I
+  r"filter|guardrail|safety|sensitive|recitation|prohibited|blocklist|spii|^refusal$|^language$",
+  re.I,
 )
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
 # Keys under which a service returns the text that it could not parse, and words of those that
-# return it in a message (Ollama, llama.cpp).
+# return it in a message (Ollama, llama.cpp, TGI, Bedrock, Groq behind a router).
 _WRITTEN = re.compile(
   r"(failed|malformed|invalid|raw|model)_?(generation|output|completion|tool_?call)", re.I
 )
-_UNPARSED = re.compile(r"error parsing tool call|failed to parse input at pos", re.I)
+_UNPARSED = re.compile(
+  r"error parsing tool call|failed to parse input at pos|tool error: failed to parse generated|"
+  r"produced invalid sequence as part of tool|\btool_use_failed\b",
+  re.I,
+)
 _DEEPEST = 6  # levels of an error that are searched
+_MOST_BRACES = 8  # of a text of an error, at which an object may begin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -170,9 +185,14 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
       in_message, text = _of_message(message, place, in_choice=True)
       calls += in_message
       texts.append(text)
-    elif _ended(ends, [], "").calls is not None:
+    elif _ended(ends, [], "").calls is not None and not _is_empty(choice):
       raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
+
+
+def _is_empty(choice: Mapping[str, Any]) -> bool:
+  """Whether a choice without a message only says how it ended, as Gemini's candidates may."""
+  return "finishReason" in choice and choice.keys().isdisjoint(("delta", "text", "content"))
 
 
 # --- how it ended --------------------------------------------------------------------------
@@ -190,7 +210,13 @@ def _failure(level: Mapping[str, Any]) -> str | None:
       return ""
     if (unparsed := malformed_call(error or level.get("body"))) is not None:
       return unparsed
-    raise NoAnswer(quoted(error) if error else f"status {status}")
+    said = quoted(error) if error else f"status {status}: {quoted(level.get('body'))[:200]}"
+    raise NoAnswer(said, asked_again=_code(error, status) not in _PERMANENT)
+  feedback = level.get("promptFeedback", level.get("prompt_feedback"))  # Gemini's
+  if isinstance(feedback, dict) and (
+    reason := feedback.get("blockReason") or feedback.get("block_reason")
+  ):
+    raise NoAnswer(f"the service blocked the prompt: {reason}", asked_again=False)
   if "error" in level and level.get("response", level) is None:
     raise NoAnswer("no response")
   for key in ("status", "type", "object"):
@@ -199,6 +225,12 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   if isinstance(level.get("traceback"), str) and "result" in level:  # as BFCL logs it
     raise NoAnswer(quoted(level["result"]))
   return None
+
+
+def _code(error: Any, status: Any) -> int:
+  """Returns the HTTP status that an error names; 0 if it names none."""
+  code = error.get("code", status) if isinstance(error, dict) else status
+  return int(code) if str(code).isascii() and str(code).isdecimal() else 0
 
 
 def malformed_call(error: Any, depth: int = 0) -> str | None:
@@ -225,14 +257,26 @@ def malformed_call(error: Any, depth: int = 0) -> str | None:
   elif isinstance(error, list):
     nested = error
   elif isinstance(error, str):
-    if _UNPARSED.search(error):
-      return error
-    with contextlib.suppress(ValueError, RecursionError):
-      nested = [json.JSONDecoder().raw_decode(error, error.index("{"))[0]]
+    nested = list(_objects_in(error))
   for part in nested:
     if (text := malformed_call(part, depth + 1)) is not None:
       return text
-  return None
+  return error if isinstance(error, str) and _UNPARSED.search(error) else None
+
+
+def _objects_in(text: str) -> Iterator[Any]:
+  """Yields the object in a text, in JSON or as Python prints it: a client's error in a router's."""
+  start = -1
+  for _ in range(_MOST_BRACES):
+    start = text.find("{", start + 1)
+    if start < 0:
+      return
+    with contextlib.suppress(ValueError, RecursionError):
+      yield json.JSONDecoder().raw_decode(text, start)[0]
+      return
+    with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+      yield ast.literal_eval(text[start : text.rfind("}") + 1])
+      return
 
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
@@ -284,10 +328,20 @@ def _of_message(
   content = next((message[key] for key in _PLACES if message.get(key)), None)
   in_blocks, text = _of_content(content, place)
   role = message.get("role") or (message.get("type") if message.get("type") in _ROLES else None)
+  if not (calls or in_blocks or text):
+    _check_lists(message, place)
   has_place = any(isinstance(message.get(key), list) for key in (*_PLACES, "tool_calls"))
   if role not in _ROLES and (role or not (in_choice or has_place or calls)):
     raise unknown_form(message, place, f"a message of {quoted(role)[:40]}" if role else "")
   return calls or in_blocks, text
+
+
+def _check_lists(message: Mapping[str, Any], place: str) -> None:
+  """Raises SgdxError if an empty message has objects in another place that seem to be calls."""
+  for key, value in message.items():
+    for item in value if isinstance(value, list) and key not in _PLACES else ():
+      if isinstance(item, dict) and any(map(_KEY_IN_CALL.fullmatch, map(str, item))):
+        raise unknown_form(message, place, f"calls in {key}")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -320,7 +374,10 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
       continue
     if not isinstance(block, dict):
       raise unknown_form({}, place, f"a block of content {quoted(block)[:40]}")
-    kind = block.get("type") or next((key for key in block if key != "thoughtSignature"), None)
+    kind = block.get("type") or block.get("block_type")  # the latter is LlamaIndex'
+    kind = kind or next((key for key in block if key != "thoughtSignature"), None)
+    if block.get("thought") is True:  # Gemini's
+      continue
     if kind == "message":
       inside, text = _of_content(block.get("content"), place)
       calls += inside

@@ -3,8 +3,8 @@
   MCP        {"tools": [{"name", "inputSchema"}]}, alone or in the "result" of tools/list
   OpenAI     [{"type": "function", "function": {"name", "parameters"}}], or without "function"
   Anthropic  [{"name", "input_schema"}]
-  OpenAPI 3  JSON or YAML; one tool per operation, with the parameters, and the JSON of a body as
-             "body"
+  OpenAPI 3  JSON or YAML; one tool per operation, with the parameters, and the first schema of a
+             body, JSON's if there is one, as "body"
 
 Lists may be in the "tools" of an object.
 """
@@ -13,7 +13,8 @@ import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import urllib.parse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
@@ -25,7 +26,11 @@ _SCHEMAS = ("inputSchema", "input_schema", "parameters")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SHOWN = ("name", "description", "type", "function", *_SCHEMAS)
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
-_COMPONENTS = "#/components/"
+_COMPONENTS = "components"
+_DATA = ("enum", "const", "default", "example", "examples")  # keywords whose values are no schemas
+_OF_NAMES = (  # name -> schema
+  "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +139,10 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
     key = next((key for key in _SCHEMAS if key in inside), None)
     if key is None and item is inside and item.get("type") != "function":
       raise _error(path, at, f"the tool {inside['name']!r} has none of {', '.join(_SCHEMAS)}")
-    schema = inside[key] if key else {"type": "object", "properties": {}}
-    is_object = isinstance(schema, dict) and schema.get("type", "object") == "object"
+    schema = {"type": "object", "properties": {}}
+    if key is not None and inside[key] is not None:
+      schema = inside[key]
+    is_object = isinstance(schema, dict) and schema.get("type") in (None, "object", ["object"])
     if not is_object or not isinstance(schema.get("properties", {}), dict):
       raise _error(path, at, f"{key} of {inside['name']!r} is not the JSON Schema of an object")
     not_shown = tuple(key for key in {**item, **inside} if key not in _SHOWN)
@@ -156,52 +163,71 @@ def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
   """Yields a tool per operation."""
   paths = data.get("paths")
   for url, item in paths.items() if isinstance(paths, dict) else ():
+    escaped_url = url.replace("~", "~0").replace("/", "~1")
+    if isinstance(item, dict) and "$ref" in item:
+      item = {**_followed(path, f"/paths/{escaped_url}", data, item), **item}
     for method in _METHODS:
       operation = item.get(method) if isinstance(item, dict) else None
       if isinstance(operation, dict):
-        at = f"/paths/{url.replace('~', '~0').replace('/', '~1')}/{method}"
-        name = operation.get("operationId") or legal_name(f"{method}{url}")
+        at = f"/paths/{escaped_url}/{method}"
+        name = legal_name(str(operation.get("operationId") or f"{method}{url}"))
         text = operation.get("description") or operation.get("summary") or ""
-        parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
-        schema = _arguments(path, at, data, parameters, operation.get("requestBody"))
-        yield OwnTool(str(name), str(text), schema, at)
+        listed = [*item.get("parameters", ()), *operation.get("parameters", ())]
+        parameters = {}  # one of an operation takes the place of one of all operations of its path
+        for parameter in (_followed(path, at, data, part) for part in listed):
+          parameters[parameter.get("name"), parameter.get("in")] = parameter
+        schema = _arguments(path, at, data, parameters.values(), operation.get("requestBody"))
+        yield OwnTool(name, str(text), schema, at)
 
 
 def _arguments(
-  path: pathlib.Path, at: str, data: Mapping[str, Any], parameters: list[Any], body: Any
+  path: pathlib.Path,
+  at: str,
+  data: Mapping[str, Any],
+  parameters: Iterable[Mapping[str, Any]],
+  body: Any,
 ) -> dict[str, Any]:
   """Returns the arguments of an operation as a schema that contains what it refers to."""
   properties: dict[str, Any] = {}
   required: list[str] = []
-  for parameter in parameters:
-    definition = _followed(path, at, data, parameter)
+  for definition in parameters:
     name = definition.get("name")
     if not isinstance(name, str) or name in properties:
       raise _error(path, at, f"a parameter of the name {name!r}, which is none or not unique")
     described = {"description": definition["description"]} if "description" in definition else {}
-    properties[name] = {**definition.get("schema", {}), **described}
+    schema_of_parameter = definition.get("schema") or _schema_of(definition.get("content"))
+    properties[name] = {**schema_of_parameter, **described}
     required += [name] if definition.get("required") else []
-  content = _followed(path, at, data, body).get("content", {}) if body else {}
-  if isinstance(content.get("application/json"), dict):
+  if body:
+    definition = _followed(path, at, data, body)
     if "body" in properties:
       raise _error(path, at, "a parameter called body beside a body")
-    properties["body"] = content["application/json"].get("schema", {})
-    required += ["body"] if _followed(path, at, data, body).get("required") else []
-  elif content:
-    raise _error(path, at, f"a body of {', '.join(content)}, which is not JSON")
+    properties["body"] = _schema_of(definition.get("content"))
+    required += ["body"] if definition.get("required") else []
   schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
   waiting = list(references(schema))
   while waiting:  # what is referred to keeps its place, so that references stay as they are
-    reference = waiting.pop()
-    target = resolved(data, reference) if reference.startswith(_COMPONENTS) else None
-    if target is not None and resolved(schema, reference) is None:
-      *folders, last = reference.removeprefix("#/").split("/")
-      inside = schema
-      for folder in folders:
-        inside = inside.setdefault(folder, {})
-      inside[last] = target
-      waiting += references(target)
+    keys = _pointer_keys(waiting.pop().removeprefix("#"))
+    if keys[:1] != [_COMPONENTS] or len(keys) < 3:
+      continue
+    _, folder, name, *_ = (
+      keys  # all of it, even if a part is meant: another reference may mean more
+    )
+    component = data.get(_COMPONENTS, {}).get(folder, {}).get(name)
+    copied = schema.setdefault(_COMPONENTS, {}).setdefault(folder, {})
+    if component is not None and name not in copied:
+      copied[name] = component
+      waiting += references(component)
   return schema
+
+
+def _schema_of(content: Any) -> Any:
+  """Returns the schema of what is sent: of its JSON, else of its first type; {} without one."""
+  media_types = content if isinstance(content, dict) else {}
+  for name in sorted(media_types, key=lambda name: "json" not in name):
+    if isinstance(media_types[name], dict) and "schema" in media_types[name]:
+      return media_types[name]["schema"]
+  return {}
 
 
 def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -> dict[str, Any]:
@@ -221,13 +247,17 @@ def legal_tool_name(name: str) -> bool:
 # --- references ----------------------------------------------------------------------------
 
 
-def references(part: Any) -> Iterator[str]:
-  """Yields the references in a schema."""
+def references(part: Any, is_names: bool = False) -> Iterator[str]:
+  """Yields the references in a schema. Args: is_names, whether it maps names to schemas."""
   if isinstance(part, dict):
-    if isinstance(part.get("$ref"), str):
+    if not is_names and isinstance(part.get("$ref"), str):
       yield part["$ref"]
-    for value in part.values():
-      yield from references(value)
+    for key, value in part.items():
+      if key == "components" and not is_names and isinstance(value, dict):  # folder -> names
+        for folder in value.values():
+          yield from references(folder, is_names=True)
+      elif is_names or key not in _DATA:
+        yield from references(value, is_names=not is_names and key in _OF_NAMES)
   elif isinstance(part, list):
     for value in part:
       yield from references(value)
@@ -235,12 +265,13 @@ def references(part: Any) -> Iterator[str]:
 
 def resolved(document: Any, reference: str) -> Any:
   """Returns what a reference within a document points to; None if it is not there."""
-  if reference == "#":
-    return document
-  if not reference.startswith("#/"):
-    return None
-  for key in reference[2:].split("/"):
-    key = key.replace("~1", "/").replace("~0", "~")
+  base, _, fragment = reference.partition("#")
+  if base:
+    document = next((part for part in _objects(document) if part.get("$id") == base), None)
+  if fragment and not fragment.startswith("/"):
+    anchored = (part for part in _objects(document) if _is_called(part, fragment))
+    return next(anchored, None)
+  for key in _pointer_keys(fragment):
     if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
       document = document[int(key)]
     elif isinstance(document, dict) and key in document:
@@ -248,6 +279,25 @@ def resolved(document: Any, reference: str) -> Any:
     else:
       return None
   return document
+
+
+def _is_called(part: Mapping[str, Any], anchor: str) -> bool:
+  anchors = (part.get("$anchor"), part.get("$dynamicAnchor"))
+  return anchor in anchors or part.get("$id") == f"#{anchor}"  # the latter up to draft 7
+
+
+def _objects(part: Any) -> Iterator[dict[str, Any]]:
+  """Yields all objects in decoded JSON."""
+  if isinstance(part, dict):
+    yield part
+  for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+    yield from _objects(value)
+
+
+def _pointer_keys(fragment: str) -> list[str]:
+  """Returns the keys of a reference's JSON pointer, "/..." or ""."""
+  keys = urllib.parse.unquote(fragment).split("/")[1:]
+  return [key.replace("~1", "/").replace("~0", "~") for key in keys]
 
 
 def _error(path: pathlib.Path, place: str, fault: str, fix: str = "") -> SgdxError:

@@ -69,8 +69,9 @@ def test_definitions_stay_as_they_are(data, run, capsys):
   )
 
 
-def test_a_tool_without_parameters_or_description(run, capsys):
-  code, tools = run([{"type": "function", "function": {"name": "get_me"}}])
+@pytest.mark.parametrize("without", [{}, {"parameters": None}])
+def test_a_tool_without_parameters_or_description(without, run, capsys):
+  code, tools = run([{"type": "function", "function": {"name": "get_me", **without}}])
   assert code == 0
   assert tools[0]["function"] == {
     "name": "get_me",
@@ -127,6 +128,50 @@ def test_operations_of_openapi_are_tools(run):
     "required": ["petId", "body"],
     "components": {"schemas": {"Pet": PET, "Tag": {"type": "string"}}},
   }
+
+
+def test_operations_as_real_documents_have_them(run):
+  """Overridden parameters, forms, bodies of bytes, path items elsewhere, names with dots."""
+  by_path = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+  form = {"type": "object", "properties": {"a": {"$ref": "#/components/schemas/Pair/properties/b"}}}
+  pair = {"$ref": "#/components/schemas/Pair"}
+  json_of = {"content": {"application/xml": {"schema": {}}, "application/x+json": {"schema": pair}}}
+  item = {
+    "parameters": [{**by_path, "description": "Of all"}],
+    "get": {"operationId": "pets.get/one", "parameters": [{**by_path, "description": "Its own"}]},
+    "put": {"operationId": "put", "requestBody": {"content": {"application/octet-stream": {}}}},
+    "post": {"operationId": "post", "requestBody": {"content": {"multipart/x": {"schema": form}}}},
+    "patch": {"operationId": "patch", "requestBody": json_of},
+  }
+  pair_schema = {"properties": {"b": {"type": "integer"}, "again": pair}}
+  components = {"pathItems": {"Pets": item}, "schemas": {"Pair": pair_schema}}
+  paths = {"/pets/{id}": {"$ref": "#/components/pathItems/Pets"}}
+  code, tools = run({"openapi": "3.1.0", "paths": paths, "components": components})
+  assert code == 0
+  functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+  assert list(functions) == ["pets_get_one", "put", "post", "patch"]
+  assert functions["pets_get_one"]["properties"]["id"]["description"] == "Its own"
+  assert functions["put"]["properties"]["body"] == {}
+  assert functions["post"]["properties"]["body"] == form
+  assert functions["patch"]["properties"]["body"] == pair
+  for name in ("post", "patch"):
+    assert functions[name]["components"] == {"schemas": {"Pair": pair_schema}}
+
+
+@pytest.mark.parametrize(
+  "part",
+  [
+    {"examples": [{"$ref": "#/nowhere"}]},  # data, not a reference
+    {"default": {"$ref": "x"}},
+    {"$ref": "other"},
+    {"$ref": "https://host/root#/$defs/two%20words"},
+    {"$ref": "#anchor"},
+  ],
+)
+def test_references_of_every_kind(part, run):
+  defined = {"two words": {"$anchor": "anchor", "$id": "other"}}
+  schema = {"$id": "https://host/root", "properties": {"a": part}, "$defs": defined}
+  assert run([{"name": "f", "inputSchema": schema}])[0] == 0
 
 
 TOOL = {"name": "f", "inputSchema": {"type": "object", "properties": {}}}
@@ -186,12 +231,14 @@ def test_yaml_that_is_none_of_the_forms(text, run, capsys):
 
 
 def test_what_a_maintainer_should_know_is_said_once(run, capsys):
-  part = {"type": "string", "nullable": True}
+  part = {"type": "string", "xml": {"name": "x"}, "pattern": "^\\p{L}$"}
   tools = [{"name": n, "inputSchema": {"properties": {"a": part, "b": part}}} for n in "fg"]
   tools = [{**tool, "description": "Does it"} for tool in tools]
-  assert run(tools)[0] == 0
+  assert run({"tools": tools, "nextCursor": "2"})[0] == 0
   printed = capsys.readouterr().out.splitlines()
-  assert "not checked in calls: nullable (4 times)" in printed
+  assert "not checked in calls: xml (4 times)" in printed
+  assert "not checked in calls: the pattern ^\\p{L}$ (4 times)" in printed  # JavaScript's
+  assert "not here: further pages of the list, which its nextCursor names" in printed
   assert "one description for several tools: f, g" in printed
   assert "arguments without a description: 4, such as a (2), b (2)" in printed
 

@@ -59,6 +59,8 @@ def test_the_short_way_agrees_with_the_long_one():
     '{"a": ' * 3_000,
     "{[" * 50_000,
     "<parameter=a>" * 50_000,
+    "x<arg_key>" * 50_000,
+    "f(a=b" * 10_000,
   ],
 )
 def test_texts_without_calls(text):
@@ -85,14 +87,51 @@ def test_a_call_in_tags_that_is_no_json_is_a_malformed_call(corpus, tmp_path):
     ("-2.5", -2.5),
     ("[true, 'x']", [True, "x"]),
     ("{'a': false}", {"a": False}),
+    ("NaN", "NaN"),
+    ("-Infinity", "-Infinity"),
+    ("Color.RED", "Color.RED"),
+    ("date('y', 1)", "date('y', 1)"),
+    ("1+2j", "1+2j"),
+    ("b'x'", "b'x'"),
+    # No Python at all.
+    ("2019-10-11", "2019-10-11"),
+    ("2019-03-01", "2019-03-01"),
+    ("10:30", "10:30"),
+    ("New York", "New York"),
+    ("$5", "$5"),
   ],
 )
 def test_literals_of_json_and_python(literal, value):
   """Source: gorilla#632 and bfcl-eval's resolve_ast_by_type, which takes a bare name as text."""
-  calls = python_calls(f"[f(a={literal}, b='x'), g.h(c=open('y'))]")
-  assert calls[0] == {"name": "f", "arguments": {"a": value, "b": "x"}}
-  assert calls[1]["name"] == "g.h"
-  assert isinstance(calls[1]["arguments"], str)  # malformed, unlike the call before
+  calls = python_calls(f"[f(a={literal}, b='x = y, z'), g.h(c=open('y'), class='z')]")
+  assert calls[0] == {"name": "f", "arguments": {"a": value, "b": "x = y, z"}}
+  assert calls[1] == {"name": "g.h", "arguments": {"c": "open('y')", "class": "z"}}
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    '[TOOL_CALLS]f[ARGS]{"a": "x"}',  # Mistral
+    '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": "x"}',  # gpt-oss
+    '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": "x"}',  # Kimi
+    '<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"a": "x"}\n```',  # DeepSeek V3
+    '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="true">x</｜DSML｜parameter>',
+    '<x:tool_call><invoke name="f"><parameter name="a">x</parameter></invoke></x:tool_call>',
+    "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",  # GLM
+    "<|tool_call_start|>[f(a='x')]<|tool_call_end|>",  # LFM
+    "Sure.\n```tool_code\nprint(f(a='x'))\n```",  # Gemma
+    'Thought: I need it\nAction: f\nAction Input: {"a": "x"}',
+    '{"function_call": {"name": "f", "arguments": {"a": "x"}}}',
+  ],
+)
+def test_calls_as_models_write_them(text):
+  assert text_calls(text) == [{"name": "f", "arguments": {"a": "x"}}]
+
+
+def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
+  assert text_calls("<start_function_call>call:f{a:<escape>x<escape>}") == [None]
+  assert text_calls("f(a=1)\ng(b=2)") == text_calls("f(a=1); g(b=2)")
+  assert len(text_calls("f(a=1)\ng(b=2)")) == 2
 
 
 def ended(reason, **about):
@@ -119,6 +158,10 @@ def ended(reason, **about):
     {"result": {"type": "expired"}},
     {"response": {"object": "error", "message": "internal error", "code": 500}},  # earlier vLLM
     {"response": {"status_code": 400, "body": {"error": {"message": "too long"}}}},
+    ended("refusal"),  # Anthropic's classifiers
+    {"body": {"object": "response", "status": "in_progress", "output": []}},
+    {"response": {"promptFeedback": {"blockReason": "SAFETY"}}},
+    {"response": {"candidates": [{"finishReason": "OTHER", "index": 0}]}},
     # bfcl_eval/_llm_response_generation.py
     {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
   ],
@@ -140,6 +183,11 @@ def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_pa
     # OpenRouter: the provider's error as text
     {"error": {"code": 400, "metadata": {"raw": '{"error": {"failed_generation": "<f>{"}}'}}},
     {"error": "error parsing tool call: raw='{', err=unexpected end of JSON input"},  # Ollama
+    {"error": "Error code: 400 - {'error': {'code': 'x', 'failed_generation': '<f>{'}}"},
+    {"error": 'Model {x}: {"error": {"code": "tool_use_failed"}}'},
+    {"error": "Tool error: Failed to parse generated text: EOF", "error_type": "tool_error"},  # TGI
+    {"error": {"message": "The model produced invalid sequence as part of ToolUse."}},  # Bedrock
+    {"candidates": [{"finishReason": "UNEXPECTED_TOOL_CALL"}]},
     ended("malformed_function_call"),  # Gemini
     ended("error", native_finish_reason="MALFORMED_FUNCTION_CALL", error={"code": 502}),
     {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
@@ -172,6 +220,12 @@ def test_answers_cut_off_are_counted(answer, corpus, tmp_path):
   assert "answers cut off by a limit of tokens: 1 of 6 (original)" in scored.notes
 
 
+def test_thoughts_are_no_text():
+  parts = [{"text": '{"name": "f", "arguments": {}}', "thought": True}, {"text": "Which city?"}]
+  answer = read_answer({"candidates": [{"content": {"role": "model", "parts": parts}}]}, "")
+  assert (answer.calls, answer.text) == ([], "Which city?")
+
+
 @pytest.mark.parametrize(
   ("answer", "words"),
   [
@@ -185,6 +239,8 @@ def test_answers_cut_off_are_counted(answer, corpus, tmp_path):
     ({"choices": [{"index": 0, "delta": {"content": "x"}}]}, "a choice without a message"),
     ({"message": {"role": "assistant", "content": ""}, "done": False}, "streamed"),
     ({"result": [[["[f(a=1)]"]]]}, "several turns"),
+    ({"role": "assistant", "items": [{"$type": "FunctionCallContent"}]}, r"of type '\$type'"),
+    ({"message": {"role": "assistant", "actions": [{"name": "f"}]}}, "calls in actions"),
   ],
 )
 def test_forms_that_are_not_read_are_named(answer, words, corpus, tmp_path):

@@ -80,6 +80,7 @@ def answered(out):
     (403, "not yours", ("status 403: not yours", "--key-env")),
     (402, "no credits", ("status 402", "an account with sufficient credit")),
     (429, "insufficient_quota", ("status 429", "an account with sufficient credit")),
+    (400, "Your credit balance is too low", ("status 400", "an account with sufficient credit")),
     (404, "no model small-1", ("status 404", "small-1, small-2", "--model")),
     (307, "moved", ("status 307", "http://127.0.0.1/v2")),
     (400, '"auto" tool choice requires a parser', ("status 400", "support tools", "format=tools")),

@@ -64,6 +64,16 @@ def test_an_answer_that_a_service_withheld_is_not_the_models(rows, ask, capsys):
   assert len(answered(ask.out)) == len(rows) - 1
 
 
+def test_a_refusal_inside_a_200_is_not_asked_again(rows, ask, capsys):
+  """As a router sends it: each long dialogue would be sent eight times, and many end a run."""
+  body = {"error": {"code": 400, "message": "maximum context length"}}
+  fault = lambda number, _: web.json_response(body) if number > 3 else None  # noqa: E731
+  with AssistantServer(know_gold(rows), fault) as server:
+    assert ask(server.url) == 1
+    assert set(server.asked.values()) == {1}
+  assert_four_parts(capsys.readouterr().err, f"{len(rows) - 4} requests were not answered")
+
+
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_malformed_call_that_a_service_refuses_is_a_wrong_answer(
   status, rows, ask, tmp_path, capsys
@@ -97,11 +107,16 @@ def test_a_malformed_call_that_a_service_refuses_is_a_wrong_answer(
     "Context window of 4096 tokens exceeded: 2950 of text, 1360 of tool input.",
     "Please shorten the messages, the tools or the completion.",
     "input too big; tool_choice and tools count as well",
+    "Your prompt about tools was flagged: it is not allowed by the usage policies.",
+    "messages.3.tool_calls.0.function.arguments: null is not allowed",
+    "Tool schema: the keyword format is not supported",
+    "status 403: moderation: your input was flagged",
   ],
 )
-def test_a_prompt_that_is_too_long_is_one_refused_request(said, rows, ask, capsys):
+def test_a_request_with_a_fault_of_its_own_is_one_refused_request(said, rows, ask, capsys):
   """Even if it is the first, and its message speaks of tools."""
-  fault = lambda number, _: error(400, said) if number == 0 else None  # noqa: E731
+  status = 403 if "403" in said else 400
+  fault = lambda number, _: error(status, said) if number == 0 else None  # noqa: E731
   with AssistantServer(know_gold(rows), fault) as server:
     assert ask(server.url, "--concurrency", "1") == 1
   assert_four_parts(capsys.readouterr().err, "1 requests were not answered", said[:30])
@@ -110,10 +125,17 @@ def test_a_prompt_that_is_too_long_is_one_refused_request(said, rows, ask, capsy
 
 @pytest.mark.parametrize(
   "said",
-  ["registry.ollama.ai/library/x does not support tools", "tools param requires --jinja flag"],
+  [
+    "registry.ollama.ai/library/x does not support tools",
+    "tools param requires --jinja flag",
+    "This model doesn't support function calling",
+    "Unrecognized request argument supplied: tools",
+    "No endpoints found that support tool use.",
+  ],
 )
 def test_a_server_without_tools_is_left_at_once(said, rows, ask, capsys):
-  with AssistantServer(know_gold(rows), lambda *_: error(400, said)) as server:
+  status = 404 if "endpoints" in said else 400  # a router's
+  with AssistantServer(know_gold(rows), lambda *_: error(status, said)) as server:
     assert ask(server.url) == 1
     assert server.asked.total() <= 4
   assert_four_parts(capsys.readouterr().err, said, "support tools")

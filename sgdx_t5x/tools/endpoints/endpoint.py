@@ -19,7 +19,7 @@ from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, malformed_call, r
 
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
-_TEMPORARY = (408, 409, 425, 429)  # and 500 or above
+_TEMPORARY = (408, 409, 423, 424, 425, 429, 498, 499)  # and 500 or above
 _LONGEST_WAIT_S = 3600.0  # that a service may ask for
 _LONGEST_QUOTE = 300  # characters of what a service says
 LARGEST_ANSWER = 32 * 2**20  # bytes: a thousand times that of a long answer
@@ -28,14 +28,30 @@ SUPPORT_TOOLS = (
   "supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts"
 )
 # What servers say that were started without tool calling, or of models that do not support it. It
-# decides nothing but whether the first such refusal ends a run.
+# decides nothing but whether the first such refusal ends a run, so it has to be about tools as
+# such, not about an argument, a schema or a text of one request.
+_TOOLS = r"[`'\"]?\b(tool|function)s?([ _-](calls?|calling|use|choice|support))?\b[`'\"]?"
 _WITHOUT_TOOLS = re.compile(
-  r"\btool.*\b(requires?|not (supported|available|enabled|allowed)|unsupported)\b|"
-  r"\b(not|n't) (support|allow|have|accept)\w* .*\btool|unsupported.*\btool|requires --.*tool",
+  rf"{_TOOLS}( (param\w*|is|are|has|have|been|currently))* "
+  r"(not (supported|available|enabled|allowed)|unsupported|requires?)\b|"
+  rf"(\bnot|n't) (support|allow|have|accept)\w*( (the|any|native))* {_TOOLS}|"
+  rf"no \w+ found that supports? {_TOOLS}|requires --.*tool|"
+  r"un(supported|recogni[sz]ed|known)\b[^.]*[`'\": ]tools?(_choice)?\b(?![.\[])",
   re.I,
 )
 _TOO_LONG = re.compile(
   r"too (big|long|large|many)|context|length|size|limit|exceed|maximum|shorten|reduce|\btokens?\b",
+  re.I,
+)
+# What services say of the content of one request, and of accounts that cannot pay.
+_OF_CONTENT = re.compile(
+  r"moderat|flagged|safety|guardrail|harm|violat|(content|usage)\W*(polic|filter|manage)|"
+  r"you have been blocked|prohibited",
+  re.I,
+)
+_UNPAID = re.compile(
+  rb"insufficient_quota|exceeded_current_quota|billing_hard_limit|credit balance is too low|"
+  rb"insufficient (account )?(balance|credit|fund)|arrearage",
   re.I,
 )
 
@@ -190,11 +206,13 @@ class Endpoint:
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
     fault = f"status {status}: {self._said(_message(text))}"
-    unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
+    unpaid = status == 402 or (status in (400, 403, 429) and _UNPAID.search(text))
     if (status in _TEMPORARY or status >= 500) and not unpaid:
       raise Failed(fault, _retry_after(headers.get("Retry-After", "")))
     message = f"{self.shown}: {fault}"
-    if status in (401, 403):
+    if status == 403 and not unpaid and _OF_CONTENT.search(fault):
+      raise Refused(fault)  # as routers do; the key is valid, and other requests are answered
+    if status in (401, 403) and not unpaid:
       raise SgdxError(
         message,
         expected=f"a valid API key in the environment variable {self._key_name}",
@@ -205,7 +223,8 @@ class Endpoint:
       raise SgdxError(
         message, expected="an account with sufficient credit", fix="check the account's billing"
       )
-    if status == 404:
+    is_without_tools = _WITHOUT_TOOLS.search(fault) and not _TOO_LONG.search(fault)
+    if status == 404 and not is_without_tools:
       raise SgdxError(
         message,
         expected="a model of the endpoint, and the address of an OpenAI-compatible API",
@@ -219,7 +238,7 @@ class Endpoint:
         expected="the address of an OpenAI-compatible API, which answers POST requests",
         fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
       )
-    if not self.has_answered and _WITHOUT_TOOLS.search(fault) and not _TOO_LONG.search(fault):
+    if is_without_tools and (status == 404 or not self.has_answered):
       raise SgdxError(
         message,
         expected="a model and a server that support tools and tool_choice",
@@ -289,11 +308,11 @@ def _completion(text: bytes) -> dict[str, Any]:
 
 def _malformed_call(text: bytes) -> dict[str, Any] | None:
   """Returns an error response if it has a call of the model that the service could not parse."""
-  try:
+  body: Any = text.decode("utf-8", "replace")
+  with contextlib.suppress(SgdxError):
     body = decode_json(text, "answer", "JSON")
-  except SgdxError:
-    return None
-  return body if isinstance(body, dict) and malformed_call(body) is not None else None
+  body = body if isinstance(body, dict) else {"error": body}
+  return body if malformed_call(body) is not None else None
 
 
 def _message(text: bytes) -> str:

@@ -22,6 +22,7 @@ from sgdx_t5x.tools.suite.rewording import Rewording, back
 from sgdx_t5x.tools.suite.schemas import (
   PROPERTIES,
   Schema,
+  declares,
   of_item,
   of_property,
   of_same_value,
@@ -245,10 +246,11 @@ def _of_objects(
   way: str,
 ) -> Iterator[Fault]:
   """Yields the differences between two objects."""
-  declares = not way or any(PROPERTIES in schema for schema in schemas)
+  has_names = not way or any(PROPERTIES in schema for schema in schemas)
   for name in dict.fromkeys((*due, *actual)):
     property_schemas = of_property(schemas, name)
-    branches = of_same_value(property_schemas, root)
+    of_branch = [schema for schema in schemas if _agrees(schema, due)]
+    branches = of_same_value(of_property(of_branch, name), root)
     defaults = [schema["default"] for schema in branches if "default" in schema]
     at = f"{way}.{name}" if way else name
     compare = functools.partial(difference, schemas=property_schemas, root=root, way=at)
@@ -260,8 +262,18 @@ def _of_objects(
         yield fault
     elif actual[name] is None or (defaults and compare(actual[name], defaults[0]) is None):
       continue
-    elif property_schemas or not declares:  # others are invented: by the schema that was shown
+    elif (
+      declares(schemas, name) or not has_names
+    ):  # others are invented: by the schema that was shown
       yield Fault("not due", f"{at}: {quoted(actual[name])}")
+
+
+def _agrees(schema: Schema, due: Mapping[str, Any]) -> bool:
+  """Whether an object has the constants by which a schema, one of several, tells its own."""
+  for name, part in schema.get(PROPERTIES, {}).items():
+    if isinstance(part, dict) and "const" in part and due.get(name, part["const"]) != part["const"]:
+      return False
+  return True
 
 
 def _of_lists(

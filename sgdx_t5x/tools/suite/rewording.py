@@ -17,6 +17,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -279,10 +280,12 @@ class _Words:
     names = self._renames.get(id(schema), {})
     if key == "required" and isinstance(value, list):
       return [names.get(name, name) for name in value]
-    if key == "dependentRequired" and isinstance(value, dict):
+    if key in ("dependentRequired", "dependencies") and isinstance(value, dict):
       requirements = {}
       for name, required in value.items():
-        requirements[names.get(name, name)] = [names.get(item, item) for item in required]
+        is_list = isinstance(required, list)  # in "dependencies", maybe a schema
+        copy = [names.get(item, item) for item in required] if is_list else self._copied(required)
+        requirements[names.get(name, name)] = copy
       return requirements
     if key in ("default", "const", "example"):
       return self._value(value, [schema], back=False)
@@ -292,7 +295,7 @@ class _Words:
       return self._moved(value)
     copies = {way: self._copied(child) for way, child in children({key: value})}
     if key in NAMED and isinstance(value, dict):
-      renamed = names if key in (PROPERTIES, DEPENDENT) else {}
+      renamed = names if key in (PROPERTIES, *DEPENDENT) else {}
       return {renamed.get(name, name): copies[key, name] for name in value}
     if key == "components" and copies:  # of OpenAPI: folder -> name -> schema
       copy = dict(value)
@@ -305,13 +308,17 @@ class _Words:
 
   def _moved(self, reference: str) -> str:
     """Returns a reference to where renames have moved what it points to."""
-    path, remaining = self._path(_keys(reference.removeprefix("#")))
+    if not reference.startswith("#/"):
+      return reference
+    keys = _keys(urllib.parse.unquote(reference.removeprefix("#")))
+    path, remaining = self._path(keys)
     moved: list[str] = []
     for (parent, _), (_, way) in itertools.pairwise(path):
-      if way[0] in (PROPERTIES, DEPENDENT):
+      if way[0] in (PROPERTIES, *DEPENDENT):
         way = (way[0], self._renames.get(id(parent), {}).get(way[1], way[1]))
       moved += way
-    return _joined("#", (*moved, *remaining))
+    new_keys = (*moved, *remaining)
+    return reference if new_keys == keys else urllib.parse.quote(_joined("#", new_keys), "#/~$")
 
   def _value(self, value: Any, schemas: Sequence[Any], back: bool) -> Any:
     """Returns decoded JSON with the names of its properties translated."""

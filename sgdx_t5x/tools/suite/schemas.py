@@ -10,14 +10,16 @@ Schema = Mapping[str, Any]
 Keys = tuple[str, ...]  # the way from a schema to a part of it
 
 PROPERTIES = "properties"
-DEPENDENT = "dependentSchemas"
-NAMED = (PROPERTIES, "patternProperties", "$defs", "definitions", DEPENDENT)  # name -> schema
+PATTERNS = "patternProperties"
+DEPENDENT = ("dependentSchemas", "dependencies")  # the latter up to draft 7
+NAMED = (PROPERTIES, PATTERNS, "$defs", "definitions", *DEPENDENT)  # name -> schema
+_FURTHER = ("additionalProperties", "unevaluatedProperties")
 _LISTED = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _SINGLE = (
   "items", "additionalItems", "additionalProperties", "unevaluatedProperties", "contains",
   "propertyNames", "not", "if", "then", "else",
 )  # fmt: skip
-_SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", DEPENDENT)
+_SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", *DEPENDENT)
 
 
 def children(schema: Any) -> Iterator[tuple[Keys, Any]]:
@@ -67,15 +69,34 @@ def of_same_value(schemas: Sequence[Any], root: Schema) -> list[Schema]:
 
 
 def of_property(schemas: Sequence[Schema], name: str) -> list[Any]:
-  """Returns what schemas of one object say of a property: [] if none of them declares it."""
+  """Returns what schemas of one object say of a property, by name or of all further ones."""
   result = []
   for schema in schemas:
-    if name in schema.get(PROPERTIES, ()):
-      result.append(schema[PROPERTIES][name])
-    for pattern, part in schema.get("patternProperties", {}).items():
-      if re.search(pattern, name):
-        result.append(part)
+    further = [schema[key] for key in _FURTHER if isinstance(schema.get(key), dict)]
+    result += _declared(schema, name) or further
   return result
+
+
+def declares(schemas: Sequence[Schema], name: str) -> bool:
+  """Whether schemas of one object have a property by name, or by a pattern."""
+  return any(_declared(schema, name) for schema in schemas)
+
+
+def _declared(schema: Schema, name: str) -> list[Any]:
+  result = [schema[PROPERTIES][name]] if name in schema.get(PROPERTIES, ()) else []
+  for pattern, part in schema.get(PATTERNS, {}).items():
+    if not is_readable(pattern) or re.search(pattern, name):
+      result.append(part)
+  return result
+
+
+def is_readable(pattern: str) -> bool:
+  """Whether Python reads a regular expression: JSON Schema's are those of JavaScript."""
+  try:
+    re.compile(pattern)
+  except (re.error, RecursionError, OverflowError):
+    return False
+  return True
 
 
 def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
@@ -84,7 +105,8 @@ def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
   for schema in schemas:
     items = schema.get("prefixItems", schema.get("items"))
     if isinstance(items, list):
-      result.append(items[index] if index < len(items) else schema.get("items"))
+      further = "items" if "prefixItems" in schema else "additionalItems"
+      result.append(items[index] if index < len(items) else schema.get(further))
     else:
       result.append(items)
   return result
@@ -113,11 +135,10 @@ def _undeclared(
     for index, item in enumerate(value):
       yield from _undeclared(item, of_item(schemas, index), root, f"{way}[{index}]")
   elif isinstance(value, dict):
-    declares = not way or any(PROPERTIES in schema for schema in schemas)
-    allowed = any(schema.get("additionalProperties", False) is not False for schema in schemas)
+    has_names = not way or any(PROPERTIES in schema for schema in schemas)
+    allowed = any(schema.get(key, False) is not False for schema in schemas for key in _FURTHER)
     for name, item in value.items():
       at = f"{way}.{name}" if way else name
-      if property_schemas := of_property(schemas, name):
-        yield from _undeclared(item, property_schemas, root, at)
-      elif declares:
+      yield from _undeclared(item, of_property(schemas, name), root, at)
+      if has_names and not declares(schemas, name):
         yield at, allowed

@@ -2,22 +2,26 @@
 
 import dataclasses
 import datetime
+import decimal
 import functools
+import math
 import pathlib
 import urllib.parse
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.tools.own_tools import OwnTool, read_tools
+from sgdx_t5x.tools.suite.schemas import PATTERNS, children, is_readable
 
 TOOLS = "tools.json"  # in a suite's folder
 _EXTRA = "tools"
+_DIGITS = 400  # of quotients; a float has up to 309 before its point
 _ANNOTATIONS = (
   "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
   "components", "definitions", "$schema", "$id", "$anchor", "$comment", "$defs", "then", "else",
-  "minContains", "maxContains",
+  "minContains", "maxContains", "nullable",
 )  # fmt: skip
 
 
@@ -72,16 +76,17 @@ def _validator(tool: OwnTool) -> Any:
   purpose = "checking arguments against the schemas of tools"
   jsonschema = require("jsonschema", extra=_EXTRA, why=purpose)
   default = jsonschema.Draft202012Validator
-  # OpenAPI 3.0 keeps some keywords of draft 4, as a boolean exclusiveMinimum.
-  drafts = (
-    jsonschema.validators.validator_for(tool.parameters, default),
-    jsonschema.Draft4Validator,
-  )
+  named_draft = default
+  if isinstance(tool.parameters.get("$schema"), str):
+    named_draft = jsonschema.validators.validator_for(tool.parameters, default)
+  schema = _as_checked(tool.parameters)
   errors = []
-  for draft in drafts:
+  # OpenAPI 3.0 keeps some keywords of draft 4, as a boolean exclusiveMinimum.
+  for draft in (named_draft, jsonschema.Draft4Validator):
     try:
-      draft.check_schema(tool.parameters)
-      return draft(tool.parameters, format_checker=_formats())
+      draft.check_schema(schema)
+      draft = jsonschema.validators.extend(draft, {"multipleOf": _multiple_of})
+      return draft(schema, format_checker=_formats())
     except jsonschema.SchemaError as e:
       errors.append(e)
   raise SgdxError(
@@ -89,6 +94,44 @@ def _validator(tool: OwnTool) -> Any:
     expected="parameters that are a JSON Schema",
     fix="correct the definition of the tool",
   )
+
+
+def _as_checked(schema: Any) -> Any:
+  """Returns a schema as it is checked: OpenAPI's `nullable` is a type, and a pattern that only
+  JavaScript reads matches all."""
+  if not isinstance(schema, dict):
+    return schema
+  copy = dict(schema)
+  for way, child in children(schema):
+    inside = copy
+    for key in way[:-1]:
+      inside[key] = dict(inside[key]) if isinstance(inside[key], dict) else list(inside[key])
+      inside = inside[key]
+    name: Any = int(way[-1]) if isinstance(inside, list) else way[-1]
+    inside[name] = _as_checked(child)
+  if isinstance(copy.get("pattern"), str) and not is_readable(copy["pattern"]):
+    copy["pattern"] = ""
+  if isinstance(copy.get(PATTERNS), dict):
+    copy[PATTERNS] = {key if is_readable(key) else "": x for key, x in copy[PATTERNS].items()}
+  if copy.get("nullable") is True:
+    if isinstance(copy.get("type"), str):
+      copy["type"] = [copy["type"], "null"]
+    if isinstance(copy.get("enum"), list) and None not in copy["enum"]:
+      copy["enum"] = [*copy["enum"], None]
+  return copy
+
+
+def _multiple_of(validator: Any, factor: Any, instance: Any, _: Any) -> Iterator[Any]:
+  """Yields the error if a number is no multiple, in decimals: 19.99 is one of 0.01."""
+  from jsonschema.exceptions import ValidationError
+
+  is_number = validator.is_type(instance, "number")
+  if not is_number or (isinstance(instance, float) and not math.isfinite(instance)):
+    return
+  with decimal.localcontext(prec=_DIGITS):
+    quotient = decimal.Decimal(str(instance)) / decimal.Decimal(str(factor))
+    if quotient != quotient.to_integral_value():
+      yield ValidationError(f"{instance!r} is not a multiple of {factor!r}")
 
 
 @functools.cache
@@ -116,6 +159,8 @@ def normal_form(format: str | None, text: str) -> Any:
     ValueError: it is not of the format.
   """
   text = text.strip()
+  if format in ("date-time", "time"):  # whose T and Z may be small
+    text = text.upper()
   if format == "date-time":  # a date alone is midnight; without an offset, UTC is meant
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)

@@ -15,7 +15,10 @@ from sgdx_t5x.tools.own_tools import OwnTool
 from sgdx_t5x.tools.suite.schemas import PROPERTIES, of_same_value
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
-_TOGETHER = ("oneOf", "anyOf", "allOf", "dependentRequired", "dependentSchemas", "if", "not")
+_TOGETHER = (
+  "oneOf", "anyOf", "allOf", "dependentRequired", "dependentSchemas", "dependencies",
+  "if", "not",
+)  # fmt: skip
 
 
 LeftOut = dict[str, list[str]]  # what -> TOOL.ARGUMENT, or TOOL

@@ -21,6 +21,12 @@ COLOURS = {"type": "array", "items": {"enum": ["red", "green", "blue"]}}
 LINE = {"type": "object", "properties": {"old": {"type": "string"}, "new": {"type": "string"}}}
 NULLABLE = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
 
+OF_MAP = {"n": {"type": "integer", "default": 1}, "at": {"type": "string", "format": "date-time"}}
+MAP = {"type": "object", "additionalProperties": {"type": "object", "properties": OF_MAP}}
+KIND_A = {"properties": {"kind": {"const": "a"}, "n": {"default": 1}}, "required": ["kind"]}
+KIND_B = {"properties": {"kind": {"const": "b"}, "n": {"default": 2}}, "required": ["kind"]}
+DEFINED = {"A": {"$anchor": "A", "type": "integer"}, "two words": {"type": "integer"}}
+
 
 def tool(properties, name="f", **keywords):
   schema = {"type": "object", "properties": properties, **keywords}
@@ -37,6 +43,7 @@ VALUES = [
   ({"type": "string", "format": "date-time"}, "2019-05-18T12:00:00Z", "2019-05-18 14:00+02:00", ""),
   ({"type": "string", "format": "date-time"}, "2019-05-18", "the 18th of May", "format"),
   ({"type": "string", "format": "date-time"}, "2019-05-18", "2019-05-19", "wrong value"),
+  ({"type": "string", "format": "date-time"}, "2019-05-18T12:00:00Z", "2019-05-18t12:00:00z", ""),
   ({"type": "string", "format": "email"}, "a@b.org", "a at b", "format"),
   ({"type": "string", "format": "uri"}, "https://b.org/a", "b.org/a", "format"),
   (
@@ -46,6 +53,20 @@ VALUES = [
     "",
   ),
   ({"type": "string", "pattern": "^[0-9a-f]+$"}, "3f2a", "3g", "format"),
+  ({"type": "string", "pattern": "^\\p{L}+$"}, "a", "1", "wrong value"),  # JavaScript's
+  ({"type": "object", "patternProperties": {"^\\p{L}$": {}}}, {"a": 1}, {"a": 1}, ""),
+  ({"type": "string", "nullable": True}, None, None, ""),  # OpenAPI 3.0
+  ({"enum": ["a"], "type": "string", "nullable": True}, "a", None, "missing"),
+  ({"type": "number", "multipleOf": 0.01}, 19.99, 19.99, ""),
+  ({"type": "number", "multipleOf": 0.01}, 19.99, 19.995, "invalid"),
+  (MAP, {"k": {}}, {"k": {"n": 1}}, ""),
+  (MAP, {"k": {"at": "2019-05-18"}}, {"k": {"at": "2019-05-18T00:00Z"}}, ""),
+  (MAP, {"k": {}}, {"k": {"m": 1}}, "invented"),
+  (MAP, {"k": {}}, {"k": {}, "l": {}}, "not due"),
+  ({"$ref": "#A"}, 5, 5, ""),
+  ({"$ref": "#/$defs/two%20words"}, 5, 5, ""),
+  ({"oneOf": [KIND_A, KIND_B]}, {"kind": "b", "n": 2}, {"kind": "b"}, ""),
+  ({"oneOf": [KIND_A, KIND_B]}, {"kind": "b", "n": 1}, {"kind": "b"}, "missing"),
   ({"enum": ["name", "size"]}, "size", "size", ""),
   ({"enum": ["name", "size"]}, "size", "Size", "invalid"),
   ({"const": "v1"}, "v1", "v2", "invalid"),
@@ -91,7 +112,7 @@ VALUES = [
 )
 @pytest.mark.parametrize(("schema", "due", "given", "reason"), VALUES)
 def test_a_value(schema, due, given, reason, rewording):
-  base = ToolSet((tool({"a": schema}, **{"$defs": {"line": LINE}}),))
+  base = ToolSet((tool({"a": schema}, **{"$defs": {"line": LINE, **DEFINED}}),))
   name, arguments = forth("f", {"a": given}, base, rewording)
   case = Case("1", USER, (Call("f", {"a": due}),))
   found = judge(

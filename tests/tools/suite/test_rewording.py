@@ -114,6 +114,34 @@ def test_calls_there_and_back():
   assert apply(TOOLS, BASE) == TOOLS
 
 
+OF_MAP = {"additionalProperties": {"type": "object", "properties": {"d": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize(
+  ("schema", "pointer", "value", "reworded"),
+  [
+    (OF_MAP, "/additionalProperties/properties/d", {"k": {"d": "x"}}, {"k": {"e": "x"}}),
+    ({"properties": {"d": {}}, **OF_MAP}, "/properties/d", {"d": 1, "k": {"d": "x"}},
+     {"e": 1, "k": {"d": "x"}}),
+    ({"$ref": "#A"}, "/../../$defs/two words/properties/d", {"d": 1}, {"e": 1}),
+    ({"$ref": "#/$defs/two%20words"}, "/../../$defs/two words/properties/d", {"d": 1}, {"e": 1}),
+    ({"properties": {"d": {}}, "dependencies": {"d": ["f"]}}, "/properties/d", {"d": 1, "f": 1},
+     {"e": 1, "f": 1}),
+  ],
+)  # fmt: skip
+def test_names_in_maps_and_behind_every_kind_of_reference(schema, pointer, value, reworded):
+  defined = {"two words": {"$anchor": "A", "properties": {"d": {}}}}
+  root = {"type": "object", "properties": {"a": schema}, "$defs": defined}
+  tools = ToolSet((OwnTool("f", "", root, "/0"),))
+  pointer = f"{P}/properties/a{pointer}".replace("/properties/a/../..", "")
+  rewording = Rewording("r", {pointer: "e"})
+  assert forth("f", {"a": value}, tools, rewording) == ("f", {"a": reworded})
+  assert back("f", {"a": reworded}, tools, rewording) == ("f", {"a": value})
+  (tool,) = apply(tools, rewording).tools
+  Draft202012Validator(tool.parameters).validate({"a": reworded})
+  assert tool.parameters["properties"]["a"].get("$ref") == schema.get("$ref")
+
+
 def test_names_of_the_base_are_not_those_of_a_rewording():
   rewording = Rewording("r", WORDS)
   _, arguments = back("change", {"path": "/srv", "edits": [{"old": "x"}]}, TOOLS, rewording)
