@@ -89,11 +89,7 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
   add_split(parser)
   add_variants(parser, "variants of the schema, see below")
   add_output(
-    parser,
-    "--out",
-    metavar="FILE",
-    required=needs_out,
-    help="JSONL to write; - for stdout",
+    parser, "--out", metavar="FILE", required=needs_out, help="JSONL to write; - for stdout"
   )
   parser.add_argument(
     "--targets",
@@ -234,11 +230,7 @@ def nothing(corpus: "Corpus", split: str) -> SgdxError:
 
 
 def _print_summary(
-  corpus: "Corpus",
-  args: argparse.Namespace,
-  variants: list[str],
-  answer: str,
-  counts: _Written,
+  corpus: "Corpus", args: argparse.Namespace, variants: list[str], answer: str, counts: _Written
 ) -> None:
   from sgdx_t5x.corpus.variants import untagged
 

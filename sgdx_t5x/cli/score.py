@@ -48,10 +48,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers,
-    "score",
-    __doc__,
-    help="score predictions: JGA per variant and schema sensitivity",
+    subparsers, "score", __doc__, help="score predictions: JGA per variant and schema sensitivity"
   )
   add_options(parser)
   parser.set_defaults(run=run)

@@ -114,10 +114,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="instead of the prompt: count the turns of these dialogues whose state a variant changes",
   )
   schema.add_argument(
-    "--service",
-    nargs="+",
-    metavar="NAME",
-    help="services to track (default: all of the schema)",
+    "--service", nargs="+", metavar="NAME", help="services to track (default: all of the schema)"
   )
   parser.set_defaults(run=run)
   return parser

@@ -58,11 +58,7 @@ def add_parser(subparsers: Any) -> None:
     summary,
   )
   add_input(
-    command,
-    "--hf",
-    required=True,
-    metavar="DIR",
-    help="folder with config.json and safetensors",
+    command, "--hf", required=True, metavar="DIR", help="folder with config.json and safetensors"
   )
   add_output(
     command, "--out", required=True, metavar="DIR", help="folder for checkpoint_0", folder=True

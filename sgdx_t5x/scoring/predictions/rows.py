@@ -113,9 +113,7 @@ def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
       line = json.dumps(dict(row)).encode()
     except (TypeError, ValueError, RecursionError) as e:
       raise SgdxError(
-        f"{location}: {e}",
-        expected="a row of strings, as JSON has them",
-        fix=f"write {_OWN_ROW}",
+        f"{location}: {e}", expected="a row of strings, as JSON has them", fix=f"write {_OWN_ROW}"
       ) from None
     yield location, line
 
@@ -271,10 +269,7 @@ def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
 
 
 def _check_row(
-  row: PredictionRow,
-  selection: Selection,
-  frames: Mapping[str, Service],
-  is_extra: bool,
+  row: PredictionRow, selection: Selection, frames: Mapping[str, Service], is_extra: bool
 ) -> None:
   """Raises SgdxError if a row is of another corpus or split, or of an unknown frame or slot.
 
