@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 FILE_FORMATS = ("svg", "pdf", "png")
 COLUMN, PAGE = 3.3, 6.9  # inches: widths in a paper of two columns
+_SETTINGS = pathlib.Path(__file__).with_name("plots.mplstyle")
 INK = "#19191b"  # text and axes only, no series, since `inline_svg` turns it into currentColor
 FAINT = 0.35  # opacity of secondary elements
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
-_SMALL = 7.0  # points: legends, ticks, labels of dots
+_SMALL = 7.0  # points: labels of dots; legends and ticks too, by plots.mplstyle
 _LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
 _LINE = 0.16  # inches, from one line of small text to the next
 _NEAR = 3.0  # points, between the center of a dot and its name
@@ -45,43 +46,6 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
 _Box = tuple[float, float, float, float]  # left, low, right, high in pixels
-_STYLE: dict[str, Any] = {
-  "font.family": "sans-serif",
-  "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; SVG falls back to sans-serif
-  "font.size": 8.0,
-  "text.parse_math": False,
-  "text.color": INK,
-  "figure.labelsize": 8.0,
-  "axes.labelcolor": INK,
-  "axes.labelsize": 8.0,
-  "axes.titlesize": 8.0,
-  "axes.titlelocation": "left",
-  "axes.edgecolor": INK,
-  "axes.linewidth": 0.6,
-  "axes.spines.right": False,
-  "axes.spines.top": False,
-  "axes.grid": True,
-  "axes.axisbelow": True,
-  "grid.color": INK,
-  "grid.alpha": 0.12,
-  "grid.linewidth": 0.5,
-  "xtick.color": INK,
-  "ytick.color": INK,
-  "xtick.labelsize": _SMALL,
-  "ytick.labelsize": _SMALL,
-  "xtick.major.width": 0.6,
-  "ytick.major.width": 0.6,
-  "xtick.major.size": 2.5,
-  "ytick.major.size": 2.5,
-  "legend.fontsize": _SMALL,
-  "legend.title_fontsize": _SMALL,
-  "legend.frameon": False,
-  "lines.linewidth": 1.0,
-  "lines.markersize": 4.0,
-  "pdf.fonttype": 42,  # TrueType, which publishers ask for
-  "svg.fonttype": "none",
-  "svg.hashsalt": "sgdx",
-}
 
 
 @contextlib.contextmanager
@@ -92,10 +56,9 @@ def style() -> Iterator[None]:
     SgdxError: matplotlib is not installed.
   """
   matplotlib = require("matplotlib", extra="report", why="plots")
-  with matplotlib.rc_context(), warnings.catch_warnings():
+  # What plots.mplstyle does not set is matplotlib's default.
+  with matplotlib.rc_context(fname=_SETTINGS), warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # shown as a box
-    matplotlib.rcdefaults()
-    matplotlib.rcParams.update(_STYLE)
     yield
 
 
