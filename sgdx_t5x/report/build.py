@@ -38,7 +38,6 @@ class Content:
     marks: what makes the runs incomparable, if they are shown side by side nevertheless.
     warnings: what makes them PARTIAL, a line each.
     sections: sections of the page; plots lack their SVG.
-    figures: name of a plot -> matplotlib figure.
     texts: texts of the corpus.
     lacks: what is missing for a full report, and how to get it, a line each.
   """
@@ -48,7 +47,6 @@ class Content:
   marks: tuple[str, ...]
   warnings: tuple[str, ...]
   sections: tuple[Section, ...]
-  figures: Mapping[str, Any]
   texts: browser.Texts
   lacks: tuple[str, ...]
 
@@ -122,10 +120,8 @@ def make(
     lacks_of_others += run.others.lacks if run.others else ()
   lacks = [*lacks_of_runs, *lacks, *lacks_of_others, *others.lacks]
   warnings = lines_of(scored, _warnings)
-  sections, figures = make_sections(scored, lacks, on_progress)
-  return Content(
-    title, tuple(scored), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
-  )
+  sections = make_sections(scored, lacks, on_progress)
+  return Content(title, tuple(scored), marks, tuple(warnings), sections, texts, tuple(lacks))
 
 
 @checked_arguments("write_report", content=Content, out=PATH, examples=NUMBER, on_progress=Callable)
@@ -153,12 +149,13 @@ def write(
   with atomic_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
-    for number, (name, figure) in enumerate(content.figures.items()):
-      on_progress("saving plots", number, len(content.figures), "plots")
+    plots = [plot for section in content.sections for plot in section.plots]
+    for number, plot in enumerate(plots):
+      on_progress("saving plots", number, len(plots), "plots")
       if mark:
-        plot_style.stamp(figure, mark)
-      plot_style.save(figure, folder / "plots", name)
-    on_progress("saving plots", len(content.figures), len(content.figures), "plots")
+        plot_style.stamp(plot.figure, mark)
+      plot_style.save(plot.figure, folder / "plots", plot.name)
+    on_progress("saving plots", len(plots), len(plots), "plots")
     _write_tables(content, folder / "tables")
     # Examples and the page's browser show the same frames with errors, which are found once.
     baseline = content.runs[0]
@@ -182,8 +179,7 @@ def _page(content: Content, data: Mapping[str, Any] | None, mark: str) -> Page:
   for section in content.sections:
     placed = []
     for plot in section.plots:
-      svg = plot_style.inline_svg(content.figures[plot.name])
-      placed.append(dataclasses.replace(plot, svg=svg))
+      placed.append(dataclasses.replace(plot, svg=plot_style.inline_svg(plot.figure)))
     sections.append(dataclasses.replace(section, plots=tuple(placed)))
   return Page(
     content.title,

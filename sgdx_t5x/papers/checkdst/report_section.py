@@ -131,7 +131,7 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
   return OtherTexts(utterances, edits, lines)
 
 
-def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def sections(scored: Sequence[Run]) -> Iterator[Section]:
   """The effect of perturbed dialogues on runs that were checked, see `sgdx checkdst check`."""
   checks = {run.name: run.others for run in scored if isinstance(run.others, Check)}
   for number, (name, check) in enumerate(checks.items(), start=1):
