@@ -171,27 +171,3 @@ def _annexes(function: str) -> list[Any]:
   from sgdx_t5x.report.sections import annex_sections
 
   return [module for module in annex_sections() if hasattr(module, function)]
-
-
-def paths_of_runs(names: list[str], items: list[str], option: str) -> dict[str, pathlib.Path]:
-  """Reads [NAME=]FILE ... of an option, once per run. Returns name of the run -> path.
-
-  Args:
-    names: of the runs; a single one need not be named.
-    items: the option's values.
-    option: its name, without "--".
-  """
-  paths: dict[str, pathlib.Path] = {}
-  for item in items:
-    name, _, path = item.partition("=")
-    if len(names) == 1 and pathlib.Path(item).is_file():
-      name, path = names[0], item
-    if name not in names or name in paths or not pathlib.Path(path).is_file():
-      raise UsageError(
-        f"--{option} {item}",
-        expected="NAME=FILE with the name of a run, once per run, and an existing file",
-        available="runs: " + ", ".join(names),
-        fix=f"check the path, and name the run: --{option} NAME=FILE",
-      )
-    paths[name] = pathlib.Path(path)
-  return paths
