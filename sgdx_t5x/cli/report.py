@@ -33,7 +33,7 @@ from sgdx_t5x.errors import UsageError, require
 if TYPE_CHECKING:
   from sgdx_t5x.cli.progress import Update
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.report.build import OtherTexts
+  from sgdx_t5x.report.browser import Texts
   from sgdx_t5x.report.runs import Run
 
 _TITLE = "Robustness to schema wording"
@@ -111,14 +111,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _texts_of_annexes(
   scored: "list[Run]", corpus: "Corpus | None", args: argparse.Namespace
-) -> "OtherTexts":
-  from sgdx_t5x.report.build import OtherTexts
+) -> "Texts":
+  from sgdx_t5x.report.browser import Texts
 
-  texts = OtherTexts()
+  texts = Texts()
   for annex in _annexes("read_texts"):
     of_annex = annex.read_texts(scored, corpus, args)
-    lacks = [*texts.lacks, *of_annex.lacks]
-    texts = OtherTexts({**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}, lacks)
+    said, edits = {**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}
+    texts = Texts(said=said, edits=edits, lacks=[*texts.lacks, *of_annex.lacks])
   return texts
 
 

@@ -35,19 +35,21 @@ BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables 
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-  """Texts of the corpus that are shown with errors; empty without a corpus.
+  """Texts that are shown with errors: of the corpus, if there is one, and of annexes.
 
   Attributes:
     services: original name -> variant -> its name and slot -> (name, description).
     dialogues: dialogue id -> dialogue.
     said: set of other dialogues (`runs.OtherDialogues`) -> its utterances, where they differ.
     edits: such a set -> what its users inform instead.
+    lacks: what is missing, and how to get it, a line each.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
   dialogues: Mapping[str, Dialogue] = dataclasses.field(default_factory=dict)
   said: Mapping[str, Said] = dataclasses.field(default_factory=dict)
   edits: Mapping[str, Edits] = dataclasses.field(default_factory=dict)
+  lacks: Sequence[str] = ()
 
 
 def read_texts(

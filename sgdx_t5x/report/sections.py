@@ -48,7 +48,7 @@ def annex_sections() -> tuple[Any, ...]:
 
   Each has `sections(runs)`, which yields sections. An annex with options of `sgdx report` also has
   `read(runs, args)`, which returns the runs with what the options name, and
-  `read_texts(runs, corpus, args)`, which returns an `OtherTexts`.
+  `read_texts(runs, corpus, args)`, which returns an `browser.Texts`.
   """
   return tuple(map(annexes.load, annexes.table("REPORT_SECTIONS").values()))
 

@@ -83,7 +83,7 @@ def provenance_tables(report: Mapping[str, Any]) -> list[Table]:
 
 
 def _metrics(report: Mapping[str, Any]) -> Iterator[tuple[str, str, Columns, Rows]]:
-  """Yields (title, prefix of further titles, columns, rows): of JGA, without a prefix, and others."""
+  """Yields (title, prefix of other titles, columns, rows): JGA's, without prefix, then others'."""
   yield "predictions", "", _columns("jga", report), Rows.from_json(report["sgdx"])
   for name, rows in report["metrics"].items():
     yield name, f"{name}, ", _columns(name, report), Rows.from_json(rows)

@@ -24,8 +24,7 @@ from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
 from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
-from sgdx_t5x.report.browser import Edits, Said
-from sgdx_t5x.report.build import OtherTexts
+from sgdx_t5x.report.browser import Edits, Said, Texts
 from sgdx_t5x.report.page import Section
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.signature import Signature, differences
@@ -91,7 +90,7 @@ def read(runs: Sequence[Run], args: argparse.Namespace) -> list[Run]:
   ]
 
 
-def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namespace) -> OtherTexts:
+def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namespace) -> Texts:
   """Returns the utterances of the sets of `--perturbed`, as far as they differ from the original.
 
   Raises:
@@ -127,7 +126,7 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
       for dialogue in changed.dialogues(split):
         if original := originals.get(dialogue.dialogue_id):
           by_dialogue[dialogue.dialogue_id] = _changed(original, dialogue)
-  return OtherTexts(utterances, edits, lines)
+  return Texts(said=utterances, edits=edits, lacks=lines)
 
 
 def sections(scored: Sequence[Run]) -> Iterator[Section]:
