@@ -41,7 +41,6 @@ class Columns:
     all_wrong: share of frames that v1 to v5 all get wrong.
     consistent: right with the original and with one of v1 to v5, a column each; JGA only.
     consistent_all: right with all of v1 to v5; JGA only.
-    is_sgdx: whether means are over v1 to v5, not over other variants.
     per_variant: the original, then the others.
     summary: how much the variants change, as in the paper's Table 2.
     robustness: of frames to the variants, relative to the original and among the variants:
@@ -67,12 +66,16 @@ class Columns:
     self.all_wrong = _column("zero_mean_share", "wrong in all")
     self.consistent = tuple(_column(f"cjga_{v}", f"cJGA_{v}") for v in every)
     self.consistent_all = _column("cjga_all", "cJGA_all")
-    self.is_sgdx = mean == "v1-5"
     self.per_variant = (self.original, *self.variants)
     self.summary = (self.mean, self.diff_rel, self.sensitivity)
     robustness = ("retained", "lost", "gained", "worst", "spread", "agreement")
     self.robustness = tuple(map(_column, robustness))
     self.retained, _, _, self.worst, self.spread, _ = self.robustness
+
+  @property
+  def is_sgdx(self) -> bool:
+    """Whether means are over v1 to v5, not over other variants."""
+    return self.mean.plain == "v1-5"
 
 
 def _column(
