@@ -122,9 +122,7 @@ def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
   """Returns the corpus, and name of a variant in ids -> its schema. Raises SgdxError."""
   from sgdx_t5x.corpus.opening import open_corpus
 
-  options.check_least(
-    args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue"
-  )
+  options.check_least(args, "limit", 1, "omit --limit to use the whole split")
   if args.dialogue and args.limit:
     raise UsageError(
       "--limit with --dialogue", expected="one of the two", fix="omit --limit or --dialogue"

@@ -197,7 +197,7 @@ def _track_corpus(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.subset import Subset
   from sgdx_t5x.corpus.variants import ORIGINAL
 
-  check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
+  check_least(args, "limit", 1, "omit --limit to use the whole split")
   corpus: Corpus = open_corpus(args.corpus)
   names, schemas = parse_variants(args.variant or [ORIGINAL], corpus)
   variants = {name: schemas.get(args.split, name) for name in names}
