@@ -118,7 +118,8 @@ class FrameScores:
   def take(self, frames: np.ndarray) -> "FrameScores":
     """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""
     metrics = {key: values[frames] for key, values in self.metrics.items()}
-    return FrameScores(*(column[frames] for column in self._columns), metrics)
+    ids, dialogue_ids, turns, services, seen = (column[frames] for column in self._columns)
+    return FrameScores(ids, dialogue_ids, turns, services, seen, metrics)
 
 
 def utterance_crc(text: str) -> int:
