@@ -18,7 +18,7 @@ setuptools.setup(
     "sgdx_t5x.corpus.sample": ["services/*.json"],
     "sgdx_t5x.docs": ["**/*.md"],
     "sgdx_t5x.gin": ["**/*.gin"],
-    "sgdx_t5x.report": ["page.*"],
+    "sgdx_t5x.report": ["page.*", "*.mplstyle"],
     "sgdx_t5x.spandst": ["shipped/*"],
     "sgdx_t5x.tools.harnesses": ["lm_eval/*"],
   },

@@ -12,10 +12,6 @@ from sgdx_t5x.metrics.frames import OFFICIAL_METRICS, FrameScores
 from sgdx_t5x.metrics.goals import JOINT_METRICS
 from sgdx_t5x.metrics.means import mean
 
-ALL_SERVICES = "#ALL_SERVICES"
-SEEN_SERVICES = "#SEEN_SERVICES"
-UNSEEN_SERVICES = "#UNSEEN_SERVICES"
-
 
 def frame_groups(scores: FrameScores) -> dict[str, np.ndarray]:
   """Returns official key -> [F] bool, the frames averaged under it; no group is empty.
@@ -23,9 +19,9 @@ def frame_groups(scores: FrameScores) -> dict[str, np.ndarray]:
   The domain is the part of a service name before the first underscore ("Banks" in "Banks_2").
   """
   groups = {
-    ALL_SERVICES: np.ones(len(scores), dtype=bool),
-    SEEN_SERVICES: scores.seen,
-    UNSEEN_SERVICES: ~scores.seen,
+    "#ALL_SERVICES": np.ones(len(scores), dtype=bool),
+    "#SEEN_SERVICES": scores.seen,
+    "#UNSEEN_SERVICES": ~scores.seen,
   }
   for service in sorted(set(scores.services.tolist())):
     mask = scores.services == service

@@ -6,16 +6,16 @@ For a frame with predicted states s_1 ... s_K under K variants, in original name
 
 and the metric is its mean over frames; scores use K = 5, v1 to v5, hence ten pairs. Two states are
 equal if each would score 1 against the other as gold under the official comparison: the same slots
-have a value, categorical values are equal, and others have match score 1 (`fuzzy.equal`). As in
-that comparison, only the first value of a slot counts, and slots not in the service are ignored.
+have a value, categorical values are equal, and others have match score 1, whichever is the gold
+one. Only the first value of a slot counts, and slots not in the service are ignored.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.metrics import fuzzy
 from sgdx_t5x.metrics.failures import State
+from sgdx_t5x.metrics.goals import slot_score
 
 
 def frame_agreement(service: Service, states: Sequence[State], backend: str = "difflib") -> float:
@@ -34,25 +34,16 @@ def frame_agreement(service: Service, states: Sequence[State], backend: str = "d
     return float("nan")
   if states.count(states[0]) == len(states):  # most frames
     return 1.0
-  scored = [_scored_values(service, state) for state in states]
-  pairs = list(itertools.combinations(scored, 2))
+  pairs = list(itertools.combinations(states, 2))
   return sum(_equal(service, *pair, backend) for pair in pairs) / len(pairs)
 
 
-def _scored_values(service: Service, state: State) -> dict[str, str]:
-  """Returns the value that is scored of each of the service's slots in the state."""
-  slots = service.slot_index
-  return {slot: values[0] for slot, values in state.items() if values and slot in slots}
-
-
-def _equal(service: Service, a: Mapping[str, str], b: Mapping[str, str], backend: str) -> bool:
-  if a == b:
-    return True
-  if a.keys() != b.keys():
-    return False
-  for slot, value in a.items():
-    # A categorical value has one spelling, so another one is another value.
-    is_text = slot in service.noncategorical_slots
-    if value != b[slot] and not (is_text and fuzzy.equal(value, b[slot], backend)):
+def _equal(service: Service, a: State, b: State, backend: str) -> bool:
+  for name, categorical in service.slot_kinds:
+    first, second = a.get(name, ())[:1], b.get(name, ())[:1]  # what is scored
+    if first != second and (
+      slot_score(first, second, categorical, backend) < 1
+      or slot_score(second, first, categorical, backend) < 1
+    ):
       return False
   return True

@@ -70,7 +70,7 @@ class BootstrapSamples:
     Raises:
       SgdxError: a dialogue is not in `self.dialogue_ids`.
     """
-    positions = self._positions(dialogue_ids)
+    positions = self.positions(dialogue_ids)
     has_value = ~np.isnan(values)
     if not has_value.any():  # perhaps no dialogue at all
       return np.full((len(self.weights), len(values)), np.nan)
@@ -79,7 +79,7 @@ class BootstrapSamples:
     position = (np.cumsum(is_present) - 1)[positions]
     # [R, D] is large: avoid a copy if all dialogues are present.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
-    sums = _per_dialogue(np.where(has_value, values, 0.0), position, len(present))
+    sums = per_dialogue(np.where(has_value, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
     numbers: dict[bytes, int] = {}
     patterns, pattern_of = [], []
@@ -88,7 +88,7 @@ class BootstrapSamples:
       if number == len(patterns):
         patterns.append(row)
       pattern_of.append(number)
-    counts = _per_dialogue(np.array(patterns, dtype=np.float64), position, len(present))
+    counts = per_dialogue(np.array(patterns, dtype=np.float64), position, len(present))
     # One product for both, since reading the weights dominates the time.
     weighted = weights @ np.concatenate([sums, counts]).T
     totals = weighted[:, len(sums) :][:, pattern_of]
@@ -97,22 +97,12 @@ class BootstrapSamples:
     means = np.full(totals.shape, np.nan)
     return np.divide(weighted[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
 
-  def sums(self, values: np.ndarray, dialogue_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the sum of each count in each sample, and in each dialogue: [R, N], [N, P].
-
-    Args:
-      values: N counts of U frames, [N, U], no nan.
-      dialogue_ids: [U] str, the dialogue of each frame; P are distinct.
+  def positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
+    """Returns the index of each dialogue in `self.dialogue_ids`: [U] str -> [U] int.
 
     Raises:
-      SgdxError: a dialogue is not in `self.dialogue_ids`.
+      SgdxError: a dialogue is not among them.
     """
-    present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
-    weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
-    sums = _per_dialogue(values, position, len(present))
-    return weights @ sums.T, sums
-
-  def _positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
     if not len(self.dialogue_ids):
       return np.zeros(0, dtype=np.intp)
     positions = np.searchsorted(self.dialogue_ids, dialogue_ids)
@@ -323,6 +313,6 @@ def difference_of(
   return Difference(a, b, round(b - a, _DECIMALS), *interval(samples), p)
 
 
-def _per_dialogue(values: np.ndarray, position: np.ndarray, num_dialogues: int) -> np.ndarray:
+def per_dialogue(values: np.ndarray, position: np.ndarray, num_dialogues: int) -> np.ndarray:
   """Sums [N, U] over the frames of each dialogue, whose indices are [U] int: [N, P]."""
   return np.stack([np.bincount(position, row, num_dialogues) for row in values])

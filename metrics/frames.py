@@ -95,8 +95,11 @@ class FrameScores:
 
   def places(self) -> Iterator[Place]:
     """Yields the place of each frame."""
-    columns = (self.frame_ids, self.dialogue_ids, self.turns, self.services, self.seen)
-    return zip(*map(np.ndarray.tolist, columns), strict=True)
+    return zip(*map(np.ndarray.tolist, self._columns), strict=True)
+
+  @property
+  def _columns(self) -> tuple[np.ndarray, ...]:
+    return self.frame_ids, self.dialogue_ids, self.turns, self.services, self.seen
 
   def positions(self, frame_ids: Iterable[str]) -> np.ndarray:
     """Returns where these frames are, for `take`: [any] int."""
@@ -114,14 +117,9 @@ class FrameScores:
 
   def take(self, frames: np.ndarray) -> "FrameScores":
     """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""
-    return FrameScores(
-      self.frame_ids[frames],
-      self.dialogue_ids[frames],
-      self.turns[frames],
-      self.services[frames],
-      self.seen[frames],
-      {key: values[frames] for key, values in self.metrics.items()},
-    )
+    metrics = {key: values[frames] for key, values in self.metrics.items()}
+    ids, dialogue_ids, turns, services, seen = (column[frames] for column in self._columns)
+    return FrameScores(ids, dialogue_ids, turns, services, seen, metrics)
 
 
 def utterance_crc(text: str) -> int:

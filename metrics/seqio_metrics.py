@@ -67,9 +67,7 @@ class _Frame:
 
 
 def joint_goal_accuracy(
-  targets: Sequence[Mapping[str, Any]],
-  predictions: Sequence[Prediction],
-  backend: str = "difflib",
+  targets: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction], backend: str = "difflib"
 ) -> dict[str, float]:
   """Returns JGA of one variant.
 

@@ -13,7 +13,7 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
                    of gin files, gin file, task), for `sgdx data prepare` and errors; then, for the
                    full corpus, NAME=VALUE of environment variables
   SCORE_TABLES     key of a score report -> module: `tables`, `notes`, `problem`
-  REPORT_SECTIONS  name -> module with `sections(runs, figures)`, see `report.sections`
+  REPORT_SECTIONS  name -> module with `sections(runs)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`
 """
 

@@ -34,9 +34,7 @@ _MADE_BY = {  # class -> the public function that returns it
 
 
 def checked_arguments(
-  public_name: str = "",
-  /,
-  **kinds: Any,
+  public_name: str = "", /, **kinds: Any
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
   """Decorates a public function: its arguments are checked before anything is done.
 

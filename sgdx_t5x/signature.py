@@ -38,11 +38,7 @@ class Signature:
 
   @classmethod
   def of(
-    cls,
-    corpus: str,
-    checksum: str,
-    fields: Mapping[str, str | int],
-    complete: bool | None = None,
+    cls, corpus: str, checksum: str, fields: Mapping[str, str | int], complete: bool | None = None
   ) -> "Signature":
     """Builds the signature of numbers that this version of sgdx_t5x computes.
 

@@ -145,32 +145,29 @@ def _annex_list() -> str:
 @escaped_streams()
 def run(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
-  parser = make_parser()
+  parser, debug = make_parser(), False
   try:
     _check_options(parser, sys.argv[1:] if argv is None else argv)
-  except UsageError as e:
-    print(f"sgdx: {e}", file=sys.stderr)
-    return e.exit_code
-  args = parser.parse_args(argv)
-  if not hasattr(args, "run"):
-    parser.print_help()
-    return 0
-  if not args.debug:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-  try:
+    args = parser.parse_args(argv)
+    debug = args.debug
+    if not hasattr(args, "run"):
+      parser.print_help()
+      return 0
+    if not debug:
+      os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     check_paths(args)
     code = args.run(args)
     sys.stdout.flush()  # a full disk is noticed here
     return code
   except SgdxError as e:
-    if args.debug:
+    if debug:
       raise
     error = e
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0
   except OSError as e:
-    if args.debug:
+    if debug:
       raise
     full = e.errno in NO_ROOM
     error = SgdxError(

@@ -37,10 +37,7 @@ _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers,
-    "diff",
-    __doc__,
-    help="compare two systems: differences, intervals, flipped frames",
+    subparsers, "diff", __doc__, help="compare two systems: differences, intervals, flipped frames"
   )
   kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
   add_input(parser, "a", metavar="A", help=kind)
@@ -49,16 +46,9 @@ def add_parser(subparsers: Any) -> None:
     text = f"other runs of {x.upper()}, with other seeds"
     add_input(parser, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
   parser.add_argument(
-    "--metric",
-    default=_JOINT_GOAL,
-    help=f"official metric per frame (default: {_JOINT_GOAL})",
+    "--metric", default=_JOINT_GOAL, help=f"official metric per frame (default: {_JOINT_GOAL})"
   )
-  add_output(
-    parser,
-    "--flips",
-    metavar="OUT",
-    help="write every flipped frame to this JSONL file",
-  )
+  add_output(parser, "--flips", metavar="OUT", help="write every flipped frame to this JSONL file")
   add_sampling(parser)
   parser.set_defaults(run=run)
 

@@ -42,11 +42,7 @@ def add_parser(subparsers: Any) -> None:
   text = "names to list, such as 'd3st_*' (default: a summary of all)"
   parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
   parser.add_argument(
-    "--module",
-    action="append",
-    default=[],
-    metavar="NAME",
-    help="Python module to import first",
+    "--module", action="append", default=[], metavar="NAME", help="Python module to import first"
   )
   parser.set_defaults(run=run)
 

@@ -5,7 +5,6 @@ import dataclasses
 import json
 import operator
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +18,8 @@ FORMATS = ("text", "md", "latex", "csv", "json")
 _WIDTH = 80  # minimum width in a pipe or file; most tables fit
 _NAME = 24  # row names are not folded below this width, if there is room
 _SHORTEST_NAME = 10
-_TO_COPY = ("next:", "records:", "report:", "written:")  # commands and paths are not folded
-_SIGNATURE = re.compile(r"(PARTIAL )?signature")
+# Commands, paths and signatures are not folded.
+_TO_COPY = ("next:", "records:", "report:", "written:", "signature", "PARTIAL signature")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +151,7 @@ def _print_lines(console: Any, line: str, limit: int | None, style: str | None =
   """Prints a line, folded between words if longer than `limit`, unless it is to be copied."""
   line = escaped(line, kept="\n")
   folded = [line]
-  if limit is not None and not line.startswith(_TO_COPY) and not _SIGNATURE.match(line):
+  if limit is not None and not line.startswith(_TO_COPY):
     folded = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
   for text in folded:
     console.print(text, style=style, soft_wrap=True)

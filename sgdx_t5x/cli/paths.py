@@ -22,8 +22,8 @@ _Parser = argparse.ArgumentParser | argparse._ActionsContainer
 _Identity = tuple[int, int]  # device and inode
 # What commands read in a folder, which can hold other files that they wrote.
 _OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz|\.xz)?")
-_PREDICTIONS = ".jsonl"  # in the folder itself, or in one of these:
-_OF_PREDICTIONS = ("inference_eval", "train", "dev", "test")
+_PREDICTIONS = ".jsonl"  # in the folder itself, or below it in one of these:
+_OF_PREDICTIONS = (os.curdir, "inference_eval", "train", "dev", "test")
 
 
 def add_input(
@@ -171,10 +171,7 @@ def _files_in(folder: str) -> Iterator[str]:
   """Yields the files of a corpus, and predictions, in a folder that is an input."""
   for path in _walk(folder):
     place, name = os.path.split(path)
-    is_prediction = _PREDICTIONS in name and os.path.relpath(place, folder) in (
-      os.curdir,
-      *_OF_PREDICTIONS,
-    )
+    is_prediction = _PREDICTIONS in name and os.path.relpath(place, folder) in _OF_PREDICTIONS
     if _OF_CORPUS.fullmatch(name) or is_prediction:
       yield path
 

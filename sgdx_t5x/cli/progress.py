@@ -4,13 +4,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+from typing import TextIO, TypeVar, cast
 
 from sgdx_t5x.cli.terminal import EscapedStream, exact
 from sgdx_t5x.errors import escaped
-
-if TYPE_CHECKING:
-  from rich.console import Console
 
 _T = TypeVar("_T")
 Update = Callable[..., None]  # (task, done, total=None, unit=that of the block)
@@ -33,8 +30,26 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
     yield lambda task, completed, total=None, unit=unit: None
     return
   from rich.console import Console
+  from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-  with _terminal() as terminal, _bars(Console(file=terminal), unit) as update:
+  numbers = (TaskProgressColumn(), "{task.fields[count]}", TimeRemainingColumn())
+  columns = ("{task.description}", BarColumn(), *numbers)
+  with (
+    _terminal() as terminal,
+    # Results go to stdout, which must not be redirected to the console.
+    Progress(
+      *columns, console=Console(file=terminal), transient=True, redirect_stdout=False
+    ) as bars,
+    contextlib.redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))),  # which is rich's now
+  ):
+    tasks = {}
+
+    def update(task: str, completed: int, total: int | None = None, unit: str = unit) -> None:
+      if task not in tasks:
+        tasks[task] = bars.add_task(escaped(task), total=total, count="")
+      count = f"{completed:,} {unit}" if total is None else f"{completed:,} of {total:,} {unit}"
+      bars.update(tasks[task], completed=completed, total=total, count=count)
+
     yield update
 
 
@@ -48,29 +63,6 @@ def _terminal() -> Iterator[TextIO]:
     return
   with open(copy, "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors) as terminal:
     yield terminal
-
-
-@contextlib.contextmanager
-def _bars(console: "Console", unit: str) -> Iterator[Update]:
-  from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-
-  columns = "{task.description}", BarColumn(), TaskProgressColumn(), "{task.fields[count]}"
-  # Results go to stdout, which must not be redirected to the console.
-  with (
-    Progress(
-      *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
-    ) as bars,
-    contextlib.redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))),  # which is rich's now
-  ):
-    tasks = {}
-
-    def update(task: str, completed: int, total: int | None = None, unit: str = unit) -> None:
-      if task not in tasks:
-        tasks[task] = bars.add_task(escaped(task), total=total, count="")
-      count = f"{completed:,} {unit}" if total is None else f"{completed:,} of {total:,} {unit}"
-      bars.update(tasks[task], completed=completed, total=total, count=count)
-
-    yield update
 
 
 def track(

@@ -45,14 +45,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_prompt_style,
-  add_split,
-  add_variants,
-  schemas_of,
-)
+from sgdx_t5x.cli import options
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT, add_output
 from sgdx_t5x.cli.terminal import exact_stdout
@@ -70,11 +63,11 @@ _WIDTH = 80
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
+  parser = options.add_command(
     subparsers, "prompts", __doc__, help="write prompts for any language model to answer"
   )
   add_options(parser)
-  add_prompt_style(parser, "format and style, if not T5DST's default: format=d3st values=a")
+  options.add_prompt_style(parser, "format and style, if not T5DST's default: format=d3st values=a")
   parser.set_defaults(run=run)
 
 
@@ -85,15 +78,11 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
     parser: of the command.
     needs_out: whether the command needs `--out`.
   """
-  add_corpus(parser)
-  add_split(parser)
-  add_variants(parser, "variants of the schema, see below")
+  options.add_corpus(parser)
+  options.add_split(parser)
+  options.add_variants(parser, "variants of the schema, see below")
   add_output(
-    parser,
-    "--out",
-    metavar="FILE",
-    required=needs_out,
-    help="JSONL to write; - for stdout",
+    parser, "--out", metavar="FILE", required=needs_out, help="JSONL to write; - for stdout"
   )
   parser.add_argument(
     "--targets",
@@ -131,16 +120,15 @@ def run(args: argparse.Namespace) -> int:
 
 def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
   """Returns the corpus, and name of a variant in ids -> its schema. Raises SgdxError."""
-  from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.corpus.opening import open_corpus
 
-  check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
+  options.check_least(args, "limit", 1, "omit --limit to use the whole split")
   if args.dialogue and args.limit:
     raise UsageError(
       "--limit with --dialogue", expected="one of the two", fix="omit --limit or --dialogue"
     )
   corpus = open_corpus(args.corpus)
-  variants, schemas = parse_variants(args.variant, corpus)
+  variants, schemas = options.parse_variants(args.variant, corpus)
   schemas_by_variant = {}
   for variant in variants:
     schemas_by_variant[corpus.name_in_ids(args.split, variant)] = schemas.get(args.split, variant)
@@ -234,11 +222,7 @@ def nothing(corpus: "Corpus", split: str) -> SgdxError:
 
 
 def _print_summary(
-  corpus: "Corpus",
-  args: argparse.Namespace,
-  variants: list[str],
-  answer: str,
-  counts: _Written,
+  corpus: "Corpus", args: argparse.Namespace, variants: list[str], answer: str, counts: _Written
 ) -> None:
   from sgdx_t5x.corpus.variants import untagged
 
@@ -253,7 +237,7 @@ def _print_summary(
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   # The ids of the answers say which variant each is for; a single one is clearer by its name.
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
-  command += schemas_of(args.variant)
+  command += options.schemas_of(args.variant)
   if args.prompt_style:
     command += ["--prompt-style", *args.prompt_style]
   if counts.dialogues < counts.of_dialogues:  # which scoring would refuse

@@ -33,7 +33,7 @@ from sgdx_t5x.errors import UsageError, require
 if TYPE_CHECKING:
   from sgdx_t5x.cli.progress import Update
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.report.build import OtherTexts
+  from sgdx_t5x.report.browser import Texts
   from sgdx_t5x.report.runs import Run
 
 _TITLE = "Robustness to schema wording"
@@ -111,14 +111,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _texts_of_annexes(
   scored: "list[Run]", corpus: "Corpus | None", args: argparse.Namespace
-) -> "OtherTexts":
-  from sgdx_t5x.report.build import OtherTexts
+) -> "Texts":
+  from sgdx_t5x.report.browser import Texts
 
-  texts = OtherTexts()
+  texts = Texts()
   for annex in _annexes("read_texts"):
     of_annex = annex.read_texts(scored, corpus, args)
-    lacks = [*texts.lacks, *of_annex.lacks]
-    texts = OtherTexts({**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}, lacks)
+    said, edits = {**texts.said, **of_annex.said}, {**texts.edits, **of_annex.edits}
+    texts = Texts(said=said, edits=edits, lacks=[*texts.lacks, *of_annex.lacks])
   return texts
 
 
@@ -171,27 +171,3 @@ def _annexes(function: str) -> list[Any]:
   from sgdx_t5x.report.sections import annex_sections
 
   return [module for module in annex_sections() if hasattr(module, function)]
-
-
-def paths_of_runs(names: list[str], items: list[str], option: str) -> dict[str, pathlib.Path]:
-  """Reads [NAME=]FILE ... of an option, once per run. Returns name of the run -> path.
-
-  Args:
-    names: of the runs; a single one need not be named.
-    items: the option's values.
-    option: its name, without "--".
-  """
-  paths: dict[str, pathlib.Path] = {}
-  for item in items:
-    name, _, path = item.partition("=")
-    if len(names) == 1 and pathlib.Path(item).is_file():
-      name, path = names[0], item
-    if name not in names or name in paths or not pathlib.Path(path).is_file():
-      raise UsageError(
-        f"--{option} {item}",
-        expected="NAME=FILE with the name of a run, once per run, and an existing file",
-        available="runs: " + ", ".join(names),
-        fix=f"check the path, and name the run: --{option} NAME=FILE",
-      )
-    paths[name] = pathlib.Path(path)
-  return paths

@@ -25,18 +25,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_corpus,
-  add_outputs,
-  add_scoring,
-  add_split,
-  no_cycles,
-  parse_named,
-  parse_schemas,
-  scoring_settings,
-)
+from sgdx_t5x.cli import options, output
 from sgdx_t5x.cli.paths import add_input, named_path
 from sgdx_t5x.errors import UsageError
 
@@ -47,11 +36,8 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers,
-    "score",
-    __doc__,
-    help="score predictions: JGA per variant and schema sensitivity",
+  parser = options.add_command(
+    subparsers, "score", __doc__, help="score predictions: JGA per variant and schema sensitivity"
   )
   add_options(parser)
   parser.set_defaults(run=run)
@@ -59,8 +45,8 @@ def add_parser(subparsers: Any) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of the command."""
-  add_corpus(parser)
-  add_split(parser)
+  options.add_corpus(parser)
+  options.add_split(parser)
   add_input(
     parser,
     "--predictions",
@@ -95,8 +81,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     dest="all_tables",
     help="print all tables: official metrics, robustness, all intervals, predicting nothing",
   )
-  add_scoring(parser)
-  add_outputs(parser, "scores", "scores to this JSONL file")
+  options.add_scoring(parser)
+  options.add_outputs(parser, "scores", "scores to this JSONL file")
   output.add_format(parser)
 
 
@@ -105,7 +91,7 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
   from sgdx_t5x.scoring.predictions.files import find_variants
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
-  schemas = VariantSchemas(corpus, parse_schemas(args))
+  schemas = VariantSchemas(corpus, options.parse_schemas(args))
   items: list[str] = []  # of `--predictions`, with a folder of variants replaced by what it has
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   for item in args.predictions:
@@ -117,10 +103,10 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
       )
     paths = find_variants(pathlib.Path(item), args.split, schemas)
     items += [f"{variant}={path}" for variant, path in paths.items()] or [item]
-  return parse_named(items, "predictions", "VARIANT=DIR", fix)
+  return options.parse_named(items, "predictions", "VARIANT=DIR", fix)
 
 
-@no_cycles()
+@options.no_cycles()
 def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -> int:
   """Scores, prints and writes. Returns 0.
 
@@ -137,7 +123,7 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
 
   corpus = open_corpus(args.corpus)
   sources = parse_sources(args, corpus)
-  settings = scoring_settings(args)
+  settings = options.scoring_settings(args)
   if prompt_format is not None:
     settings["prompt_format"] = prompt_format
   with progress("rows") as update:

@@ -114,10 +114,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="instead of the prompt: count the turns of these dialogues whose state a variant changes",
   )
   schema.add_argument(
-    "--service",
-    nargs="+",
-    metavar="NAME",
-    help="services to track (default: all of the schema)",
+    "--service", nargs="+", metavar="NAME", help="services to track (default: all of the schema)"
   )
   parser.set_defaults(run=run)
   return parser
@@ -137,14 +134,11 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="either a corpus to track, or a schema to type a dialogue for",
       fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
-  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit is not None}
-  of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
-  of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
-  of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
-  of_schema |= {"--dialogues": args.dialogues}
   mode, other_mode = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
-  for name, is_used in (of_schema if args.corpus else of_corpus).items():
-    if is_used:
+  groups = {group.title: group._group_actions for group in args.parser._action_groups}
+  for option in groups[f"with {other_mode}"]:
+    name = option.option_strings[0]
+    if getattr(args, option.dest) != option.default:
       instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(name)
       raise UsageError(
         f"{name} with {mode}",
@@ -203,7 +197,7 @@ def _track_corpus(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.subset import Subset
   from sgdx_t5x.corpus.variants import ORIGINAL
 
-  check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
+  check_least(args, "limit", 1, "omit --limit to use the whole split")
   corpus: Corpus = open_corpus(args.corpus)
   names, schemas = parse_variants(args.variant or [ORIGINAL], corpus)
   variants = {name: schemas.get(args.split, name) for name in names}

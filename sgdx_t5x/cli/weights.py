@@ -49,20 +49,11 @@ def add_parser(subparsers: Any) -> None:
   summary = "convert T5 and BERT weights between Hugging Face and T5X"
   verbs = add_group(subparsers, "weights", __doc__, _EPILOG, summary)
 
+  doc = "`sgdx weights import`: converts a Hugging Face folder into a T5X checkpoint."
   summary = "convert a Hugging Face folder into a T5X checkpoint"
-  command = add_command(
-    verbs,
-    "import",
-    "`sgdx weights import`: converts a Hugging Face folder into a T5X checkpoint.",
-    _EPILOG,
-    summary,
-  )
+  command = add_command(verbs, "import", doc, _EPILOG, summary)
   add_input(
-    command,
-    "--hf",
-    required=True,
-    metavar="DIR",
-    help="folder with config.json and safetensors",
+    command, "--hf", required=True, metavar="DIR", help="folder with config.json and safetensors"
   )
   add_output(
     command, "--out", required=True, metavar="DIR", help="folder for checkpoint_0", folder=True
@@ -70,14 +61,9 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_0")
   command.set_defaults(run=_import)
 
+  doc = "`sgdx weights export`: converts a T5X checkpoint into a Hugging Face folder."
   summary = "convert a T5X checkpoint into a Hugging Face folder"
-  command = add_command(
-    verbs,
-    "export",
-    "`sgdx weights export`: converts a T5X checkpoint into a Hugging Face folder.",
-    _EPILOG,
-    summary,
-  )
+  command = add_command(verbs, "export", doc, _EPILOG, summary)
   add_input(
     command,
     "--checkpoint",
@@ -273,27 +259,13 @@ def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, source: str) -> None:
   from sgdx_t5x.weights import gin_files
 
   file = gin_files.model_file(sizes)
-  flags = ["--gin_file=gin/t5dst.gin"]
-  if file is None:
-    file = "MODEL.gin"
-    print("gin:        no file in gin/models has these sizes; save this as MODEL.gin:\n")
-    print(f"{gin_files.bindings(sizes)}\n")
-    flags.append(f"--gin_file={file}")
-  else:
-    print(f"gin:        {file or 'gin/t5dst.gin alone'} has these sizes")
-    flags += [f"--gin_file={file}"] if file else []
-    if sizes.vocab_size != gin_files.VOCAB_SIZE:
-      flags.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
-  flags += [
-    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
-    f"--gin.TRAIN_STEPS={_STEPS:_}",
-    "--gin.MODEL_DIR=\"'runs/t5dst'\"",
-    "--tfds_data_dir=data",
-  ]
-  vocabulary = pathlib.Path(source).resolve() / "spiece.model"
-  prefix = f"SGDX_VOCAB={shlex.quote(str(vocabulary))} \\\n  " if vocabulary.is_file() else ""
+  gin = _print_gin(file, gin_files.bindings(sizes), "MODEL.gin")
+  if file is not None and sizes.vocab_size != gin_files.VOCAB_SIZE:
+    gin.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
   print(f"next:       {_STEPS:,} steps after the checkpoint's own step 0, as in the paper")
-  print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))
+  vocabulary = pathlib.Path(source).resolve() / "spiece.model"
+  setting = f"SGDX_VOCAB={shlex.quote(str(vocabulary))}" if vocabulary.is_file() else ""
+  _print_training(setting, "t5dst", checkpoint, [*gin, f"--gin.TRAIN_STEPS={_STEPS:_}"])
 
 
 def _print_next_of_encoder(sizes: "BertSizes", checkpoint: pathlib.Path, source: str) -> None:
@@ -301,22 +273,36 @@ def _print_next_of_encoder(sizes: "BertSizes", checkpoint: pathlib.Path, source:
   from sgdx_t5x.weights import gin_files
 
   file = gin_files.encoder_file(sizes)
+  gin = _print_gin(file, gin_files.encoder_bindings(sizes), "ENCODER.gin")
+  print("next:       the span tracker on this encoder")
+  setting = f"SGDX_ENCODER={shlex.quote(str(pathlib.Path(source).resolve()))}"
+  _print_training(setting, "spandst", checkpoint, gin)
+
+
+def _print_gin(file: str | None, bindings: str, own_file: str) -> list[str]:
+  """Prints which gin file has a checkpoint's sizes, or what to save; returns the flag for it.
+
+  Args:
+    file: of gin/models; "" if the tracker's own gin file has these sizes, None if none has.
+    bindings: of these sizes.
+    own_file: what to call a file of them.
+  """
   if file is None:
-    file = "ENCODER.gin"
-    print("gin:        no file in gin/models has these sizes; save this as ENCODER.gin:\n")
-    print(f"{gin_files.encoder_bindings(sizes)}\n")
+    print(f"gin:        no file in gin/models has these sizes; save this as {own_file}:\n")
+    print(f"{bindings}\n")
   else:
-    print(f"gin:        {file} has these sizes")
+    print(f"gin:        {file or 'gin/t5dst.gin alone'} has these sizes")
+  return [f"--gin_file={own_file if file is None else file}"] if file != "" else []
+
+
+def _print_training(setting: str, tracker: str, checkpoint: pathlib.Path, gin: list[str]) -> None:
+  """Prints a command that trains from a checkpoint. Args: setting, a variable; gin, flags."""
   flags = [
-    "--gin_file=gin/spandst.gin",
-    f"--gin_file={file}",
+    f"--gin_file=gin/{tracker}.gin",
+    *gin,
     f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
-    "--gin.MODEL_DIR=\"'runs/spandst'\"",
+    f"--gin.MODEL_DIR=\"'runs/{tracker}'\"",
     "--tfds_data_dir=data",
   ]
-  print("next:       the span tracker on this encoder")
-  folder = pathlib.Path(source).resolve()
-  print(
-    f"  SGDX_ENCODER={shlex.quote(str(folder))} \\\n  python -m t5x.train "
-    + " \\\n    ".join(flags)
-  )
+  prefix = f"{setting} \\\n  " if setting else ""
+  print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))

@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import math
+import operator
 import re
 import zlib
 from collections import Counter
@@ -34,19 +35,21 @@ BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables 
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-  """Texts of the corpus that are shown with errors; empty without a corpus.
+  """Texts that are shown with errors: of the corpus, if there is one, and of annexes.
 
   Attributes:
     services: original name -> variant -> its name and slot -> (name, description).
     dialogues: dialogue id -> dialogue.
     said: set of other dialogues (`runs.OtherDialogues`) -> its utterances, where they differ.
     edits: such a set -> what its users inform instead.
+    lacks: what is missing, and how to get it, a line each.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
   dialogues: Mapping[str, Dialogue] = dataclasses.field(default_factory=dict)
   said: Mapping[str, Said] = dataclasses.field(default_factory=dict)
   edits: Mapping[str, Edits] = dataclasses.field(default_factory=dict)
+  lacks: Sequence[str] = ()
 
 
 def read_texts(
@@ -280,30 +283,18 @@ def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]
 @functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
 def changed_words(old_text: str, new_text: str) -> tuple[tuple[bool, str], ...]:
   """Splits `new_text` into parts that it shares with `old_text` (False) and new parts (True)."""
-  a, b = _WORD.findall(old_text), _WORD.findall(new_text)
-  parts: list[tuple[bool, str]] = []
-  for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-    text = "".join(b[start:end])
-    is_new = tag != "equal"
-    if text.isspace():  # between two new words, it is new, too
-      is_new = bool(parts) and parts[-1][0]
-    _append_part(parts, is_new, text)
-  trimmed: list[tuple[bool, str]] = []
-  for is_new, text in parts:
-    words = text.strip() if is_new else text  # at the ends of a new part, spaces are not marked
-    leading, _, trailing = text.partition(words)
-    _append_part(trimmed, False, leading)
-    _append_part(trimmed, is_new, words)
-    _append_part(trimmed, False, trailing)
-  return tuple(trimmed)
-
-
-def _append_part(parts: list[tuple[bool, str]], is_new: bool, text: str) -> None:
-  """Appends a text, to the last part if both are new or both are not."""
-  if parts and parts[-1][0] == is_new:
-    parts[-1] = is_new, parts[-1][1] + text
-  elif text:
-    parts.append((is_new, text))
+  old, new = _WORD.findall(old_text), _WORD.findall(new_text)
+  is_new = [True] * len(new)
+  matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+  for _, start, size in matcher.get_matching_blocks():
+    is_new[start : start + size] = [False] * size
+  # Spaces between two new words are new, too; all others are not marked.
+  words = [number for number, word in enumerate(new) if not word.isspace()]
+  for before, after in itertools.pairwise((-1, *words, len(new))):
+    inside = before >= 0 and after < len(new) and is_new[before] and is_new[after]
+    is_new[before + 1 : after] = [inside] * (after - before - 1)
+  runs = itertools.groupby(zip(is_new, new, strict=True), key=operator.itemgetter(0))
+  return tuple((marked, "".join(word for _, word in run)) for marked, run in runs)
 
 
 def _seen(runs: Sequence[Run]) -> dict[str, bool]:

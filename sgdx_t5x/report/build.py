@@ -14,6 +14,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.writing import atomic_folder, check_folder, list_files
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
+from sgdx_t5x.report.browser import Texts
 from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
@@ -38,7 +39,6 @@ class Content:
     marks: what makes the runs incomparable, if they are shown side by side nevertheless.
     warnings: what makes them PARTIAL, a line each.
     sections: sections of the page; plots lack their SVG.
-    figures: name of a plot -> matplotlib figure.
     texts: texts of the corpus.
     lacks: what is missing for a full report, and how to get it, a line each.
   """
@@ -48,28 +48,12 @@ class Content:
   marks: tuple[str, ...]
   warnings: tuple[str, ...]
   sections: tuple[Section, ...]
-  figures: Mapping[str, Any]
-  texts: browser.Texts
+  texts: Texts
   lacks: tuple[str, ...]
 
   def __repr__(self) -> str:
     names = ", ".join(run.name for run in self.runs)
     return f"<Content {self.title!r} of {names}: {len(self.sections)} sections>"
-
-
-@dataclasses.dataclass(frozen=True)
-class OtherTexts:
-  """Texts of other versions of the dialogues, see `runs.OtherDialogues`.
-
-  Attributes:
-    said: label -> utterances that differ.
-    edits: label -> what users inform instead.
-    lacks: what is missing, and how to get it, a line each.
-  """
-
-  said: Mapping[str, browser.Said] = dataclasses.field(default_factory=dict)
-  edits: Mapping[str, browser.Edits] = dataclasses.field(default_factory=dict)
-  lacks: Sequence[str] = ()
 
 
 @checked_arguments(
@@ -79,7 +63,7 @@ class OtherTexts:
   corpus=(Corpus, *PATH),
   force=bool,
   on_progress=Callable,
-  others=OtherTexts,
+  others=Texts,
   schemas=Mapping,
 )
 def make(
@@ -88,7 +72,7 @@ def make(
   corpus: Corpus | str | os.PathLike | None = None,
   force: bool = False,
   on_progress: OnProgress = lambda *_: None,
-  others: OtherTexts | None = None,
+  others: Texts | None = None,
   schemas: Mapping[str, str] | None = None,
 ) -> Content:
   """Makes a report of runs.
@@ -99,7 +83,7 @@ def make(
     corpus: what they were scored with, for dialogues and slot descriptions.
     force: show incomparable runs side by side.
     on_progress: called with (task, done, total, unit).
-    others: texts of `Run.others`.
+    others: texts of `Run.others`: what they say, edit and lack.
     schemas: variant -> folder of its schemas, for variants of one's own.
 
   Raises:
@@ -113,19 +97,16 @@ def make(
     corpus = open_corpus(corpus)
   marks = _check_comparable(scored, force)
   on_progress("making sections", 0, 9, "parts")
-  texts, lacks = _texts(scored, corpus, schemas or {})
-  others = others or OtherTexts()
-  texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
+  texts, others = _texts(scored, corpus, schemas or {}), others or Texts()
   lacks_of_runs, lacks_of_others = [], []
   for run in scored:
     lacks_of_runs += run.lacks
     lacks_of_others += run.others.lacks if run.others else ()
-  lacks = [*lacks_of_runs, *lacks, *lacks_of_others, *others.lacks]
+  lacks = [*lacks_of_runs, *texts.lacks, *lacks_of_others, *others.lacks]
+  texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
   warnings = lines_of(scored, _warnings)
-  sections, figures = make_sections(scored, lacks, on_progress)
-  return Content(
-    title, tuple(scored), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
-  )
+  sections = make_sections(scored, lacks, on_progress)
+  return Content(title, tuple(scored), marks, tuple(warnings), sections, texts, tuple(lacks))
 
 
 @checked_arguments("write_report", content=Content, out=PATH, examples=NUMBER, on_progress=Callable)
@@ -153,12 +134,13 @@ def write(
   with atomic_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
-    for number, (name, figure) in enumerate(content.figures.items()):
-      on_progress("saving plots", number, len(content.figures), "plots")
+    plots = [plot for section in content.sections for plot in section.plots]
+    for number, plot in enumerate(plots):
+      on_progress("saving plots", number, len(plots), "plots")
       if mark:
-        plot_style.stamp(figure, mark)
-      plot_style.save(figure, folder / "plots", name)
-    on_progress("saving plots", len(content.figures), len(content.figures), "plots")
+        plot_style.stamp(plot.figure, mark)
+      plot_style.save(plot.figure, folder / "plots", plot.name)
+    on_progress("saving plots", len(plots), len(plots), "plots")
     _write_tables(content, folder / "tables")
     # Examples and the page's browser show the same frames with errors, which are found once.
     baseline = content.runs[0]
@@ -182,8 +164,7 @@ def _page(content: Content, data: Mapping[str, Any] | None, mark: str) -> Page:
   for section in content.sections:
     placed = []
     for plot in section.plots:
-      svg = plot_style.inline_svg(content.figures[plot.name])
-      placed.append(dataclasses.replace(plot, svg=svg))
+      placed.append(dataclasses.replace(plot, svg=plot_style.inline_svg(plot.figure)))
     sections.append(dataclasses.replace(section, plots=tuple(placed)))
   return Page(
     content.title,
@@ -220,12 +201,10 @@ def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
   return tuple(f"NOT COMPARABLE: {line}" for line in differences)
 
 
-def _texts(
-  scored: Sequence[Run], corpus: Corpus | None, schemas: Mapping[str, str]
-) -> tuple[browser.Texts, list[str]]:
+def _texts(scored: Sequence[Run], corpus: Corpus | None, schemas: Mapping[str, str]) -> Texts:
   if corpus is None:
     to_show = any(run.table and run.table.failures for run in scored)
-    return browser.Texts(), [_NOT_SHOWN + "pass the corpus with --corpus"] if to_show else []
+    return Texts(lacks=[_NOT_SHOWN + "pass the corpus with --corpus"] if to_show else ())
   # With --force, some of the runs may have another corpus: see below.
   if all(run.signature.checksum != corpus.checksum() for run in scored):
     raise SgdxError(
@@ -236,10 +215,10 @@ def _texts(
     )
   data = {(run.signature.checksum, run.signature.split) for run in scored}
   if len(data) > 1:  # dialogue ids repeat between corpora and splits
-    return browser.Texts(), [_NOT_SHOWN + "the runs have different corpora or splits"]
+    return Texts(lacks=[_NOT_SHOWN + "the runs have different corpora or splits"])
   of_variants = VariantSchemas(corpus, schemas)
   _check_own_schemas(scored, of_variants)
-  return browser.read_texts(corpus, scored[0].signature.split, scored, of_variants), []
+  return browser.read_texts(corpus, scored[0].signature.split, scored, of_variants)
 
 
 def _check_own_schemas(scored: Sequence[Run], of_variants: VariantSchemas) -> None:

@@ -36,12 +36,14 @@ class Plot:
     caption: plain text.
     svg: the element <svg> with a viewBox in points, role "img" and a label; the only text that is
       put into the page unescaped.
+    figure: the matplotlib figure, of which `build` makes the files and the SVG.
   """
 
   name: str
   title: str
   caption: str
-  svg: str
+  svg: str = ""
+  figure: Any = None
 
 
 @dataclasses.dataclass(frozen=True)

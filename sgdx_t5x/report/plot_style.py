@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import numpy as np
+
 from sgdx_t5x.errors import require
 
 if TYPE_CHECKING:
@@ -29,12 +31,13 @@ if TYPE_CHECKING:
 
 FILE_FORMATS = ("svg", "pdf", "png")
 COLUMN, PAGE = 3.3, 6.9  # inches: widths in a paper of two columns
+_SETTINGS = pathlib.Path(__file__).with_name("plots.mplstyle")
 INK = "#19191b"  # text and axes only, no series, since `inline_svg` turns it into currentColor
 FAINT = 0.35  # opacity of secondary elements
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
-_SMALL = 7.0  # points: legends, ticks, labels of dots
+_SMALL = 7.0  # points: labels of dots; legends and ticks too, by plots.mplstyle
 _LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
 _LINE = 0.16  # inches, from one line of small text to the next
 _NEAR = 3.0  # points, between the center of a dot and its name
@@ -44,44 +47,6 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
-_Box = tuple[float, float, float, float]  # left, low, right, high in pixels
-_STYLE: dict[str, Any] = {
-  "font.family": "sans-serif",
-  "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; SVG falls back to sans-serif
-  "font.size": 8.0,
-  "text.parse_math": False,
-  "text.color": INK,
-  "figure.labelsize": 8.0,
-  "axes.labelcolor": INK,
-  "axes.labelsize": 8.0,
-  "axes.titlesize": 8.0,
-  "axes.titlelocation": "left",
-  "axes.edgecolor": INK,
-  "axes.linewidth": 0.6,
-  "axes.spines.right": False,
-  "axes.spines.top": False,
-  "axes.grid": True,
-  "axes.axisbelow": True,
-  "grid.color": INK,
-  "grid.alpha": 0.12,
-  "grid.linewidth": 0.5,
-  "xtick.color": INK,
-  "ytick.color": INK,
-  "xtick.labelsize": _SMALL,
-  "ytick.labelsize": _SMALL,
-  "xtick.major.width": 0.6,
-  "ytick.major.width": 0.6,
-  "xtick.major.size": 2.5,
-  "ytick.major.size": 2.5,
-  "legend.fontsize": _SMALL,
-  "legend.title_fontsize": _SMALL,
-  "legend.frameon": False,
-  "lines.linewidth": 1.0,
-  "lines.markersize": 4.0,
-  "pdf.fonttype": 42,  # TrueType, which publishers ask for
-  "svg.fonttype": "none",
-  "svg.hashsalt": "sgdx",
-}
 
 
 @contextlib.contextmanager
@@ -92,10 +57,9 @@ def style() -> Iterator[None]:
     SgdxError: matplotlib is not installed.
   """
   matplotlib = require("matplotlib", extra="report", why="plots")
-  with matplotlib.rc_context(), warnings.catch_warnings():
+  # What plots.mplstyle does not set is matplotlib's default.
+  with matplotlib.rc_context(fname=_SETTINGS), warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # shown as a box
-    matplotlib.rcdefaults()
-    matplotlib.rcParams.update(_STYLE)
     yield
 
 
@@ -283,27 +247,30 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     names: [N].
     xy: [N] in data units.
   """
+  from matplotlib.transforms import Bbox
+
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
-  points = axes.transData.transform(xy).tolist()
-  occupied: list[_Box] = []
+  points = axes.transData.transform(xy)
+  occupied: list[Bbox] = []
   for index, name in enumerate(map(clean, names)):
     measured = axes.text(0, 0, name, fontsize=_SMALL)
     size = measured.get_window_extent(renderer)
     measured.remove()
     x, y = points[index]
-    neighbours = points[:index] + points[index + 1 :]
+    neighbours = np.delete(points, index, axis=0)
     for gap, (side, level) in _OFFSETS:
       x0 = x + side * gap * unit - size.width * (1 - side) / 2
       y0 = y + level * gap * unit - size.height * (1 - level) / 2
-      boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
+      boxes = [Bbox.from_bounds(x0, y0, size.width, size.height)]
       if gap > _NEAR:  # the line, as small squares
         for part in range(1, 6):
           way = unit * gap * part / 6
-          boxes.append(_square(x + side * way, y + level * way, unit / 2))
+          boxes.append(Bbox([[x + side * way, y + level * way]] * 2).padded(unit / 2))
       # A line says whose name it is; without one, other points must be farther off.
       clear = unit * (4 if gap > _NEAR else 6)
-      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
-      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
+      obstacles = [*occupied, *np.stack([neighbours - clear, neighbours + clear], axis=1)]
+      is_inside = axes.bbox.contains(*boxes[0].min) and axes.bbox.contains(*boxes[0].max)
+      if is_inside and not any(box.count_overlaps(obstacles) for box in boxes):
         _label(axes, name, xy[index], side, level, gap)
         occupied += boxes
         break
@@ -333,21 +300,6 @@ def _label(
     va=upright[level],
     arrowprops=line if gap > _NEAR else None,
   )
-
-
-def _square(x: float, y: float, half: float) -> _Box:
-  return (x - half, y - half, x + half, y + half)
-
-
-def _inside(a: _Box, b: _Box) -> bool:
-  return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
-
-
-def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
-  for a, b in itertools.product(boxes, obstacles):
-    if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
-      return True
-  return False
 
 
 def _untie(attributes: dict[str, str], prefix: str) -> None:

@@ -10,39 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sgdx_t5x.corpus.variants import ORIGINAL, in_order
-from sgdx_t5x.report.plot_numbers import (
-  MEAN,
-  NAMES,
-  ORIG,
-  SENSITIVITY,
-  best_checkpoints,
-  best_in_words,
-  extremes_in_words,
-  floor_of,
-  groups_with,
-  jga_columns,
-  num_points,
-  runs_in_words,
-  seen_or_unseen,
-  services_of,
-  shares_of_kinds,
-)
-from sgdx_t5x.report.plot_style import (
-  COLOURS,
-  FAINT,
-  INK,
-  PAGE,
-  clean,
-  dots,
-  finish,
-  label_points,
-  legend,
-  look,
-  name_places,
-  panels,
-  printable,
-  style,
-)
+from sgdx_t5x.report import plot_numbers, plot_style
+from sgdx_t5x.report.plot_numbers import MEAN, NAMES, ORIG, SENSITIVITY
+from sgdx_t5x.report.plot_style import COLOURS, FAINT, INK, PAGE
 from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import Row
 
@@ -77,15 +47,17 @@ _MOST_CROSSES = 25  # services with intervals; more would hide the dots
 # --- JGA -----------------------------------------------------------------------------------
 
 
-@style()
+@plot_style.style()
 def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
   """JGA with each schema variant, a series per run: the paper's Figure 4."""
-  columns = defined(jga_columns(runs).per_variant, [run.rows.groups["all"] for run in runs])
+  columns = defined(
+    plot_numbers.jga_columns(runs).per_variant, [run.rows.groups["all"] for run in runs]
+  )
   keys = [column.key for column in columns]
-  groups = groups_with(runs, keys)
+  groups = plot_numbers.groups_with(runs, keys)
   if not groups:
     return None
-  figure, axes = panels(len(groups), 3, 2.2, sharey=True)
+  figure, axes = plot_style.panels(len(groups), 3, 2.2, sharey=True)
   entries: dict[int, tuple[str, Line2D]] = {}
   for ax, group in zip(axes, groups, strict=True):
     for index, run in enumerate(runs):
@@ -94,66 +66,70 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
         # Side by side around the tick, or else the intervals would hide each other.
         shift = (index - (len(runs) - 1) / 2) * min(0.12, 0.6 / len(runs))
         numbers = [(place + shift, row, key) for place, key in enumerate(keys)]
-        entries[index] = run.name, dots(ax, numbers, **look(index))
+        entries[index] = run.name, plot_style.dots(ax, numbers, **plot_style.look(index))
     # One line, since comparable runs have the same frames; more if the report was forced.
-    for floor in dict.fromkeys(floor_of(run, group) for run in runs):
+    for floor in dict.fromkeys(plot_numbers.floor_of(run, group) for run in runs):
       line = ax.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
       entries[len(runs)] = "predict nothing", line
     ax.set_xticks(range(len(keys)), [_short(column.plain) for column in columns])
     ax.set(title=_title(runs, group), xlim=(-0.5, len(keys) - 0.5))
   axes[0].set(ylabel="JGA (%)", ylim=(0, None))
   # In the order of the runs, of which some are in the second or third panel only.
-  legend(figure, [entries[index] for index in sorted(entries)])
-  return finish(figure, f"JGA by schema variant, all services: {runs_in_words(runs, keys)}.")
+  plot_style.legend(figure, [entries[index] for index in sorted(entries)])
+  return plot_style.finish(
+    figure, f"JGA by schema variant, all services: {plot_numbers.runs_in_words(runs, keys)}."
+  )
 
 
-@style()
+@plot_style.style()
 def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
   """JGA_orig and JGA_v1-5 of each run, single variants faint beside them: the paper's Figure 5."""
   runs = [run for run in runs if any(map(run.rows.groups["all"].has, _PAIR))]
   if not any(run.rows.groups["all"].has(MEAN) for run in runs):
     return None
-  groups = groups_with(runs, _PAIR)
-  names = [clean(run.name) for run in runs]
-  figure, axes = panels(len(groups), 3, 2.2, sharey=True)
+  groups = plot_numbers.groups_with(runs, _PAIR)
+  names = [plot_style.clean(run.name) for run in runs]
+  figure, axes = plot_style.panels(len(groups), 3, 2.2, sharey=True)
   entries: dict[str, Line2D] = {}
   for ax, group in zip(axes, groups, strict=True):
     for x, run in enumerate(runs):
       row = run.rows.groups[group]
       for (key, marks), shift in zip(_PAIR.items(), (-0.2, 0.05), strict=True):
-        entries[NAMES[key]] = dots(ax, [(x + shift, row, key)], **marks)
+        entries[NAMES[key]] = plot_style.dots(ax, [(x + shift, row, key)], **marks)
       percents = [row.percent(column.key) for column in JGA.variants]
       faint = {**_PAIR[MEAN], "alpha": FAINT, "markersize": 2.5}
       (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(percents), percents, **faint)
     ax.set(title=_title(runs, group), xlim=(-0.5, len(runs) - 0.5))
     ax.grid(visible=False, axis="x")  # a line would run through the dots of one run
     width = figure.get_figwidth() / len(groups) - 0.4
-    below = name_places(ax, names, width)
+    below = plot_style.name_places(ax, names, width)
   axes[0].set_ylabel("JGA (%)")
   figure.set_figheight(figure.get_figheight() + below)  # long names must not squeeze the panels
-  legend(figure, [*entries.items()])
-  return finish(figure, f"JGA by run, all services: {runs_in_words(runs, _PAIR)}.")
+  plot_style.legend(figure, [*entries.items()])
+  return plot_style.finish(
+    figure, f"JGA by run, all services: {plot_numbers.runs_in_words(runs, _PAIR)}."
+  )
 
 
 # --- services, errors, steps -----------------------------------------------------------------
 
 
-@style()
+@plot_style.style()
 def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
   """SS_JGA against JGA_v1-5, a dot per service, a panel per run: the paper's Figure 6.
 
   Dots of services unseen in training are open; without per-frame scores all dots look alike.
   """
-  plotted = [(run, services) for run in runs if (services := services_of(run))]
+  plotted = [(run, services) for run in runs if (services := plot_numbers.services_of(run))]
   if not plotted:
     return None
   height = 3.2 if len(plotted) < 3 else 2.4  # inches, since wider panels have room for names
-  figure, axes = panels(len(plotted), 3, height, page=True, sharex=True, sharey=True)
+  figure, axes = plot_style.panels(len(plotted), 3, height, page=True, sharex=True, sharey=True)
   entries: dict[str, Line2D] = {}
   for ax, (run, services) in zip(axes, plotted, strict=True):
     if len(services) <= _MOST_CROSSES:
       _crosses(ax, services.values())
-    kind_of = seen_or_unseen(run)
+    kind_of = plot_numbers.seen_or_unseen(run)
     rows_by_kind: dict[str, list[Row]] = {kind: [] for kind in _SEEN}
     for service, row in services.items():
       rows_by_kind[kind_of.get(service, "")].append(row)
@@ -161,18 +137,18 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
       (dots,) = ax.plot(*_places(rows), linestyle="none", **_SEEN[kind])
       if kind and rows:
         entries[kind] = dots
-    ax.set_title(printable(run.name, PAGE / min(3, len(plotted)) - 0.5))
+    ax.set_title(plot_style.printable(run.name, PAGE / min(3, len(plotted)) - 0.5))
   figure.supxlabel("SS_JGA (%)")
   figure.supylabel("JGA_v1-5 (%)")
-  legend(figure, [(kind, entries[kind]) for kind in _SEEN if kind in entries])
-  words = "; ".join(extremes_in_words(run, services) for run, services in plotted)
-  finish(figure, f"SS_JGA and JGA_v1-5 by service: {words}.")
+  plot_style.legend(figure, [(kind, entries[kind]) for kind in _SEEN if kind in entries])
+  words = "; ".join(plot_numbers.extremes_in_words(run, services) for run, services in plotted)
+  plot_style.finish(figure, f"SS_JGA and JGA_v1-5 by service: {words}.")
   for ax, (_, services) in zip(axes, plotted, strict=True):  # now that the layout is known
-    label_points(ax, list(services), list(zip(*_places(services.values()), strict=True)))
+    plot_style.label_points(ax, list(services), list(zip(*_places(services.values()), strict=True)))
   return figure
 
 
-@style()
+@plot_style.style()
 def error_kinds(
   counts: Mapping[str, Mapping[str, Mapping[str, int]]], num_frames: Mapping[str, int]
 ) -> "Figure | None":
@@ -194,10 +170,10 @@ def error_kinds(
   if not totals.total():
     return None
   variants = in_order(all_variants)
-  figure, axes = panels(len(plotted), 2, 2.2, page=True, sharex=True, sharey=True)
+  figure, axes = plot_style.panels(len(plotted), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
   for ax, (name, by_variant) in zip(axes, plotted.items(), strict=True):
-    share_label, shares = shares_of_kinds(by_variant)
+    share_label, shares = plot_numbers.shares_of_kinds(by_variant)
     share_of_line: dict[Line2D, float] = {}
     for index, kind in enumerate(totals):  # a kind looks the same in all panels
       rates = []
@@ -206,21 +182,23 @@ def error_kinds(
         errors = by_variant[variant].get(kind, 0) if variant in by_variant else math.nan
         rates.append(100 * errors / num_frames[name])
       share = shares.get(kind, 0)
-      (line,) = ax.plot(rates, **look(index), label=printable(f"{kind} {share:.0%}", 1.1))
+      (line,) = ax.plot(
+        rates, **plot_style.look(index), label=plot_style.printable(f"{kind} {share:.0%}", 1.1)
+      )
       share_of_line[line] = share
     handles = sorted(share_of_line, key=share_of_line.__getitem__, reverse=True)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "alignment": "left"}
     ax.legend(handles=handles, title=share_label, **beside)
     ax.set_xticks(range(len(variants)), [_short(variant) for variant in variants])
-    ax.set_title(printable(name, 2.8))
+    ax.set_title(plot_style.printable(name, 2.8))
     phrase = ", ".join(str(line.get_label()) for line in handles).replace("\n", " ")
-    words.append(f"{clean(name)} {phrase} ({share_label})")
+    words.append(f"{plot_style.clean(name)} {phrase} ({share_label})")
   axes[0].set_ylim(bottom=0)
   figure.supylabel("errors per 100 frames")
-  return finish(figure, f"Kinds of error: {'; '.join(words)}.")
+  return plot_style.finish(figure, f"Kinds of error: {'; '.join(words)}.")
 
 
-@style()
+@plot_style.style()
 def by_step(runs: Sequence["Run"]) -> "Figure | None":
   """JGA_orig, JGA_v1-5 and, below, SS_JGA of all services by training step.
 
@@ -231,20 +209,20 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
 
   curves, rows = [], []
   for index, run in enumerate(runs):
-    if num_points(run) > 1:
-      curves.append((run, look(index)))
+    if plot_numbers.num_points(run) > 1:
+      curves.append((run, plot_style.look(index)))
       rows += [row for _, row in run.steps]
   if not curves:
     return None
   keys = [column.key for column in defined((JGA.original, JGA.mean, JGA.sensitivity), rows)]
-  figure, axes = panels(2 if SENSITIVITY in keys else 1, 1, 2.0, page=True, sharex=True)
+  figure, axes = plot_style.panels(2 if SENSITIVITY in keys else 1, 1, 2.0, page=True, sharex=True)
   entries: list[tuple[str, Line2D]] = []
   for run, marks in curves:
     entries.append((run.name, Line2D([], [], **marks | {"linestyle": "none"})))
     for key in keys:
       ax = axes[key == SENSITIVITY]
-      dots(ax, [(step, row, key) for step, row in run.steps], **marks | _CURVES[key])
-      for label, (step, row) in best_checkpoints(run).items():
+      plot_style.dots(ax, [(step, row, key) for step, row in run.steps], **marks | _CURVES[key])
+      for label, (step, row) in plot_numbers.best_checkpoints(run).items():
         if key in (label, SENSITIVITY):
           ax.plot([step], [row.percent(key)], **_RINGS[label], color=marks["color"])
   for key in keys:
@@ -257,9 +235,9 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   axes[-1].xaxis.set_major_formatter("{x:,.0f}")
   if SENSITIVITY in keys:
     axes[1].set_ylabel("SS_JGA (%)")
-  legend(figure, entries)
-  words = "; ".join(best_in_words(run) for run, _ in curves)
-  return finish(figure, f"Scores by training step, all services: {words}.")
+  plot_style.legend(figure, entries)
+  words = "; ".join(plot_numbers.best_in_words(run) for run, _ in curves)
+  return plot_style.finish(figure, f"Scores by training step, all services: {words}.")
 
 
 # --- what is drawn -------------------------------------------------------------------------

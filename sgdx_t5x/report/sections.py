@@ -18,41 +18,37 @@ from sgdx_t5x.tables import Table, percent
 
 def make_sections(
   scored: Sequence[Run], lacks: Sequence[str], on_progress: OnProgress
-) -> tuple[tuple[Section, ...], dict[str, Any]]:
-  """Makes the sections of a report of runs.
+) -> tuple[Section, ...]:
+  """Returns the sections of a report of runs; their plots have figures, but no SVG yet.
 
   Args:
     scored: the runs; the others are compared with the first.
     lacks: what is missing for a full report, a line each.
     on_progress: called with (task, done, total, unit).
-
-  Returns:
-    (sections, whose plots lack their SVG; name of a plot -> matplotlib figure).
   """
-  figures: dict[str, Any] = {}
-  makers: tuple[Callable[[], Iterable[Section]], ...] = (
-    lambda: [_overview(scored, lacks, figures)],
-    lambda: _steps(scored, figures),
-    *(functools.partial(annex.sections, scored, figures) for annex in annex_sections()),
-    lambda: _provenance(scored),
-    lambda: _comparisons(scored),
-    lambda: [_services(scored, figures)],
-    lambda: _errors(scored, figures),
+  makers: tuple[Callable[[Sequence[Run]], Iterable[Section]], ...] = (
+    functools.partial(_overview, lacks),
+    _steps,
+    *(annex.sections for annex in annex_sections()),
+    _provenance,
+    _comparisons,
+    _services,
+    _errors,
   )
   sections: list[Section] = []
   for number, make in enumerate(makers, start=1):
     on_progress("making sections", number, 1 + len(makers), "parts")
-    sections += make()
+    sections += make(scored)
   on_progress("making sections", 1 + len(makers), 1 + len(makers), "parts")
-  return tuple(sections), figures
+  return tuple(sections)
 
 
 def annex_sections() -> tuple[Any, ...]:
   """Returns the modules of the annexes' sections.
 
-  Each has `sections(runs, figures)`, which yields sections and adds their plots (`place_plots`).
-  An annex with options of `sgdx report` also has `read(runs, args)`, which returns the runs with
-  what the options name, and `read_texts(runs, corpus, args)`, which returns an `OtherTexts`.
+  Each has `sections(runs)`, which yields sections. An annex with options of `sgdx report` also has
+  `read(runs, args)`, which returns the runs with what the options name, and
+  `read_texts(runs, corpus, args)`, which returns an `browser.Texts`.
   """
   return tuple(map(annexes.load, annexes.table("REPORT_SECTIONS").values()))
 
@@ -67,7 +63,7 @@ def has_errors(run: Run) -> bool:
   return run.table is not None and run.table.failures is not None
 
 
-def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
+def _overview(lacks: Sequence[str], scored: Sequence[Run]) -> Iterator[Section]:
   notes = lines_of(scored, lambda run: [*run.report["notes"], *score_tables.absent(run.report)])
   tables = (
     run_tables.sources(scored),
@@ -76,12 +72,12 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
     run_tables.variants(scored),
     run_tables.seeds(scored),
   )
-  plots_by_name = {
-    "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
-    "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
-  }
-  placed = place_plots(plots_by_name, _caption(scored), figures)
-  return Section("overview", "Overview", (*lacks, *notes), tuple(filter(None, tables)), placed)
+  caption = _caption(scored)
+  placed = (
+    *_plot("jga_by_variant", "JGA by schema variant", plots.jga_by_variant(scored), caption),
+    *_plot("jga_by_augmentation", "JGA by run", plots.jga_by_augmentation(scored), caption),
+  )
+  yield Section("overview", "Overview", (*lacks, *notes), tuple(filter(None, tables)), placed)
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
@@ -98,11 +94,11 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
     yield Section("provenance", "Provenance of values", lines, tuple(tables), ())
 
 
-def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def _steps(scored: Sequence[Run]) -> Iterator[Section]:
   of_steps = [run for run in scored if plot_numbers.num_points(run) > 1]  # a curve needs two
   if of_steps:
-    plots_by_name = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
-    placed = place_plots(plots_by_name, _caption(scored), figures)
+    title = "JGA and SS against training step"
+    placed = _plot("by_step", title, plots.by_step(scored), _caption(scored))
     lines = tuple(map(_best_steps, of_steps))
     tables = tuple(map(run_tables.checkpoints, of_steps))
     yield Section("checkpoints", "Checkpoints", lines, tables, placed)
@@ -155,19 +151,14 @@ def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, 
   return lines, tuple(tables)
 
 
-def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
-  plots_by_name = {
-    "sensitivity_by_service": (
-      "Schema sensitivity and JGA_v1-5 per service",
-      plots.sensitivity_by_service(scored),
-    )
-  }
-  tables = tuple(map(run_tables.services, scored))
-  placed = place_plots(plots_by_name, _caption(scored), figures)
-  return Section("services", "Services", (), tables, placed)
+def _services(scored: Sequence[Run]) -> Iterator[Section]:
+  figure = plots.sensitivity_by_service(scored)
+  title = "Schema sensitivity and JGA_v1-5 per service"
+  placed = _plot("sensitivity_by_service", title, figure, _caption(scored))
+  yield Section("services", "Services", (), tuple(map(run_tables.services, scored)), placed)
 
 
-def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def _errors(scored: Sequence[Run]) -> Iterator[Section]:
   sizes: dict[str, int] = {}
   counts: dict[str, dict[str, dict[str, int]]] = {}
   tables: list[Table | None] = []
@@ -177,7 +168,6 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     tables += run_tables.errors(run), run_tables.slots(run)
   if not counts:
     return
-  plots_by_name = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
   lines = (
     "A slot of a frame is an error if its official score is below 1. Its kind is the first of "
     "these that applies. missed: the gold state has the slot, the predicted state does not. value "
@@ -186,7 +176,8 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     "gold state has another value.",
     *itertools.starmap(_most, counts.items()),
   )
-  placed = place_plots(plots_by_name, _caption(scored, intervals=False), figures)
+  figure, caption = plots.error_kinds(counts, sizes), _caption(scored, intervals=False)
+  placed = _plot("error_kinds", "Kinds of slot errors", figure, caption)
   yield Section("errors", "Errors", lines, tuple(filter(None, tables)), placed)
 
 
@@ -200,22 +191,9 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   return f"{name}: the most frequent kind is {kind} ({share_label}: {phrase})"
 
 
-def place_plots(
-  plots_by_name: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
-) -> tuple[Plot, ...]:
-  """Adds figures to those of the report, and returns their placeholders for the page.
-
-  Args:
-    plots_by_name: name of a plot -> (title, matplotlib figure or None).
-    caption: below each.
-    figures: of the report, by name.
-  """
-  placed = []
-  for name, (title, figure) in plots_by_name.items():
-    if figure is not None:  # else there was nothing to draw
-      figures[name] = figure
-      placed.append(Plot(name, title, caption, svg=""))  # `build` adds it
-  return tuple(placed)
+def _plot(name: str, title: str, figure: Any, caption: str) -> tuple[Plot, ...]:
+  """Returns the plot, or nothing if there was nothing to draw (the figure is None)."""
+  return () if figure is None else (Plot(name, title, caption, figure=figure),)
 
 
 def _caption(scored: Sequence[Run], intervals: bool = True) -> str:

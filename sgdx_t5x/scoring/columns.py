@@ -41,11 +41,12 @@ class Columns:
     all_wrong: share of frames that v1 to v5 all get wrong.
     consistent: right with the original and with one of v1 to v5, a column each; JGA only.
     consistent_all: right with all of v1 to v5; JGA only.
-    retained, lost: right and wrong with v1 to v5, of the frames right with the original.
-    gained: wrong with the original, right with v1 to v5.
-    worst: the lowest of v1 to v5.
-    spread: the highest of v1 to v5 minus the lowest.
-    agreement: pairs of v1 to v5 with equal predicted states; JGA only.
+    per_variant: the original, then the others.
+    summary: how much the variants change, as in the paper's Table 2.
+    robustness: of frames to the variants, relative to the original and among the variants:
+      retained, lost, gained; worst, the lowest of v1 to v5; spread, the highest minus that; and
+      agreement, pairs of v1 to v5 with equal predicted states, of JGA only.
+    retained, worst, spread: three of these.
   """
 
   def __init__(self, name: str, variants: tuple[str, ...] = ()):
@@ -65,32 +66,16 @@ class Columns:
     self.all_wrong = _column("zero_mean_share", "wrong in all")
     self.consistent = tuple(_column(f"cjga_{v}", f"cJGA_{v}") for v in every)
     self.consistent_all = _column("cjga_all", "cJGA_all")
-    self.retained = _column("retained")
-    self.lost = _column("lost")
-    self.gained = _column("gained")
-    self.worst = _column("worst")
-    self.spread = _column("spread")
-    self.agreement = _column("agreement")
+    self.per_variant = (self.original, *self.variants)
+    self.summary = (self.mean, self.diff_rel, self.sensitivity)
+    robustness = ("retained", "lost", "gained", "worst", "spread", "agreement")
+    self.robustness = tuple(map(_column, robustness))
+    self.retained, _, _, self.worst, self.spread, _ = self.robustness
 
   @property
   def is_sgdx(self) -> bool:
     """Whether means are over v1 to v5, not over other variants."""
     return self.mean.plain == "v1-5"
-
-  @property
-  def per_variant(self) -> tuple[Column, ...]:
-    """The original, then the others."""
-    return (self.original, *self.variants)
-
-  @property
-  def summary(self) -> tuple[Column, ...]:
-    """How much the variants change, as in the paper's Table 2."""
-    return (self.mean, self.diff_rel, self.sensitivity)
-
-  @property
-  def robustness(self) -> tuple[Column, ...]:
-    """Robustness of frames to the variants, relative to the original and among the variants."""
-    return (self.retained, self.lost, self.gained, self.worst, self.spread, self.agreement)
 
 
 def _column(

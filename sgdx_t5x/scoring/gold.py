@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from sgdx_t5x import metrics
 from sgdx_t5x.corpus.corpus import Corpus
@@ -18,7 +18,7 @@ def gold_frames(
   name: str,
   with_origins: bool,
   on_progress: OnProgress,
-  look: Callable[[Dialogue], None] | None = None,
+  each: Callable[[Dialogue], Dialogue] = lambda dialogue: dialogue,
 ) -> Sequence[GoldFrame]:
   """Reads the gold frames of a split.
 
@@ -28,21 +28,14 @@ def gold_frames(
     name: what the progress line calls it.
     with_origins: see `metrics.gold_frames`.
     on_progress: see `score.score_predictions`.
-    look: called with each dialogue.
+    each: called with each dialogue, returns the one to use.
 
   Raises:
     SgdxError: no frames.
   """
-
-  def dialogues() -> Iterator[Dialogue]:
-    total = corpus.expected_dialogues(split)
-    task = f"reading dialogues of {name}"
-    for dialogue in counted(corpus.dialogues(split), on_progress, task, total, "dialogues"):
-      if look:
-        look(dialogue)
-      yield dialogue
-
-  frames = metrics.gold_frames(dialogues(), with_origins)
+  task, total = f"reading dialogues of {name}", corpus.expected_dialogues(split)
+  dialogues = counted(corpus.dialogues(split), on_progress, task, total, "dialogues")
+  frames = metrics.gold_frames(map(each, dialogues), with_origins)
   if not frames:
     raise SgdxError(
       f"{corpus.origin}: no user frames in split {split}",

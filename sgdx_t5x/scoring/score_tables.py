@@ -17,16 +17,13 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
   The second has the intervals of retained and worst; without v1 to v5, also those of the variants.
   """
   tables = []
-  for name, rows in (("jga", report["sgdx"]), *report["metrics"].items()):
-    metric, rows = _columns(name, report), Rows.from_json(rows)
-    title = "predictions" if name == "jga" else name
+  for title, prefix, metric, rows in _metrics(report):
     tables.append(_variants_table(title, metric, rows))
     overall = [rows.groups["all"]]
     key_columns = defined((metric.retained, metric.worst), overall)
     if not metric.is_sgdx or not key_columns:
       key_columns = [*defined(metric.per_variant, overall), *key_columns]
     if key_columns and rows.groups["all"].intervals:
-      prefix = "" if name == "jga" else f"{name}, "
       lines = _interval_lines(key_columns, rows)
       tables.append(Table(f"{prefix}95% intervals (%)", ("", *GROUPS), lines))
   return [*tables, *provenance_tables(report), *_annex_tables(report)]
@@ -34,21 +31,19 @@ def summary(report: Mapping[str, Any]) -> list[Table]:
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns all tables of a report of `scoring.score_report`, in percent."""
-  jga_columns, jga = _columns("jga", report), Rows.from_json(report["sgdx"])
-  has_intervals = bool(jga.groups["all"].intervals)
-  tables = [_variants_table("predictions", jga_columns, jga)]
-  tables += _robustness_table("", jga_columns, jga)
-  tables.append(_official_table(report["variants"]))
-  interval_tables = [_interval_table("95% intervals", jga_columns, jga)] if has_intervals else []
-  for name, data in report["metrics"].items():
-    metric, rows = _columns(name, report), Rows.from_json(data)
-    tables.append(_variants_table(name, metric, rows))
-    tables += _robustness_table(f"{name}, ", metric, rows)
-    if has_intervals and rows.groups["all"].num_frames:  # there may be no slots of its kind
-      interval_tables.append(_interval_table(f"{name}, 95% intervals", metric, rows))
+  tables, interval_tables = [], []
+  for title, prefix, metric, rows in _metrics(report):
+    tables.append(_variants_table(title, metric, rows))
+    if robustness := defined(metric.robustness, [rows.groups["all"]]):
+      tables.append(rows_table(f"{prefix}robustness (%)", robustness, rows.groups.items()))
+    if not prefix:
+      tables.append(_official_table(report["variants"]))
+    # There may be no slots of a further metric's kind.
+    if rows.groups["all"].intervals and (not prefix or rows.groups["all"].num_frames):
+      interval_tables.append(_interval_table(f"{prefix}95% intervals", metric, rows))
   tables += [*provenance_tables(report), *_annex_tables(report), *interval_tables]
   floor = Rows.from_json(report["predict_nothing"])
-  return [*tables, _variants_table("predict nothing", jga_columns, floor)]
+  return [*tables, _variants_table("predict nothing", _columns("jga", report), floor)]
 
 
 def absent(report: Mapping[str, Any]) -> Iterator[str]:
@@ -87,6 +82,13 @@ def provenance_tables(report: Mapping[str, Any]) -> list[Table]:
 # --- parts ---------------------------------------------------------------------------------
 
 
+def _metrics(report: Mapping[str, Any]) -> Iterator[tuple[str, str, Columns, Rows]]:
+  """Yields (title, prefix of other titles, columns, rows): JGA's, without prefix, then others'."""
+  yield "predictions", "", _columns("jga", report), Rows.from_json(report["sgdx"])
+  for name, rows in report["metrics"].items():
+    yield name, f"{name}, ", _columns(name, report), Rows.from_json(rows)
+
+
 def _columns(name: str, report: Mapping[str, Any]) -> Columns:
   return columns(name, tuple(report["variants"]))
 
@@ -117,20 +119,6 @@ def rows_table(
     lines.append((label, *(cell(row, x.key) for x in table_columns), count(row.num_frames)))
   header = (first, *(x.heading for x in table_columns), "frames")
   return Table(title, header, tuple(lines))
-
-
-def _robustness_table(title: str, metric: Columns, rows: Rows) -> list[Table]:
-  """Returns a table of robustness to rewording; an empty list if some of v1 to v5 are missing.
-
-  Args:
-    title: prefix of the table's title.
-    metric: the metric's numbers.
-    rows: its scores.
-  """
-  table_columns = defined(metric.robustness, [rows.groups["all"]])
-  if not table_columns:
-    return []
-  return [rows_table(f"{title}robustness (%)", table_columns, rows.groups.items())]
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:

@@ -15,9 +15,8 @@ from sgdx_t5x.tables import Cell, Table, percent
 from sgdx_t5x.tools.call_shares import RATES, rate_value, tables
 
 
-def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def sections(runs: Sequence[Run]) -> Iterator[Section]:
   """Tool-call rates, for runs whose predictions are tool calls."""
-  del figures  # there are only tables
   if rate_tables := call_tables(runs):
     lines = (
       "Calls are counted as the model made them, correct or not. Wrong: calls a tool of a service "

@@ -24,13 +24,7 @@ def add_verb(verbs: Any) -> None:
   """Adds `data vocabulary`."""
   parser = add_command(verbs, "vocabulary", __doc__, help="train a small vocabulary on a corpus")
   add_corpus(parser)
-  add_output(
-    parser,
-    "--out",
-    metavar="FILE",
-    required=True,
-    help="SentencePiece model to write",
-  )
+  add_output(parser, "--out", metavar="FILE", required=True, help="SentencePiece model to write")
   parser.add_argument(
     "--pieces",
     type=int,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.metrics.bootstrap import BootstrapSamples, interval
+from sgdx_t5x.metrics.bootstrap import BootstrapSamples, interval, per_dialogue
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +75,12 @@ def ratio_samples(
     nan where the denominator is 0 in a sample, and everywhere if it is nonzero in fewer than two
     dialogues: samples of one dialogue are all the same.
   """
-  sums, per_dialogue = samples.sums(counts.values, counts.dialogue_ids)
+  present, position = np.unique(samples.positions(counts.dialogue_ids), return_inverse=True)
+  of_dialogues = per_dialogue(counts.values, position, len(present))
+  sums = samples.weights[:, present] @ of_dialogues.T
   numerators, denominators = _weights(statistics, counts.names)
   quotients = _divide(numerators, denominators, sums)
-  few = ((per_dialogue.T @ denominators.T) > 0).sum(axis=0) < 2
+  few = ((of_dialogues.T @ denominators.T) > 0).sum(axis=0) < 2
   quotients[:, few] = np.nan
   return dict(zip(statistics, quotients.T, strict=True))
 

@@ -14,19 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli.options import parse_named
-from sgdx_t5x.cli.report import paths_of_runs
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue, Turn
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
 from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
-from sgdx_t5x.report.browser import Edits, Said
-from sgdx_t5x.report.build import OtherTexts
+from sgdx_t5x.report.browser import Edits, Said, Texts
 from sgdx_t5x.report.page import Section
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.signature import Signature, differences
@@ -85,14 +83,14 @@ class Check:
 
 def read(runs: Sequence[Run], args: argparse.Namespace) -> list[Run]:
   """Returns the runs with the checks of `--check`."""
-  paths = paths_of_runs([run.name for run in runs], args.check, "check")
+  paths = _paths_of_checks([run.name for run in runs], args.check)
   return [
     dataclasses.replace(run, others=_read_check(paths[run.name], run)) if run.name in paths else run
     for run in runs
   ]
 
 
-def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namespace) -> OtherTexts:
+def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namespace) -> Texts:
   """Returns the utterances of the sets of `--perturbed`, as far as they differ from the original.
 
   Raises:
@@ -128,10 +126,10 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
       for dialogue in changed.dialogues(split):
         if original := originals.get(dialogue.dialogue_id):
           by_dialogue[dialogue.dialogue_id] = _changed(original, dialogue)
-  return OtherTexts(utterances, edits, lines)
+  return Texts(said=utterances, edits=edits, lacks=lines)
 
 
-def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def sections(scored: Sequence[Run]) -> Iterator[Section]:
   """The effect of perturbed dialogues on runs that were checked, see `sgdx checkdst check`."""
   checks = {run.name: run.others for run in scored if isinstance(run.others, Check)}
   for number, (name, check) in enumerate(checks.items(), start=1):
@@ -152,6 +150,29 @@ def sections(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section
 
 
 # --- parts ---------------------------------------------------------------------------------
+
+
+def _paths_of_checks(names: list[str], items: list[str]) -> dict[str, pathlib.Path]:
+  """Reads [NAME=]FILE ... of `--check`, once per run. Returns name of the run -> path.
+
+  Args:
+    names: of the runs; a single one need not be named.
+    items: the option's values.
+  """
+  paths: dict[str, pathlib.Path] = {}
+  for item in items:
+    name, _, path = item.partition("=")
+    if len(names) == 1 and pathlib.Path(item).is_file():
+      name, path = names[0], item
+    if name not in names or name in paths or not pathlib.Path(path).is_file():
+      raise UsageError(
+        f"--check {item}",
+        expected="NAME=FILE with the name of a run, once per run, and an existing file",
+        available="runs: " + ", ".join(names),
+        fix="check the path, and name the run: --check NAME=FILE",
+      )
+    paths[name] = pathlib.Path(path)
+  return paths
 
 
 def _read_check(path: str | pathlib.Path, run: Run) -> Check:

@@ -6,7 +6,6 @@ A format may read rows of its own (`read_rows`).
 Missing, unknown or repeated predictions raise an error; they are never skipped silently.
 """
 
-import functools
 import pathlib
 
 from sgdx_t5x.corpus.variants import in_order
@@ -20,7 +19,7 @@ from sgdx_t5x.scoring.predictions.files import (
   files_of,
   is_rows,
 )
-from sgdx_t5x.scoring.predictions.rows import ReadFile, collect_rows, row_frames
+from sgdx_t5x.scoring.predictions.rows import collect_rows, row_frames
 
 
 def read_predictions(path: PredictionSource, variant: str, selection: Selection) -> Predictions:
@@ -39,7 +38,7 @@ def read_predictions(path: PredictionSource, variant: str, selection: Selection)
   files = files_of(path, selection.split)
   if not is_rows(files[0]):
     return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
-  answers, extra = collect_rows(files, selection, variant, _read_file(selection))
+  answers, extra = collect_rows(files, selection, variant)
   return row_frames(answers, extra, path, variant, selection)
 
 
@@ -61,7 +60,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       fix="name the variants: --predictions v1=DIR v2=DIR ... of `sgdx score`; for `sgdx report`, "
       "folders named original, v1 ... in one folder",
     )
-  answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
+  answers, extra = collect_rows(files, selection)
   variants = in_order(sorted({**answers, **extra}))  # whatever the order of rows
   if not variants:
     raise SgdxError(
@@ -71,9 +70,3 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       fix="rerun inference, or answer the prompts again",
     )
   return {v: row_frames(answers, extra, path, v, selection) for v in variants}
-
-
-def _read_file(selection: Selection) -> ReadFile | None:
-  """Returns the function that reads the rows of a file; None for `rows.read_rows`."""
-  read_rows = getattr(selection.prompt_format, "read_rows", None)  # of an annex's format
-  return functools.partial(read_rows, selection=selection) if read_rows else None

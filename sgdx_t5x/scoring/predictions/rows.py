@@ -55,9 +55,6 @@ class PredictionRow:
   read: Callable[[ServicePair], PredictedFrame] | None = None
 
 
-ReadFile = Callable[[PredictionFile], Iterator[PredictionRow]]
-
-
 def read_rows(
   file: PredictionFile, unit: Unit, on_read: Callable[[int], None] = lambda size: None
 ) -> Iterator[PredictionRow]:
@@ -113,9 +110,7 @@ def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
       line = json.dumps(dict(row)).encode()
     except (TypeError, ValueError, RecursionError) as e:
       raise SgdxError(
-        f"{location}: {e}",
-        expected="a row of strings, as JSON has them",
-        fix=f"write {_OWN_ROW}",
+        f"{location}: {e}", expected="a row of strings, as JSON has them", fix=f"write {_OWN_ROW}"
       ) from None
     yield location, line
 
@@ -190,10 +185,7 @@ Readings = dict[str, dict[str, dict[str | None, str | PredictedFrame | None]]]
 
 
 def collect_rows(
-  files: Sequence[PredictionFile],
-  selection: Selection,
-  only: str | None = None,
-  read_file: ReadFile | None = None,
+  files: Sequence[PredictionFile], selection: Selection, only: str | None = None
 ) -> tuple[Readings, Mapping[str, set[str]]]:
   """Returns the answers, and variant -> dialogues that are not in the corpus.
 
@@ -201,17 +193,17 @@ def collect_rows(
     files: files of answers.
     selection: what to join them to.
     only: the variant to keep; None for all.
-    read_file: yields the rows of a file; defaults to `read_rows`.
   """
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
   prompt_format, unit = selection.prompt_format, selection.prompt_format.unit
+  read_own_rows = getattr(prompt_format, "read_rows", None)  # of an annex's format
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
   row_of_other_set: PredictionRow | None = None
   for file in files:
-    rows = read_file(file) if read_file else read_rows(file, unit, selection.on_read)
-    for row in rows:
+    rows = read_rows(file, unit, selection.on_read)
+    for row in read_own_rows(file, selection=selection) if read_own_rows else rows:
       kinds, variant = untagged(row.example.variant)
       if kinds != selection.corpus.perturbed(selection.split):
         # Files may mix several sets; each is scored with its own corpus.
@@ -271,10 +263,7 @@ def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
 
 
 def _check_row(
-  row: PredictionRow,
-  selection: Selection,
-  frames: Mapping[str, Service],
-  is_extra: bool,
+  row: PredictionRow, selection: Selection, frames: Mapping[str, Service], is_extra: bool
 ) -> None:
   """Raises SgdxError if a row is of another corpus or split, or of an unknown frame or slot.
 

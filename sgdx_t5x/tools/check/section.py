@@ -42,9 +42,8 @@ def read(runs: Sequence[Run], args: argparse.Namespace) -> Sequence[Run]:
   return [dataclasses.replace(first_run, report={**first_run.report, _CHECK: check}), *further_runs]
 
 
-def sections(runs: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def sections(runs: Sequence[Run]) -> Iterator[Section]:
   """What a check prints, and, if it is of rewordings, the same of SGD-X's services."""
-  del figures  # there are only tables
   if check := runs[0].report.get(_CHECK):
     of_calls = [run for run in runs if run.report.get("calls")]
     services = filter(None, map(_services, of_calls)) if check.retained["tools"] else ()

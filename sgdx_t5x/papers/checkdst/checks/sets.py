@@ -138,11 +138,12 @@ def read_gold(test_set: TestSet, split: str, slots: Slots, on_progress: OnProgre
   utterances: dict[str, tuple[str, ...]] = {}
   values: dict[str, _Values] = {}
 
-  def look(dialogue: Dialogue) -> None:
+  def noted(dialogue: Dialogue) -> Dialogue:
     utterances[dialogue.dialogue_id] = tuple(turn.utterance for turn in dialogue.turns)
     values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
+    return dialogue
 
-  frames = gold_frames(test_set.corpus, split, test_set.name, True, on_progress, look)
+  frames = gold_frames(test_set.corpus, split, test_set.name, True, on_progress, noted)
   return Gold(frames, utterances, values)
 
 
