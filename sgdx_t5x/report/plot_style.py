@@ -18,8 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-import numpy as np
-
 from sgdx_t5x.errors import require
 
 if TYPE_CHECKING:
@@ -47,6 +45,7 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
+_Box = tuple[float, float, float, float]  # left, low, right, high in pixels
 
 
 @contextlib.contextmanager
@@ -247,30 +246,27 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     names: [N].
     xy: [N] in data units.
   """
-  from matplotlib.transforms import Bbox
-
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
-  points = axes.transData.transform(xy)
-  occupied: list[Bbox] = []
+  points = axes.transData.transform(xy).tolist()
+  occupied: list[_Box] = []
   for index, name in enumerate(map(clean, names)):
     measured = axes.text(0, 0, name, fontsize=_SMALL)
     size = measured.get_window_extent(renderer)
     measured.remove()
     x, y = points[index]
-    neighbours = np.delete(points, index, axis=0)
+    neighbours = points[:index] + points[index + 1 :]
     for gap, (side, level) in _OFFSETS:
       x0 = x + side * gap * unit - size.width * (1 - side) / 2
       y0 = y + level * gap * unit - size.height * (1 - level) / 2
-      boxes = [Bbox.from_bounds(x0, y0, size.width, size.height)]
+      boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
       if gap > _NEAR:  # the line, as small squares
         for part in range(1, 6):
           way = unit * gap * part / 6
-          boxes.append(Bbox([[x + side * way, y + level * way]] * 2).padded(unit / 2))
+          boxes.append(_square(x + side * way, y + level * way, unit / 2))
       # A line says whose name it is; without one, other points must be farther off.
       clear = unit * (4 if gap > _NEAR else 6)
-      obstacles = [*occupied, *np.stack([neighbours - clear, neighbours + clear], axis=1)]
-      is_inside = axes.bbox.contains(*boxes[0].min) and axes.bbox.contains(*boxes[0].max)
-      if is_inside and not any(box.count_overlaps(obstacles) for box in boxes):
+      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
+      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
         _label(axes, name, xy[index], side, level, gap)
         occupied += boxes
         break
@@ -300,6 +296,21 @@ def _label(
     va=upright[level],
     arrowprops=line if gap > _NEAR else None,
   )
+
+
+def _square(x: float, y: float, half: float) -> _Box:
+  return (x - half, y - half, x + half, y + half)
+
+
+def _inside(a: _Box, b: _Box) -> bool:
+  return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
+
+
+def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
+  for a, b in itertools.product(boxes, obstacles):
+    if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
+      return True
+  return False
 
 
 def _untie(attributes: dict[str, str], prefix: str) -> None:
