@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -21,6 +21,7 @@ from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import find_files, find_variants, is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
+from sgdx_t5x.scoring.settings import SettingsKeywords
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -226,7 +227,7 @@ def score_run(
   split: str,
   *,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Any,
+  **settings: Unpack[SettingsKeywords],
 ) -> Run:
   """Scores a folder of predictions.
 

@@ -12,7 +12,7 @@ import os
 import pathlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from sgdx_t5x.scoring.predictions.files import (
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.score_tables import annex_notes
-from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
 
@@ -166,7 +166,7 @@ def score_predictions(
   *,
   gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Any,
+  **settings: Unpack[SettingsKeywords],
 ) -> Scored:
   """Reads and scores predictions.
 
