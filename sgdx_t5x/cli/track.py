@@ -134,11 +134,14 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="either a corpus to track, or a schema to type a dialogue for",
       fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
+  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit is not None}
+  of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
+  of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
+  of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
+  of_schema |= {"--dialogues": args.dialogues}
   mode, other_mode = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
-  groups = {group.title: group._group_actions for group in args.parser._action_groups}
-  for option in groups[f"with {other_mode}"]:
-    name = option.option_strings[0]
-    if getattr(args, option.dest) != option.default:
+  for name, is_used in (of_schema if args.corpus else of_corpus).items():
+    if is_used:
       instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(name)
       raise UsageError(
         f"{name} with {mode}",
