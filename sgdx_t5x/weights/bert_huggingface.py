@@ -88,16 +88,10 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
   Raises:
     SgdxError: lists all missing, invalid or unsupported settings.
   """
-  problems = []
-  for key, value in _FIXED.items():
-    if config.get(key) not in (None, value):
-      problems.append(f"{key} is {config[key]!r}, not {value!r}")
   is_mpnet = config.get("model_type") == "mpnet"
-  values: dict[str, Any] = dict(_MPNET_FIRST) if is_mpnet else {}
-  for field, key in (_MPNET_SIZES if is_mpnet else _SIZES).items():
-    value = values[field] = config.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-      problems.append(f"{key} is {value!r}, not a positive integer")
+  keys = _MPNET_SIZES if is_mpnet else _SIZES
+  values, problems = hf_folder.read_settings(config, _FIXED, keys)
+  values |= _MPNET_FIRST if is_mpnet else {}
   if values["num_types"] == 1:  # the dialogue is of type 0, the schema of type 1
     problems.append("type_vocab_size is 1, not at least 2, for the two parts of an input")
   epsilon = config.get("layer_norm_eps", 1e-12)
@@ -162,7 +156,7 @@ def write(
   Raises:
     SgdxError: nothing is written then.
   """
-  folder = check_free(folder, overwrite, vocabulary)
+  folder = hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
   kind = {"architectures": ["BertModel"], "model_type": "bert"}
   if weights.sizes.is_mpnet:
     kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}
@@ -196,17 +190,6 @@ def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
     if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
       settings["do_lower_case"] = normalizer["lowercase"]
   return settings
-
-
-def check_free(
-  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
-) -> pathlib.Path:
-  """Returns the absolute path of the folder to write; arguments as in `write`.
-
-  Raises:
-    SgdxError: the folder may not be written, or the vocabulary does not exist.
-  """
-  return hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
 
 
 def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:

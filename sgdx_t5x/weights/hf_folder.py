@@ -84,6 +84,27 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
   return config
 
 
+def read_settings(
+  config: Mapping[str, Any], fixed: Mapping[str, Any], sizes: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+  """Returns the sizes in config.json by their fields, and what is wrong with the settings.
+
+  Args:
+    config: the file's content.
+    fixed: settings that a network has built in; they may be missing.
+    sizes: field -> key of config.json, whose value must be a positive integer.
+  """
+  problems = []
+  for key, value in fixed.items():
+    if config.get(key) not in (None, value):
+      problems.append(f"{key} is {quoted(config[key])}, not {value!r}")
+  values = {field: config.get(key) for field, key in sizes.items()}
+  for field, value in values.items():
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+      problems.append(f"{sizes[field]} is {quoted(value)}, not a positive integer")
+  return values, problems
+
+
 def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
   """Reads a JSON object; `fix` is the fourth part of the error if it cannot be read."""
   try:
@@ -260,17 +281,17 @@ def write_folder(
     folder: its absolute path.
     table: which of the weights to write.
     weights: weights by T5X name.
-    dtype: see `storage_type`.
+    dtype: "float32" or "bfloat16".
     json_files: name of a JSON file -> its content.
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
   safetensors = import_safetensors()
-  kind, arrays = storage_type(dtype), {}
+  arrays = {}
   for tensor in table:
     array = tensor.turned(weights.arrays[tensor.t5x])
     # Contiguous, since safetensors writes an array's memory, ignoring its strides.
-    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=kind)
+    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=dtype)
   size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
     temporary.mkdir()
@@ -285,12 +306,3 @@ def write_folder(
     source, name = vocabulary
     if source is not None:
       shutil.copyfile(source, temporary / name)
-
-
-def storage_type(dtype: str) -> np.dtype:
-  """Returns the NumPy dtype for "float32" or "bfloat16"."""
-  if dtype == "float32":
-    return np.dtype(np.float32)
-  import ml_dtypes
-
-  return np.dtype(ml_dtypes.bfloat16)
