@@ -48,7 +48,6 @@ def read(
   sizes = sizes_of(config, folder / hf_folder.CONFIG)
   network = _network(bert_layout.tensors(sizes), sizes.is_mpnet)
   arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
-  arrays = hf_names.without_aliases(arrays, network, str(folder), fixes={})
   if "pooler.dense.weight" not in arrays:
     sizes = dataclasses.replace(sizes, pooler=False)
     notes.append("the model has no pooler: training initializes a new one")

@@ -131,7 +131,7 @@ def listing(folder: pathlib.Path) -> str:
 def read_arrays(
   folder: pathlib.Path, network: hf_names.Network, on_progress: OnProgress
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns {Hugging Face name or alias: float32 array} of a network, and notes on the files.
+  """Returns {Hugging Face name: float32 array} of a network, and notes on the files.
 
   Args:
     folder: the model's folder.
@@ -139,7 +139,8 @@ def read_arrays(
     on_progress: called with (task, done, total, unit).
 
   Raises:
-    SgdxError: a file is missing or damaged, or an array is of an unsupported type.
+    SgdxError: a file is missing or damaged, or an array is of an unsupported type or differs under
+      two names.
   """
   paths = _weight_files(folder)
   types_by_file = {path: array_types(path) for path in paths}
@@ -159,7 +160,7 @@ def read_arrays(
   notes = hf_names.left_out_note(left_out)
   if converted := {types[name] for name in names_to_read} - {"F32"}:
     notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
-  return arrays, notes
+  return hf_names.without_aliases(arrays, network, str(folder)), notes
 
 
 def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:

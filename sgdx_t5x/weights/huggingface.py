@@ -80,7 +80,6 @@ def read_huggingface(
   table = layout.tensors(sizes)
   network = _network(table, sizes.tied)
   arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
-  arrays = hf_names.without_aliases(arrays, network, str(folder), _FIXES)
   arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
   if config["model_type"] == "mt5":
     notes.append("mT5 has its own vocabulary: set SGDX_VOCAB to its SentencePiece file")
@@ -96,6 +95,7 @@ def _network(table: Sequence[layout.Tensor], tied: bool) -> hf_names.Network:
     prefix="transformer.",
     outside=(_LOGITS,),
     unused=(_UNUSED,),
+    fixes=_FIXES,
   )
 
 
