@@ -61,13 +61,6 @@ class Corpus:
     self.variants = tuple(variants)
     self._schemas: dict[tuple[str, str], Schema] = {}
     self._perturbations: dict[str, _Perturbation] = {}
-    if not self.splits:
-      raise SgdxError(
-        f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
-        expected="the layout of the official SGD archive",
-        available=nearest("schema.json", self._names),
-        fix=f"pass the archive or the folder with train/, dev/ and test/; {DOWNLOAD_HINT}",
-      )
 
   def __repr__(self) -> str:
     splits, variants = ", ".join(self.splits), ", ".join(self.variants)

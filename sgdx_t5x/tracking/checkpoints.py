@@ -202,12 +202,12 @@ def configured(checkpoint: Checkpoint) -> Iterator[None]:
   yield
 
 
-def query(name: str, default: Any = None) -> Any:
+def query(name: str) -> Any:
   """Returns the value of a macro, or of a parameter, with macros resolved."""
   try:
     value = gin.query_parameter(name if "." in name else f"%{name}")
   except ValueError:
-    return default
+    return None
   followed: set[str] = set()  # macros may refer to each other
   while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
     if str(value) in followed:
