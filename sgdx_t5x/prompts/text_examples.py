@@ -227,9 +227,6 @@ class Tokens:
       words = [*map(self._word, text.split(" "))]
       if None not in words:  # a word whose tokens its neighbours may change
         return b"".join(filter(None, words))
-    return self._whole(text)
-
-  def _whole(self, text: str) -> bytes:
     return array.array(_TOKEN.char, self._vocabulary.encode(as_text(text))).tobytes()
 
   def _of_word(self, word: str) -> bytes | None:

@@ -112,7 +112,8 @@ class SpanNetwork:
     for frame, (start, stop) in zip(frames, spans, strict=True):
       states = x[start:stop]
       if self._pooled:  # a marker then stands for the words of its text, too
-        states = states + _mean(frame.words) @ states
+        num_words = np.maximum(frame.words.sum(axis=-1, keepdims=True), 1)
+        states = states + (frame.words / num_words).astype(np.float32) @ states
       hidden.append(states)
     return hidden
 
@@ -283,11 +284,6 @@ def _markers(length: int, lists: Mapping[str, Array]) -> Array:
   for name in ("slots", "values", "memory", "intents"):
     markers[lists[name]] = True
   return markers
-
-
-def _mean(words: Array) -> Array:
-  """Returns weights that average over the words of each text, `[L, L]`."""
-  return (words / np.maximum(words.sum(axis=-1, keepdims=True), 1)).astype(np.float32)
 
 
 def _log_softmax(logits: Array, is_open: Array) -> Array:
