@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 
@@ -114,11 +115,7 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
   try:
     pieces = len(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
   except UnicodeDecodeError as e:
-    raise SgdxError(
-      f"{path}: not UTF-8 (byte {e.start:,})",
-      expected="one piece per line, as in BERT's vocab.txt",
-      fix="download the tokenizer again",
-    ) from None
+    raise not_utf8(str(path), e, "one piece per line, as in BERT's vocab.txt") from None
   if pieces > vocab_size:
     raise SgdxError(
       f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
