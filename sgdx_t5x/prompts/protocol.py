@@ -58,7 +58,7 @@ def turn_writer(
     write: (speaker, utterance, style) -> the turn.
     style: of the format.
   """
-  written_turn = functools.lru_cache(maxsize=100_000)(functools.partial(write, style=style))
+  written_turn = functools.lru_cache(maxsize=100_000)(lambda *turn: write(*turn, style))
 
   # The variants of a frame share a history, and ask one after the other.
   @functools.lru_cache(maxsize=64)

@@ -31,7 +31,8 @@ class PackedModel:
     encoder = minilm.folder()
     self.vocabulary = WordPieceFile(encoder, lower_case=True)
     self.style = SpanStyle(**config.style)
-    self.lengths = override_lengths(config.lengths, lengths or {}, config.trained_on)
+    task = config.trained_on
+    self.lengths: Mapping[str, int] = override_lengths(config.lengths, lengths or {}, task)
     tables = minilm.tables(encoder)
     # Of a longer input the last tokens would have no position.
     positions = len(tables["encoder/position_embedder/embedding"])
