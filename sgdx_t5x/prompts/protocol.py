@@ -58,7 +58,10 @@ def turn_writer(
     write: (speaker, utterance, style) -> the turn.
     style: of the format.
   """
-  written_turn = functools.lru_cache(maxsize=100_000)(lambda *turn: write(*turn, style))
+
+  @functools.lru_cache(maxsize=100_000)
+  def written_turn(speaker: str, text: str) -> str:
+    return write(speaker, text, style)
 
   # The variants of a frame share a history, and ask one after the other.
   @functools.lru_cache(maxsize=64)
