@@ -8,7 +8,7 @@ canonical values, service calls.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
@@ -149,7 +149,7 @@ class _History:
     place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
     return place if self.number < 0 else f"{place}, turn {self.number}"
 
-  def report(self, rule: str, problem: str, available: str = "") -> None:
+  def report(self, rule: str, problem: str, available: Iterable[str] = ()) -> None:
     """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`.
 
     If violations are collected, neither.
@@ -164,7 +164,7 @@ class _History:
     raise SgdxError(
       f"{self.where}: {problem}",
       expected=f"{ERRORS[rule]} (rule {rule})",
-      available=available,
+      available=", ".join(available),
       fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
     )
 
@@ -175,9 +175,7 @@ def _check_services(history: _History) -> None:
   for turn in history.dialogue.turns:
     services_of_frames |= {frame.service for frame in turn.frames}
   if sorted(services) != sorted(services_of_frames):  # each is listed, and only once
-    history.report(
-      "services", f"services {', '.join(services)}", ", ".join(sorted(services_of_frames))
-    )
+    history.report("services", f"services {', '.join(services)}", sorted(services_of_frames))
 
 
 def _check_ending(history: _History) -> None:
@@ -248,7 +246,7 @@ def _check_spans(
       if values is None:
         history.report("span-slot-state", f"a span of slot {slot!r} of {frame.service}")
       elif text not in values:
-        history.report("span-state", f"slot {slot!r}: span text {text!r}", ", ".join(values))
+        history.report("span-state", f"slot {slot!r}: span text {text!r}", values)
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
@@ -275,7 +273,7 @@ def _check_actions(
     act, slot, values = action["act"], action["slot"], action["values"]
     forms = ACTS[turn.speaker].get(act, frozenset())
     if act not in ACTS[turn.speaker]:
-      history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
+      history.report("act", f"{turn.speaker}'s act {act!r}", ACTS[turn.speaker])
     kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
     if (kind, min(len(values), 2)) not in forms:  # 2 stands for more, too
       history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")
@@ -289,10 +287,9 @@ def _check_actions(
     if kind == "intent":
       is_unknown = values[0] not in facts.intents
       if is_unknown or (state is not None and values[0] != state.active_intent):
-        expected_intents = state.active_intent if state else ", ".join(facts.intents)
-        history.report(
-          "act-intent", f"{act} {values[0]!r}, service {frame.service}", expected_intents
-        )
+        expected_intents = [state.active_intent] if state else facts.intents
+        problem = f"{act} {values[0]!r}, service {frame.service}"
+        history.report("act-intent", problem, expected_intents)
     elif kind == "slot":
       if slot in facts.categorical:
         if set(canonical) - facts.categorical[slot] - {DONTCARE}:
@@ -301,7 +298,7 @@ def _check_actions(
       if act in ("INFORM", "SELECT") and state is not None:
         has = state.slot_values.get(slot, ())
         if values[0] not in has:
-          history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", ", ".join(has))
+          history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", has)
 
 
 def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
@@ -311,14 +308,12 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
   if len(set(requested)) != len(requested) or (
     frame.actions is not None and set(requested) != slots_of_acts
   ):
-    history.report("requested", f"requested_slots {requested}", ", ".join(sorted(slots_of_acts)))
+    history.report("requested", f"requested_slots {requested}", sorted(slots_of_acts))
   intent = NO_INTENT if earlier is None else earlier.active_intent
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
     if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
-      history.report(
-        "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
-      )
+      history.report("intent-change", f"intent {state.active_intent!r} after {intent!r}", acts)
   earlier_values = {} if earlier is None else earlier.slot_values
   if earlier_values.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
@@ -330,7 +325,7 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
 
 def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
   if slot not in facts.tracked:
-    history.report("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
+    history.report("state-slot", f"slot {slot!r} in the state", sorted(facts.tracked))
   if values == (DONTCARE,):
     return
   description = f"slot {slot!r}: {', '.join(values)}"
@@ -338,7 +333,7 @@ def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: 
     if not all(value in history.text for value in values):
       history.report("state-free", description)
   elif len(values) != 1 or values[0] not in facts.categorical[slot]:
-    history.report("state-categorical", description, ", ".join(sorted(facts.categorical[slot])))
+    history.report("state-categorical", description, sorted(facts.categorical[slot]))
   elif history.has_all_acts and values[0] not in history.act_values:
     history.report("state-said", description)
 
@@ -383,7 +378,7 @@ def _check_parameters(
   method, parameters = call["method"], call["parameters"]
   state = history.states[service]
   if method != state.active_intent or method not in facts.intents:
-    history.report("call-intent", f"a call to {method!r}", state.active_intent)
+    history.report("call-intent", f"a call to {method!r}", [state.active_intent])
   intent = facts.intents[method]
   expected_slots = []
   for slot, values in state.slot_values.items():
@@ -392,7 +387,7 @@ def _check_parameters(
       expected_slots.append(slot)
   if parameters.keys() != set(expected_slots):
     description = f"{method} called with {', '.join(parameters)}"
-    history.report("call-slots", description, ", ".join(sorted(expected_slots)))
+    history.report("call-slots", description, sorted(expected_slots))
   if not parameters.keys() >= set(intent.required_slots):
     history.report("call-required", "")
   for slot, value in parameters.items():
@@ -400,11 +395,11 @@ def _check_parameters(
       raise TypeError(f"parameter {slot!r}: {value!r} is not a string")
     if slot in facts.categorical and (value,) != state.slot_values[slot]:
       description = f"{method} called with slot {slot!r}: {value!r}"
-      history.report("call-values", description, ", ".join(state.slot_values[slot]))
+      history.report("call-values", description, state.slot_values[slot])
   if intent.is_transactional:
     user = history.user_frames[service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
-      history.report("call-affirmed", f"a call to {method!r}", ", ".join(_acts(user)))
+      history.report("call-affirmed", f"a call to {method!r}", _acts(user))
 
 
 def _check_results(
@@ -418,7 +413,7 @@ def _check_results(
     if result.keys() != slots:
       if unknown_slots := result.keys() - slots:
         description = f"slots {', '.join(sorted(unknown_slots))} in a result of {method}"
-        history.report("result-slots", description, ", ".join(sorted(slots)))
+        history.report("result-slots", description, sorted(slots))
       history.report("result-all-slots", "")
     for slot, value in result.items():
       if not isinstance(value, str):
@@ -428,7 +423,7 @@ def _check_results(
       if parameters.get(slot, value) != value:
         if slot in facts.categorical:
           description = f"slot {slot!r}: {value!r} in a result of {method}"
-          history.report("result-match", description, parameters[slot])
+          history.report("result-match", description, [parameters[slot]])
         history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
 
 

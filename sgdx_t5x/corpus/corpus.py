@@ -60,14 +60,7 @@ class Corpus:
         variants.append(variant)
     self.variants = tuple(variants)
     self._schemas: dict[tuple[str, str], Schema] = {}
-    self._perturbations: dict[str, _Perturbation] = {}
-    if not self.splits:
-      raise SgdxError(
-        f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
-        expected="the layout of the official SGD archive",
-        available=nearest("schema.json", self._names),
-        fix=f"pass the archive or the folder with train/, dev/ and test/; {DOWNLOAD_HINT}",
-      )
+    self._perturbation = functools.cache(self._read_perturbation)
 
   def __repr__(self) -> str:
     splits, variants = ", ".join(self.splits), ", ".join(self.variants)
@@ -139,11 +132,6 @@ class Corpus:
   def perturbation_label(self, split: str) -> str:
     """Returns the kinds of perturbation of a split as records name them, such as "ned"."""
     return self._perturbation(split).label
-
-  def _perturbation(self, split: str) -> "_Perturbation":
-    if split not in self._perturbations:
-      self._perturbations[split] = self._read_perturbation(split)
-    return self._perturbations[split]
 
   def _read_perturbation(self, split: str) -> "_Perturbation":
     name = PERTURBATION.format(split=split)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
   import tensorflow as tf
 
   from sgdx_t5x.metrics.predicted_frame import PredictedFrame
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 
@@ -45,15 +46,22 @@ def service_pairs(original: Schema, variant: Schema) -> Mapping[str, ServicePair
   return {a.name: ServicePair(a, b) for a, b in zip(original, variant, strict=True)}
 
 
-def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[str, ...]]:
+@functools.lru_cache(maxsize=64)
+def turn_writer(
+  write: Callable[[str, str, Any], str], style: Any
+) -> Callable[[History], tuple[str, ...]]:
   """Returns a function from a history to its turns as a format writes them, with a cache.
 
   A dialogue's next frame repeats its turns.
 
   Args:
-    write: (speaker, utterance) -> the turn.
+    write: (speaker, utterance, style) -> the turn.
+    style: of the format.
   """
-  written_turn = functools.lru_cache(maxsize=100_000)(write)
+
+  @functools.lru_cache(maxsize=100_000)
+  def written_turn(speaker: str, text: str) -> str:
+    return write(speaker, text, style)
 
   # The variants of a frame share a history, and ask one after the other.
   @functools.lru_cache(maxsize=64)
@@ -99,13 +107,6 @@ class Provenance:
 
   fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
   notes: tuple[str, ...] = ()
-
-
-class Schemas(Protocol):
-  """The schemas of all variants, which `variant_schemas.VariantSchemas` has."""
-
-  def get(self, split: str, variant: str = ...) -> Schema:
-    """Returns a variant's schema for a split; the original if no variant is named."""
 
 
 class PromptFormat(Protocol):
@@ -177,7 +178,7 @@ class PromptFormat(Protocol):
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
-    schemas: Schemas,
+    schemas: "VariantSchemas",
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
     """Turns batches of records into batches of examples; it may import TensorFlow.

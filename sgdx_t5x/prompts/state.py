@@ -22,7 +22,6 @@ from sgdx_t5x.prompts.t5dst.text import base_name
 from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
 
 _BETWEEN = "||"  # " | " also occurs inside values of SGD
-_turns = turn_writer(lambda speaker, text: f"{'[user]' if speaker == USER else '[system]'} {text}")
 
 
 @checked_fields
@@ -50,7 +49,8 @@ class StateText(TextExamples):
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service with its slots, then the history."""
-    return [Prompt(_turns(history), before=_service_text(service, self.style))]
+    turns = turn_writer(_turn_text, self.style)(history)
+    return [Prompt(turns, before=_service_text(service, self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """The slots of the state in the schema's order, each with its first value."""
@@ -73,6 +73,10 @@ class StateText(TextExamples):
       elif slot.name not in values:  # the first value counts
         values[slot.name] = (_read_value(value, slot),)
     return PredictedFrame(values, ignored=ignored)
+
+
+def _turn_text(speaker: str, text: str, style: StateStyle) -> str:
+  return f"{'[user]' if speaker == USER else '[system]'} {text}"
 
 
 def _words(slot: Slot) -> str:

@@ -26,12 +26,12 @@ from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
   PromptFormat,
-  Schemas,
   ServicePair,
   prompts_without_history,
   service_pairs,
 )
 from sgdx_t5x.records.source import flat_fields, rows_of_fields, split_of
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _BLANK = "\u2581"  # how SentencePiece writes a space
 _LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces
@@ -61,7 +61,7 @@ def text_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: Schemas,
+  schemas: VariantSchemas,
   variants: Sequence[str],
 ) -> tf.data.Dataset:
   """Turns records into examples of a format; see `protocol.PromptFormat.examples`.
@@ -227,9 +227,6 @@ class Tokens:
       words = [*map(self._word, text.split(" "))]
       if None not in words:  # a word whose tokens its neighbours may change
         return b"".join(filter(None, words))
-    return self._whole(text)
-
-  def _whole(self, text: str) -> bytes:
     return array.array(_TOKEN.char, self._vocabulary.encode(as_text(text))).tobytes()
 
   def _of_word(self, word: str) -> bytes | None:

@@ -23,9 +23,7 @@ from sgdx_t5x.records.turns import (
   Span,
   States,
   add_act,
-  after_turn,
-  gold_turns,
-  user_turns,
+  gold_history,
 )
 
 # Columns of the rows of integers, which are stored flattened.
@@ -48,18 +46,13 @@ def features() -> dict[str, tfds.features.Sequence]:
 
 def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[dict[str, list]]:
   """Yields the fields of a dialogue's frames, in the order of `Dialogue.user_frames`."""
-  states: States = {}
   frames: list[tuple[int, int, int]] = []
-  turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
-  for contexts, gold in turns:
-    states_after = {}
-    for context, frame_gold in zip(contexts, gold, strict=True):
-      if dialogue.is_scored(context.turn):
-        yield _fields(context, frame_gold, states, frames)
-      states_after[context.service] = frame_gold.state(context.turn)
-    # Only now: no frame of a turn may see the labels of another.
-    states = after_turn(states, states_after)
-    frames += ((state.turn, service, state.intent) for service, state in states_after.items())
+  for context, gold, states in gold_history(dialogue, schema):
+    if dialogue.is_scored(context.turn):
+      # No frame of a turn may see the labels of another.
+      earlier_frames = [frame for frame in frames if frame[0] < context.turn]
+      yield _fields(context, gold, states, earlier_frames)
+    frames.append((context.turn, context.service, gold.intent))
 
 
 def _fields(

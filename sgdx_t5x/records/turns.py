@@ -171,15 +171,7 @@ def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[FrameCont
     for context, frame_gold in zip(contexts, gold, strict=True):
       yield context, frame_gold, states
       states_after[context.service] = frame_gold.state(context.turn)
-    states = after_turn(states, states_after)
-
-
-def after_turn(states: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
-  """Returns the states after a user turn, updated with all of its frames at once.
-
-  Thus no frame of a turn sees what was predicted for another.
-  """
-  return {**states, **frames}
+    states = {**states, **states_after}  # of all frames at once: none sees the labels of another
 
 
 def without_acts(dialogue: Dialogue) -> int | None:

@@ -92,6 +92,17 @@ class BertConfig:
           fix=f"set BertConfig.{name} = 0.1",
         )
 
+  def check_length(self, length: int) -> None:
+    """Raises SgdxError if there are fewer positions than tokens of an input."""
+    limit = self.max_positions
+    if length > limit:
+      raise SgdxError(
+        f"inputs of {length} tokens, {length - limit} more than the encoder has positions",
+        expected=f"at most {limit} tokens (encoder.BertConfig.max_positions)",
+        fix=f"set 'inputs' to {limit} or less in TASK_FEATURE_LENGTHS: the oldest turns are cut, "
+        "never the slot",
+      )
+
 
 def gelu(x: Array) -> Array:
   """The exact GELU (Hendrycks and Gimpel 2016) by erf; `jax.nn.gelu`'s erfc takes twice as long."""
@@ -291,7 +302,8 @@ class Bert(nn.Module):
     Raises:
       SgdxError: the input is longer than `max_positions`.
     """
-    self._check_length(tokens.shape[1], positions)
+    if positions is None:  # else, each example of a packed row has its own
+      self.config.check_length(tokens.shape[1])
     valid = tokens > 0 if segment_ids is None else segment_ids > 0
     bias = jnp.where(valid, 0.0, _MASKED)[:, None, None, :]
     if segment_ids is not None:
@@ -325,15 +337,6 @@ class Bert(nn.Module):
   def pool(self, first_states: Array) -> Array:
     """Maps hidden states of first tokens to pooled vectors, `[..., E]`."""
     return jnp.tanh(self.pooler(first_states))
-
-  def _check_length(self, length: int, positions: Array | None) -> None:
-    max_positions = self.config.max_positions
-    if positions is None and length > max_positions:
-      raise SgdxError(
-        f"inputs of {length} tokens, {length - max_positions} more than the encoder has positions",
-        expected=f"at most {max_positions} tokens (BertConfig.max_positions)",
-        fix=f"set the length of the inputs to {max_positions} or less in TASK_FEATURE_LENGTHS",
-      )
 
 
 def _encode_read(

@@ -34,6 +34,7 @@ class _Frame(NamedTuple):
   tokens: Array  # [L]
   segments: Array  # [L]
   lists: Mapping[str, Array]  # the other features by name
+  numbers: Array  # [L]: the number of each token's text, from 1; 0 in utterances
   words: Array  # [L, L]: at a marker, the other tokens of its text: bool
 
 
@@ -111,7 +112,8 @@ class SpanNetwork:
     for frame, (start, stop) in zip(frames, spans, strict=True):
       states = x[start:stop]
       if self._pooled:  # a marker then stands for the words of its text, too
-        states = states + _mean(frame.words) @ states
+        num_words = np.maximum(frame.words.sum(axis=-1, keepdims=True), 1)
+        states = states + (frame.words / num_words).astype(np.float32) @ states
       hidden.append(states)
     return hidden
 
@@ -141,7 +143,7 @@ class SpanNetwork:
     np.add.at(counts, token_numbers, marks)
     elsewhere = counts[token_numbers] - marks > 0
     added = np.concatenate([marks, elsewhere], axis=-1).astype(np.float32) @ table
-    texts, numbers = self._arrays["marks/texts"], _text_numbers(frame.segments, frame.lists)
+    texts, numbers = self._arrays["marks/texts"], frame.numbers
     numbered = (numbers > 0) & (numbers <= len(texts))
     added[numbered] += texts[numbers[numbered] - 1]
     # Divided by the root: the mean of many would be small next to the marker's own embedding.
@@ -268,10 +270,11 @@ def _frame(features: Features) -> _Frame:
   tokens = np.asarray(features["inputs"], np.int64)
   segments = np.asarray(features["segments"], np.int64)
   lists = {x: np.asarray(features.get(x, ()), np.int64) for x in answers.FEATURES[2:-1]}
-  numbers, markers = _text_numbers(segments, lists), _markers(len(tokens), lists)
+  markers = _markers(len(tokens), lists)
+  numbers = np.cumsum(markers) * (segments >= answers.SCHEMA)
   # A row for each token: at a marker, the tokens of the same text but for markers; else nothing.
   words = markers[:, None] & ~markers & (numbers > 0)[:, None] & (numbers[:, None] == numbers)
-  return _Frame(tokens, segments, lists, words)
+  return _Frame(tokens, segments, lists, numbers, words)
 
 
 def _markers(length: int, lists: Mapping[str, Array]) -> Array:
@@ -281,16 +284,6 @@ def _markers(length: int, lists: Mapping[str, Array]) -> Array:
   for name in ("slots", "values", "memory", "intents"):
     markers[lists[name]] = True
   return markers
-
-
-def _text_numbers(segments: Array, lists: Mapping[str, Array]) -> Array:
-  """Returns the number of each token's text, from 1; 0 in utterances: `[L]`."""
-  return np.cumsum(_markers(len(segments), lists)) * (segments >= answers.SCHEMA)
-
-
-def _mean(words: Array) -> Array:
-  """Returns weights that average over the words of each text, `[L, L]`."""
-  return (words / np.maximum(words.sum(axis=-1, keepdims=True), 1)).astype(np.float32)
 
 
 def _log_softmax(logits: Array, is_open: Array) -> Array:

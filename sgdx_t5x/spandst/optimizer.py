@@ -74,12 +74,6 @@ def scale_by_bert_adam(
     unbiased: correct the bias of both moments towards 0, as Adam does.
   """
 
-  def init(params: PyTree) -> optax.ScaleByAdamState:
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    return optax.ScaleByAdamState(
-      count=jnp.zeros((), jnp.int32), mu=zeros, nu=jax.tree.map(jnp.zeros_like, params)
-    )
-
   def update(updates: PyTree, state: optax.ScaleByAdamState, params: PyTree = None):
     del params
     mu = jax.tree.map(lambda g, m: b1 * m + (1 - b1) * g, updates, state.mu)
@@ -89,7 +83,7 @@ def scale_by_bert_adam(
     updates = jax.tree.map(lambda m, v: m / of_m / (jnp.sqrt(v / of_v) + eps), mu, nu)
     return updates, optax.ScaleByAdamState(count=count, mu=mu, nu=nu)
 
-  return optax.GradientTransformation(init, update)
+  return optax.GradientTransformation(optax.scale_by_adam().init, update)
 
 
 def _unset(step: Any) -> Any:

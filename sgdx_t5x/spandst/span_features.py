@@ -16,29 +16,19 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records.turns import (
-  CONFIRM,
-  INFORM,
-  NONE,
-  NOTIFY_SUCCESS,
-  OFFER,
-  OFFER_INTENT,
-  REQUEST,
-  FrameContext,
-  Gold,
-  States,
-)
+from sgdx_t5x.records import turns
+from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.choices import Choices, frame_choices
 from sgdx_t5x.spandst.span_text import (
   MEMORY,
-  PieceVocabulary,
   ServicePieces,
   SpanStyle,
   readable,
   service_pieces,
 )
 from sgdx_t5x.spandst.spandst import Choice
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 FEATURES = answers.FEATURES
 LENGTHS = {
@@ -49,10 +39,10 @@ LENGTHS = {
 REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = 32, 64, 128, 256
 IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = 512, 1024, 2048, 4096, 8192
 _ACT_BITS = {
-  REQUEST: REQUESTED_NOW,
-  OFFER: OFFERED_NOW,
-  CONFIRM: CONFIRMED_NOW,
-  INFORM: INFORMED_NOW,
+  turns.REQUEST: REQUESTED_NOW,
+  turns.OFFER: OFFERED_NOW,
+  turns.CONFIRM: CONFIRMED_NOW,
+  turns.INFORM: INFORMED_NOW,
 }
 WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
 _numbers = functools.partial(array.array, "i")
@@ -112,7 +102,7 @@ class SpanReader:
   def __init__(
     self,
     variant: Schema,
-    vocabulary: PieceVocabulary,
+    vocabulary: WordPieceFile,
     style: SpanStyle | None = None,
     lengths: Mapping[str, int] | None = None,
   ):
@@ -271,10 +261,10 @@ class SpanReader:
     """Returns the bits of all slots and of all intents, by their positions in the schema."""
     state = states.get(context.service)
     values = state.values if state else {}
-    active = state.intent if state else NONE
+    active = state.intent if state else turns.NONE
     bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
     of_intents = [0] * len(pieces.required)
-    if active != NONE:
+    if active != turns.NONE:
       of_intents[active] |= WAS_ACTIVE
     for slot in values:
       if slot in pieces.tracked:
@@ -286,11 +276,11 @@ class SpanReader:
     for turn, service, act, slot, _ in context.acts:
       if service != context.service:
         continue
-      if act == NOTIFY_SUCCESS:
+      if act == turns.NOTIFY_SUCCESS:
         success |= DONE_NOW if turn == context.turn - 1 else DONE_BEFORE
       # What the system did longer ago shows only in its last values, `choices.system`.
-      elif turn == context.turn - 1 and slot != NONE:
-        if act == OFFER_INTENT:
+      elif turn == context.turn - 1 and slot != turns.NONE:
+        if act == turns.OFFER_INTENT:
           of_intents[slot] |= WAS_OFFERED
         else:
           bits[slot] |= _ACT_BITS.get(act, 0)
@@ -306,7 +296,7 @@ def _fixed_bits(pieces: ServicePieces, active: int, memory: bool) -> tuple[int, 
 
   Args:
     pieces: the service.
-    active: its active intent, or NONE.
+    active: its active intent, or turns.NONE.
     memory: whether the frame has values of other services.
   """
   bits = [0] * len(pieces.slots)
@@ -314,7 +304,7 @@ def _fixed_bits(pieces: ServicePieces, active: int, memory: bool) -> tuple[int, 
     bits[slot] = answers.FILLABLE | (answers.MEMORY_OPEN if memory else 0)
     if not pieces.values[slot]:
       bits[slot] |= answers.SPAN_OPEN
-    if active != NONE:
+    if active != turns.NONE:
       bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
       bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
   return tuple(bits)
@@ -369,7 +359,7 @@ def targets(
   """
   intents = {position: number for number, position in enumerate(example.intents, start=1)}
   rows = []
-  if gold.intent == NONE:
+  if gold.intent == turns.NONE:
     rows.append((0, answers.INTENT, 0, 0))
   elif gold.intent in intents:
     rows.append((0, answers.INTENT, intents[gold.intent], 0))

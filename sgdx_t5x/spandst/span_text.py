@@ -3,30 +3,13 @@
 import dataclasses
 import functools
 import re
-from typing import Any, Protocol
+from typing import Any
 
 from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 SERVICE, SLOT, VALUE, INTENT, MEMORY = range(1, 6)  # numbers of the markers
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-class PieceVocabulary(Protocol):
-  """The interface required of a vocabulary: `spandst.vocabulary.WordPieceVocabulary`."""
-
-  @property
-  def bos_id(self) -> int:
-    """Id of [CLS]."""
-
-  @property
-  def eos_id(self) -> int:
-    """Id of [SEP]."""
-
-  def marker(self, number: int) -> int:
-    """Id of a piece that no text produces."""
-
-  def cut(self, text: str) -> Any:
-    """Pieces of a text: `ids`, `starts`, `ends`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +72,7 @@ def readable(name: str) -> str:
 
 
 def service_pieces(
-  service: Service, vocabulary: PieceVocabulary, style: SpanStyle, limit: int
+  service: Service, vocabulary: WordPieceFile, style: SpanStyle, limit: int
 ) -> ServicePieces:
   """Returns a service in pieces. Args: limit, maximum pieces of a description or value."""
 

@@ -40,13 +40,13 @@ class WordPieceFile:
   def __init__(self, path: str | os.PathLike, lower_case: bool | None = None):
     file = pathlib.Path(path)
     file = file / FILE if file.is_dir() else file
-    self._path = os.path.abspath(file)
-    self._lower_case = _is_uncased(file) if lower_case is None else bool(lower_case)
+    self.path = os.path.abspath(file)
+    self.lower_case = _is_uncased(file) if lower_case is None else bool(lower_case)
 
   # Read lazily: SeqIO tasks are registered with vocabularies whose files may not exist.
   @functools.cached_property
   def _pieces(self) -> tuple[str, ...]:
-    return read_pieces(self._path)
+    return read_pieces(self.path)
 
   @functools.cached_property
   def _ids(self) -> Mapping[str, int]:
@@ -54,17 +54,7 @@ class WordPieceFile:
 
   @functools.cached_property
   def _word_piece(self) -> WordPiece:
-    return WordPiece(self._ids, self._lower_case)
-
-  @property
-  def path(self) -> str:
-    """Absolute path of the vocab.txt."""
-    return self._path
-
-  @property
-  def lower_case(self) -> bool:
-    """Whether the vocabulary is uncased."""
-    return self._lower_case
+    return WordPiece(self._ids, self.lower_case)
 
   @functools.cached_property
   def _is_mpnet(self) -> bool:
@@ -102,7 +92,7 @@ class WordPieceFile:
     piece_id = self._ids.get(f"[unused{number}]")
     if piece_id is None:
       raise SgdxError(
-        f"{self._path}: no piece [unused{number}]",
+        f"{self.path}: no piece [unused{number}]",
         expected="pieces [unused1], [unused2], ... for markers, as in BERT's vocabularies",
         fix="rename pieces that you do not need, or append some if the embedding has rows for them",
       )
@@ -122,13 +112,13 @@ class WordPieceFile:
   def __eq__(self, other: object) -> bool:
     if not isinstance(other, WordPieceFile):
       return False
-    return (self._path, self._lower_case) == (other._path, other._lower_case)
+    return (self.path, self.lower_case) == (other.path, other.lower_case)
 
   def __hash__(self) -> int:
-    return hash((self._path, self._lower_case))
+    return hash((self.path, self.lower_case))
 
   def __repr__(self) -> str:
-    return f"{type(self).__name__}({self._path!r}, lower_case={self._lower_case})"
+    return f"{type(self).__name__}({self.path!r}, lower_case={self.lower_case})"
 
 
 def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:

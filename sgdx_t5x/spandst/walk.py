@@ -5,11 +5,12 @@ turn do not see each other. Gold states are not used.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.records.turns import FrameContext, ServiceState, States, after_turn, user_turns
+from sgdx_t5x.records.turns import FrameContext, ServiceState, States, user_turns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,21 +54,18 @@ def walk(
   """
   turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]  # [dialogue][turn][frame]
   states: list[States] = [{} for _ in dialogues]
-  for number in range(max(map(len, turns), default=0)):
+  for frames_by_dialogue in itertools.zip_longest(*turns, fillvalue=()):
     dialogue_numbers, questions = [], []
-    for i, frames in enumerate(turns):
-      for context in frames[number] if number < len(frames) else ():
+    for i, frames in enumerate(frames_by_dialogue):
+      for context in frames:
         dialogue_numbers.append(i)
         questions.append(Question(context, states[i]))
     # One call per turn number, whatever the dialogue: none needs the answers of another.
     predictions = predict(questions)
-    updates: dict[int, dict[int, ServiceState]] = {}  # of all frames, before any state changes
     by_id = {}
     for i, question, prediction in zip(dialogue_numbers, questions, predictions, strict=True):
       context = question.context
-      state = ServiceState(context.turn, prediction.intent, prediction.values)
-      updates.setdefault(i, {})[context.service] = state
       by_id[context.frame_id] = prediction
-    for i, frames in updates.items():
-      states[i] = after_turn(states[i], frames)
+      state = ServiceState(context.turn, prediction.intent, prediction.values)
+      states[i] = {**states[i], context.service: state}  # anew: questions keep the one before
     yield by_id

@@ -168,12 +168,5 @@ class BertToT5Model(StructuredInitModel):
     input_types: Mapping[str, Any] | None = None,
   ) -> flax.core.FrozenDict:
     """See `models.EncoderDecoderModel`."""
-    length = input_shapes["encoder_input_tokens"][-1]
-    if length > (max_positions := self.module.encoder_config.max_positions):
-      raise SgdxError(
-        f"inputs of {length} tokens, {length - max_positions} more than the encoder has positions",
-        expected=f"at most {max_positions} tokens (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' to {max_positions} or less in TASK_FEATURE_LENGTHS: the oldest turns "
-        "are cut, never the slot",
-      )
+    self.module.encoder_config.check_length(input_shapes["encoder_input_tokens"][-1])
     return super().get_initial_variables(rng, input_shapes, input_types)

@@ -74,7 +74,12 @@ def restructure(
     if "relpos_bias" not in stack:  # a pretrained encoder, which stays as it is
       continue
     bias = stack["relpos_bias"]["rel_embedding"] * _NOISE  # [heads, buckets]
-    _check_heads(len(bias), 3 if earlier else 2)
+    if len(bias) < (minimum := 3 if earlier else 2):
+      raise SgdxError(
+        f"network.T5Config.num_heads = {len(bias)}",
+        expected=f"at least {minimum} for the structured initialization",
+        fix="use more heads; with StructuredInitModel.earlier = 0.0, two are enough",
+      )
     for head, bucket in enumerate(neighbours):
       bias = bias.at[head, bucket].add(neighbour)
     if side == "encoder" and earlier:
@@ -84,15 +89,6 @@ def restructure(
       stack[name] = _layer(stack[name], match)
     params[side] = stack
   return params
-
-
-def _check_heads(num_heads: int, minimum: int) -> None:
-  if num_heads < minimum:
-    raise SgdxError(
-      f"network.T5Config.num_heads = {num_heads}",
-      expected=f"at least {minimum} for the structured initialization",
-      fix="use more heads; with StructuredInitModel.earlier = 0.0, two are enough",
-    )
 
 
 def _layer(layer: Mapping, match: float) -> dict:

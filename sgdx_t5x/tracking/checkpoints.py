@@ -20,7 +20,7 @@ from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 if TYPE_CHECKING:
   from sgdx_t5x.tasks.registration import Registered
 
-_STEP = re.compile(r"checkpoint_(\d+)")
+_STEP = re.compile(r"checkpoint_\d+")
 _MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
 _OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
 _EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"
@@ -119,11 +119,8 @@ def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
 
 def _last(paths: Sequence[Any]) -> Any:
   """Returns the path of checkpoint_N with the greatest N; None if there is none."""
-  paths_by_step = {}
-  for path in paths:
-    if match := _STEP.fullmatch(path.name):
-      paths_by_step[int(match[1])] = path
-  return paths_by_step[max(paths_by_step)] if paths_by_step else None
+  steps = [path for path in paths if _STEP.fullmatch(path.name)]
+  return max(steps, key=lambda path: int(path.name.rpartition("_")[2]), default=None)
 
 
 def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:
@@ -202,12 +199,12 @@ def configured(checkpoint: Checkpoint) -> Iterator[None]:
   yield
 
 
-def query(name: str, default: Any = None) -> Any:
+def query(name: str) -> Any:
   """Returns the value of a macro, or of a parameter, with macros resolved."""
   try:
     value = gin.query_parameter(name if "." in name else f"%{name}")
   except ValueError:
-    return default
+    return None
   followed: set[str] = set()  # macros may refer to each other
   while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
     if str(value) in followed:

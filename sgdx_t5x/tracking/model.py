@@ -88,8 +88,9 @@ class LoadedModel:
       state_transformation_fns=(),
     )
     self._state = initializer.from_checkpoint([restore], init_rng=jax.random.PRNGKey(0))
-    self._axes, self._partitioner = initializer.train_state_axes, partitioner
-    self.retrace()
+    self._infer = utils.get_infer_fn(
+      self.model.predict_batch, _BATCH_SIZE, initializer.train_state_axes, partitioner
+    )
     self._rows: list[dict[str, np.ndarray]] = []
     self._cache: dict[tuple[bytes, ...], list[int]] = {}
     self._types: dict[str, np.dtype] = {}
@@ -100,12 +101,6 @@ class LoadedModel:
     # Built once: every pass over it reads the current `_rows`.
     rows = tf.data.Dataset.from_generator(lambda: iter(self._rows), output_signature=signature)
     self._dataset = converter(rows, self.lengths).enumerate()
-
-  def retrace(self) -> None:
-    """Makes the next call retrace the model, with the constants that it holds by then."""
-    self._infer = utils.get_infer_fn(
-      self.model.predict_batch, _BATCH_SIZE, self._axes, self._partitioner
-    )
 
   @property
   def params(self) -> Any:

@@ -27,13 +27,12 @@ class PackedModel:
   """
 
   def __init__(self, folder: pathlib.Path, lengths: Mapping[str, int] | None = None):
-    self.config, arrays = packed.read(folder)
+    config, arrays = packed.read(folder)
     encoder = minilm.folder()
     self.vocabulary = WordPieceFile(encoder, lower_case=True)
-    self.style = SpanStyle(**self.config.style)
-    self.lengths: Mapping[str, int] = override_lengths(
-      self.config.lengths, lengths or {}, self.config.trained_on
-    )
+    self.style = SpanStyle(**config.style)
+    task = config.trained_on
+    self.lengths: Mapping[str, int] = override_lengths(config.lengths, lengths or {}, task)
     tables = minilm.tables(encoder)
     # Of a longer input the last tokens would have no position.
     positions = len(tables["encoder/position_embedder/embedding"])
@@ -45,12 +44,9 @@ class PackedModel:
       )
     self._network = SpanNetwork(
       {**arrays, **tables},
-      self.config.num_heads,
-      self.config.epsilon,
-      self.config.lexical,
-      self.config.pooled,
-      self.config.longest_span,
+      *(config.num_heads, config.epsilon, config.lexical, config.pooled, config.longest_span),
     )
+    self.config = config
     self._cache: dict[tuple[tuple[int, ...], ...], list[int]] = {}
 
   @property

@@ -45,14 +45,10 @@ class PromptedTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model, self._format = model, model.task.how
+    self._model = model
+    self._format: PromptFormat = model.task.how
     self._tokens = Tokens(model.model.input_vocabulary)
     self._is_uncased = getattr(model.model.input_vocabulary, "lower_case", False)
-
-  @property
-  def format(self) -> PromptFormat:
-    """The prompt format, with its style."""
-    return self._format
 
   @property
   def name(self) -> str:

@@ -78,20 +78,12 @@ class Tracker(Protocol):
       Predictions of other settings are never written into the same folder.
   """
 
+  reads_acts: bool
+  needs_acts: bool
+  reads_gold: bool
+
   @property
   def name(self) -> str:
-    """See the class."""
-
-  @property
-  def reads_acts(self) -> bool:
-    """See the class."""
-
-  @property
-  def needs_acts(self) -> bool:
-    """See the class."""
-
-  @property
-  def reads_gold(self) -> bool:
     """See the class."""
 
   @property

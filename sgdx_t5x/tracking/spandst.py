@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
-from sgdx_t5x.spandst.span_text import PieceVocabulary, SpanStyle
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.span_tracking import span_tracker
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class SpanTracker:
   reads_acts = True
   reads_gold = False
 
-  def __init__(self, model: SpanModelProtocol, style: SpanStyle, vocabulary: PieceVocabulary):
+  def __init__(self, model: SpanModelProtocol, style: SpanStyle, vocabulary: WordPieceFile):
     self._model, self._style, self._vocabulary = model, style, vocabulary
     # A model that was trained on plain text, too, may track it.
     self.needs_acts = not self._style.plain_text

@@ -10,6 +10,7 @@ A variant of a split's schema is the first of these that exists:
 For a perturbed corpus, "ned" is the original, and "ned+v3" is v3.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -79,7 +80,7 @@ class VariantSchemas:
           fix=f"name it, for example, my_{name}",
         )
     self._released, self._folders = released, dict(folders or {})
-    self._schemas: dict[tuple[str, str], Schema | None] = {}  # None: there is none
+    self._find_once = functools.cache(self._find)
 
   def get(self, split: str, variant: str = ORIGINAL) -> Schema:
     """Returns a split's schema in a variant, aligned with the original; see the module docstring.
@@ -123,13 +124,8 @@ class VariantSchemas:
           by_variant.setdefault(variant, {})[split] = schema
     return by_variant
 
-  def _find_once(self, split: str, variant: str) -> Schema | None:
-    key = split, variant
-    if key not in self._schemas:
-      self._schemas[key] = self._find(split, variant)
-    return self._schemas[key]
-
   def _find(self, split: str, variant: str) -> Schema | None:
+    """Returns a schema, read or made; None if there is none of that variant."""
     kinds, variant = untagged(variant)
     if kinds:  # "ned+v3": a perturbed corpus has the schemas of its original
       return self.get(split, variant) if self.has(split, variant) else None

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 
@@ -48,7 +49,6 @@ def read(
   sizes = sizes_of(config, folder / hf_folder.CONFIG)
   network = _network(bert_layout.tensors(sizes), sizes.is_mpnet)
   arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
-  arrays = hf_names.without_aliases(arrays, network, str(folder), fixes={})
   if "pooler.dense.weight" not in arrays:
     sizes = dataclasses.replace(sizes, pooler=False)
     notes.append("the model has no pooler: training initializes a new one")
@@ -88,16 +88,10 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
   Raises:
     SgdxError: lists all missing, invalid or unsupported settings.
   """
-  problems = []
-  for key, value in _FIXED.items():
-    if config.get(key) not in (None, value):
-      problems.append(f"{key} is {config[key]!r}, not {value!r}")
   is_mpnet = config.get("model_type") == "mpnet"
-  values: dict[str, Any] = dict(_MPNET_FIRST) if is_mpnet else {}
-  for field, key in (_MPNET_SIZES if is_mpnet else _SIZES).items():
-    value = values[field] = config.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-      problems.append(f"{key} is {value!r}, not a positive integer")
+  keys = _MPNET_SIZES if is_mpnet else _SIZES
+  values, problems = hf_folder.read_settings(config, _FIXED, keys)
+  values |= _MPNET_FIRST if is_mpnet else {}
   if values["num_types"] == 1:  # the dialogue is of type 0, the schema of type 1
     problems.append("type_vocab_size is 1, not at least 2, for the two parts of an input")
   epsilon = config.get("layer_norm_eps", 1e-12)
@@ -121,11 +115,7 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
   try:
     pieces = len(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
   except UnicodeDecodeError as e:
-    raise SgdxError(
-      f"{path}: not UTF-8 (byte {e.start:,})",
-      expected="one piece per line, as in BERT's vocab.txt",
-      fix="download the tokenizer again",
-    ) from None
+    raise not_utf8(str(path), e, "one piece per line, as in BERT's vocab.txt") from None
   if pieces > vocab_size:
     raise SgdxError(
       f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
@@ -162,7 +152,7 @@ def write(
   Raises:
     SgdxError: nothing is written then.
   """
-  folder = check_free(folder, overwrite, vocabulary)
+  folder = hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
   kind = {"architectures": ["BertModel"], "model_type": "bert"}
   if weights.sizes.is_mpnet:
     kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}
@@ -196,17 +186,6 @@ def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
     if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
       settings["do_lower_case"] = normalizer["lowercase"]
   return settings
-
-
-def check_free(
-  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
-) -> pathlib.Path:
-  """Returns the absolute path of the folder to write; arguments as in `write`.
-
-  Raises:
-    SgdxError: the folder may not be written, or the vocabulary does not exist.
-  """
-  return hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
 
 
 def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:

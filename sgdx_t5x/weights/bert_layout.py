@@ -7,15 +7,19 @@ among them. Matrices are transposed, as kernels are [in, out] in T5X.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.weights import layout
 from sgdx_t5x.weights.layout import Tensor
 
 PREFIX = "encoder/"
 EMBEDDING = PREFIX + "token_embedder/embedding"
 RELATIVE = PREFIX + "relpos_bias/rel_embedding"
+# Of errors about checkpoints that have other arrays.
+EXPECTED = "the parameters of sgdx_t5x.spandst's BERT"
+FIX = "export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
 _BERT_NAMES = {  # of the parts of attention
   "query": "self.query",
   "key": "self.key",
@@ -132,19 +136,8 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
 
-  def shape(path: str) -> tuple[int, ...]:
-    shape = shapes.get(PREFIX + path)
-    if shape is None or len(shape) != 2 or 0 in shape:
-      problem = "is missing" if shape is None else f"has shape {list(shape)}"
-      raise SgdxError(
-        f"{origin}: {PREFIX}{path} {problem}",
-        expected="the parameters of sgdx_t5x.spandst's BERT",
-        available=nearest(PREFIX + path, shapes),
-        fix="export checkpoints of trackers with such an encoder, or of T5",
-      )
-    return shape
-
-  vocab_size, emb_dim = shape("token_embedder/embedding")
+  shape = functools.partial(layout.matrix_shape, shapes, origin, EXPECTED, FIX)
+  vocab_size, emb_dim = shape(EMBEDDING)
   is_mpnet = RELATIVE in shapes
   num_heads, buckets = shapes[RELATIVE] if is_mpnet else (0, 0)
   first_position = _MPNET_FIRST if is_mpnet else 0
@@ -154,9 +147,9 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
     emb_dim=emb_dim,
     num_heads=num_heads,
     num_layers=len(layers),
-    mlp_dim=shape("layers_0/wi/kernel")[1],
-    max_positions=shape("position_embedder/embedding")[0] - first_position,
-    num_types=0 if is_mpnet else shape("type_embedder/embedding")[0],
+    mlp_dim=shape(f"{PREFIX}layers_0/wi/kernel")[1],
+    max_positions=shape(f"{PREFIX}position_embedder/embedding")[0] - first_position,
+    num_types=0 if is_mpnet else shape(f"{PREFIX}type_embedder/embedding")[0],
     pooler=f"{PREFIX}pooler/kernel" in shapes,
     first_position=first_position,
     relative_buckets=buckets,

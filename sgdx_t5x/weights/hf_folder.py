@@ -84,6 +84,27 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
   return config
 
 
+def read_settings(
+  config: Mapping[str, Any], fixed: Mapping[str, Any], sizes: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+  """Returns the sizes in config.json by their fields, and what is wrong with the settings.
+
+  Args:
+    config: the file's content.
+    fixed: settings that a network has built in; they may be missing.
+    sizes: field -> key of config.json, whose value must be a positive integer.
+  """
+  problems = []
+  for key, value in fixed.items():
+    if config.get(key) not in (None, value):
+      problems.append(f"{key} is {quoted(config[key])}, not {value!r}")
+  values = {field: config.get(key) for field, key in sizes.items()}
+  for field, value in values.items():
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+      problems.append(f"{sizes[field]} is {quoted(value)}, not a positive integer")
+  return values, problems
+
+
 def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
   """Reads a JSON object; `fix` is the fourth part of the error if it cannot be read."""
   try:
@@ -110,7 +131,7 @@ def listing(folder: pathlib.Path) -> str:
 def read_arrays(
   folder: pathlib.Path, network: hf_names.Network, on_progress: OnProgress
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns {Hugging Face name or alias: float32 array} of a network, and notes on the files.
+  """Returns {Hugging Face name: float32 array} of a network, and notes on the files.
 
   Args:
     folder: the model's folder.
@@ -118,7 +139,8 @@ def read_arrays(
     on_progress: called with (task, done, total, unit).
 
   Raises:
-    SgdxError: a file is missing or damaged, or an array is of an unsupported type.
+    SgdxError: a file is missing or damaged, or an array is of an unsupported type or differs under
+      two names.
   """
   paths = _weight_files(folder)
   types_by_file = {path: array_types(path) for path in paths}
@@ -138,7 +160,7 @@ def read_arrays(
   notes = hf_names.left_out_note(left_out)
   if converted := {types[name] for name in names_to_read} - {"F32"}:
     notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
-  return arrays, notes
+  return hf_names.without_aliases(arrays, network, str(folder)), notes
 
 
 def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -260,17 +282,17 @@ def write_folder(
     folder: its absolute path.
     table: which of the weights to write.
     weights: weights by T5X name.
-    dtype: see `storage_type`.
+    dtype: "float32" or "bfloat16".
     json_files: name of a JSON file -> its content.
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
   safetensors = import_safetensors()
-  kind, arrays = storage_type(dtype), {}
+  arrays = {}
   for tensor in table:
     array = tensor.turned(weights.arrays[tensor.t5x])
     # Contiguous, since safetensors writes an array's memory, ignoring its strides.
-    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=kind)
+    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=dtype)
   size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
     temporary.mkdir()
@@ -285,12 +307,3 @@ def write_folder(
     source, name = vocabulary
     if source is not None:
       shutil.copyfile(source, temporary / name)
-
-
-def storage_type(dtype: str) -> np.dtype:
-  """Returns the NumPy dtype for "float32" or "bfloat16"."""
-  if dtype == "float32":
-    return np.dtype(np.float32)
-  import ml_dtypes
-
-  return np.dtype(ml_dtypes.bfloat16)

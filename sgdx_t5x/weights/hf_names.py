@@ -35,6 +35,7 @@ class Network:
     prefix: what `transformers` puts before the names in models that have a head, too.
     outside: names that may stand without the prefix of the others.
     unused: arrays inside these modules that nothing reads.
+    fixes: alias -> the fourth part of the error if its array differs from that of the name.
   """
 
   names: frozenset[str]
@@ -43,6 +44,7 @@ class Network:
   prefix: str = ""
   outside: tuple[str, ...] = ()
   unused: tuple[str, ...] = ()
+  fixes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str, str]:
@@ -140,10 +142,7 @@ def left_out_note(names: list[str]) -> list[str]:
 
 
 def without_aliases(
-  arrays: Mapping[str, np.ndarray],
-  network: Network,
-  origin: str,
-  fixes: Mapping[str, str],
+  arrays: Mapping[str, np.ndarray], network: Network, origin: str
 ) -> dict[str, np.ndarray]:
   """Returns arrays by their names, without their aliases.
 
@@ -151,7 +150,6 @@ def without_aliases(
     arrays: by name or alias, or both.
     network: what they are called.
     origin: the file or folder, for error messages.
-    fixes: alias -> the error's fourth part if it differs from what it is an alias of.
 
   Raises:
     SgdxError: an array differs under two names.
@@ -165,6 +163,6 @@ def without_aliases(
       raise SgdxError(
         f"{origin}: {alias} differs from {name}",
         expected="one array under both names",
-        fix=fixes.get(alias, "save the model again: model.save_pretrained(DIR)"),
+        fix=network.fixes.get(alias, "save the model again: model.save_pretrained(DIR)"),
       )
   return arrays

@@ -16,15 +16,7 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.progress import OnProgress, no_progress
-from sgdx_t5x.weights import bert_huggingface, hf_names, layout
-from sgdx_t5x.weights.hf_folder import (
-  CONFIG,
-  by_path,
-  check_free,
-  read_arrays,
-  read_config,
-  write_folder,
-)
+from sgdx_t5x.weights import bert_huggingface, hf_folder, hf_names, layout
 
 MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM", "mpnet": "MPNet"}
@@ -35,7 +27,7 @@ _FIXES = {  # if an alias differs from the embedding
   **dict.fromkeys(
     _EMBEDDING_ALIASES, "save the model again; T5 has one embedding for encoder and decoder"
   ),
-  _LOGITS: f'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in {CONFIG}; '
+  _LOGITS: 'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in config.json; '
   "T5X has no network for a T5 1.0 with separate output embeddings",
 }
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
@@ -49,6 +41,15 @@ _FIXED = {
   "pad_token_id": 0,
   "eos_token_id": 1,
   "decoder_start_token_id": 0,
+}
+_SIZES = {  # field of `layout.Sizes` -> key of config.json
+  "vocab_size": "vocab_size",
+  "emb_dim": "d_model",
+  "num_heads": "num_heads",
+  "head_dim": "d_kv",
+  "mlp_dim": "d_ff",
+  "num_encoder_layers": "num_layers",
+  "num_decoder_layers": "num_decoder_layers",
 }
 _ACTIVATIONS = {"relu": False, "gated-gelu": True}  # feed_forward_proj -> gated
 
@@ -72,15 +73,14 @@ def read_huggingface(
     SgdxError: the folder is invalid, or its arrays do not match config.json.
   """
   folder = pathlib.Path(folder)
-  config = read_config(folder, _KINDS, "google/flan-t5-base")
+  config = hf_folder.read_config(folder, _KINDS, "google/flan-t5-base")
   if config["model_type"] in ("bert", "mpnet"):
     return bert_huggingface.read(folder, config, on_progress)
   sizes = _sizes(config, folder)
   table = layout.tensors(sizes)
   network = _network(table, sizes.tied)
-  arrays, notes = read_arrays(folder, network, on_progress)
-  arrays = hf_names.without_aliases(arrays, network, str(folder), _FIXES)
-  arrays_by_path = by_path(table, arrays, folder, notes)
+  arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
+  arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
   if config["model_type"] == "mt5":
     notes.append("mT5 has its own vocabulary: set SGDX_VOCAB to its SentencePiece file")
   return layout.Weights(sizes, arrays_by_path, notes=tuple(notes))
@@ -95,48 +95,26 @@ def _network(table: Sequence[layout.Tensor], tied: bool) -> hf_names.Network:
     prefix="transformer.",
     outside=(_LOGITS,),
     unused=(_UNUSED,),
+    fixes=_FIXES,
   )
 
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   """Returns the sizes in config.json. Raises SgdxError listing all invalid settings."""
-  problems = []
-  for key, value in _FIXED.items():
-    if config.get(key) not in (None, value):
-      problems.append(f"{key} is {quoted(config[key])}, not {value!r}")
+  if config.get("num_decoder_layers") is None:
+    config = {**config, "num_decoder_layers": config.get("num_layers")}
+  values, problems = hf_folder.read_settings(config, _FIXED, _SIZES)
   activation = config.get("feed_forward_proj", "relu")
   if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-    text, activation = quoted(activation), ""
-    problems.append(f"feed_forward_proj is {text}, not one of {', '.join(_ACTIVATIONS)}")
-
-  def size(key: str, default: str | None = None) -> int:
-    # 0 where it is unusable, so that one error can list all such settings.
-    value = config.get(key)
-    if value is None and default is not None:
-      value = config.get(default)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-      return value
-    problems.append(f"{key} is {quoted(value)}, not a positive integer")
-    return 0
-
-  sizes = layout.Sizes(
-    vocab_size=size("vocab_size"),
-    emb_dim=size("d_model"),
-    num_heads=size("num_heads"),
-    head_dim=size("d_kv"),
-    mlp_dim=size("d_ff"),
-    num_encoder_layers=size("num_layers"),
-    num_decoder_layers=size("num_decoder_layers", default="num_layers"),
-    gated=_ACTIVATIONS.get(activation, False),
-    tied=_is_tied(config),
-  )
+    supported = ", ".join(_ACTIVATIONS)
+    problems.append(f"feed_forward_proj is {quoted(activation)}, not one of {supported}")
   if problems:
     raise SgdxError(
-      f"{folder / CONFIG}: " + "; ".join(problems),
+      f"{folder / hf_folder.CONFIG}: " + "; ".join(problems),
       expected="settings of T5 1.0, T5 1.1, Flan-T5 or mT5, which T5X's network supports",
       fix="import a model with these settings",
     )
-  return sizes
+  return layout.Sizes(**values, gated=_ACTIVATIONS[activation], tied=_is_tied(config))
 
 
 def _is_tied(config: Mapping[str, Any]) -> bool:
@@ -172,9 +150,11 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  json_files = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+  json_files = {hf_folder.CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
   table = layout.tensors(weights.sizes)
-  write_folder(folder, table, weights, dtype, json_files, (vocabulary, _VOCABULARY), on_progress)
+  hf_folder.write_folder(
+    folder, table, weights, dtype, json_files, (vocabulary, _VOCABULARY), on_progress
+  )
   return folder
 
 
@@ -187,7 +167,8 @@ def check_huggingface_free(
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
   names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
-  return check_free(folder, overwrite, names, vocabulary, "SentencePiece model or vocab.txt")
+  kind = "SentencePiece model or vocab.txt"
+  return hf_folder.check_free(folder, overwrite, names, vocabulary, kind)
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
@@ -201,13 +182,7 @@ def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
   return {
     "architectures": [name],
     "model_type": kind,
-    "vocab_size": sizes.vocab_size,
-    "d_model": sizes.emb_dim,
-    "d_kv": sizes.head_dim,
-    "d_ff": sizes.mlp_dim,
-    "num_heads": sizes.num_heads,
-    "num_layers": sizes.num_encoder_layers,
-    "num_decoder_layers": sizes.num_decoder_layers,
+    **{key: getattr(sizes, field) for field, key in _SIZES.items()},
     "feed_forward_proj": "gated-gelu" if sizes.gated else "relu",
     "tie_word_embeddings": sizes.tied,
     "scale_decoder_outputs": sizes.tied,  # what `transformers` 5 goes by

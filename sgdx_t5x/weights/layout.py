@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,6 +22,9 @@ from sgdx_t5x.errors import SgdxError, nearest
 # Built in or defaults in both T5X's and Hugging Face's T5.
 BUCKETS, MAX_DISTANCE, EPSILON = 32, 128, 1e-6
 EMBEDDING, LOGITS = "token_embedder/embedding", "decoder/logits_dense/kernel"
+# Of errors about checkpoints that have other arrays.
+EXPECTED = "the parameters of T5X's t5x.examples.t5 network, with layers unstacked"
+FIX = "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only"
 _SHOWN = 6  # names per kind in an error
 
 
@@ -190,17 +194,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
 
-  def shape(path: str) -> tuple[int, ...]:
-    shape = shapes.get(path)
-    if shape is None or len(shape) != 2 or 0 in shape:
-      raise SgdxError(
-        f"{origin}: {path} {'is missing' if shape is None else f'has shape {list(shape)}'}",
-        expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
-        available=nearest(path, shapes),
-        fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
-      )
-    return shape
-
+  shape = functools.partial(matrix_shape, shapes, origin, EXPECTED, FIX)
   vocab_size, emb_dim = shape(EMBEDDING)
   num_heads, _ = shape("encoder/relpos_bias/rel_embedding")
   first_layer = "encoder/layers_0"
@@ -217,6 +211,31 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     gated=f"{first_layer}/mlp/wi_0/kernel" in shapes,
     tied=LOGITS not in shapes,
   )
+
+
+def matrix_shape(
+  shapes: Mapping[str, tuple[int, ...]], origin: str, expected: str, fix: str, path: str
+) -> tuple[int, ...]:
+  """Returns the shape of a matrix, from which sizes are inferred.
+
+  Args:
+    shapes: T5X path -> shape.
+    origin: name of the checkpoint, for the error.
+    expected, fix: of the error.
+    path: of the matrix.
+
+  Raises:
+    SgdxError: there is no such matrix.
+  """
+  shape = shapes.get(path)
+  if shape is None or len(shape) != 2 or 0 in shape:
+    raise SgdxError(
+      f"{origin}: {path} {'is missing' if shape is None else f'has shape {list(shape)}'}",
+      expected=expected,
+      available=nearest(path, shapes),
+      fix=fix,
+    )
+  return shape
 
 
 def _num_layers(paths: Mapping[str, Any], stack: str) -> int:

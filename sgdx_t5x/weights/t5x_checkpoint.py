@@ -47,11 +47,8 @@ def read_checkpoint(
   arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
   kind: Any = layout
   notes: tuple[str, ...] = ()
-  network = "T5X's t5x.examples.t5 network, with layers unstacked"
-  supported = "T5 1.0, T5 1.1 or Flan-T5"
   if bert_layout.is_bert(arrays):
-    kind, network = bert_layout, "sgdx_t5x.spandst's BERT"
-    supported = "T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker"
+    kind = bert_layout
     # A tracker's heads have no place in an encoder's file.
     heads = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
     for name in heads:
@@ -64,8 +61,8 @@ def read_checkpoint(
     layout.shapes_of(kind.tensors(sizes)),
     shapes,
     path,
-    expected=f"the parameters of {network}",
-    fix=f"export checkpoints of {supported} only",
+    expected=kind.EXPECTED,
+    fix=kind.FIX,
   )
   layout.check_finite(arrays, path)
   return layout.Weights(sizes, arrays, step, notes)

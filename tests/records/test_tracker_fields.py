@@ -13,7 +13,7 @@ from sgdx_t5x.records import builder, tracker_fields
 from sgdx_t5x.records.builder import Sgd, frame_records
 from sgdx_t5x.records.prepare import prepare
 from sgdx_t5x.records.source import RecordSource
-from sgdx_t5x.records.turns import ServiceState, after_turn, gold_turns, user_turns
+from sgdx_t5x.records.turns import ServiceState, gold_turns, user_turns
 
 
 def encoded(record):
@@ -36,7 +36,7 @@ def compare(dialogue, schema):
       count += 1
     pairs = zip(contexts, gold, strict=True)
     new = {o.service: ServiceState(o.turn, g.intent, g.values) for o, g in pairs}
-    states = after_turn(states, new)
+    states = {**states, **new}
   return count
 
 

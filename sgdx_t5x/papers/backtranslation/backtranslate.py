@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
-from sgdx_t5x.variants.translations import Progress, Provider, Record, apply_records
+from sgdx_t5x.papers.backtranslation.translations import Progress, Provider, Record, apply_records
 from sgdx_t5x.variants.wording import Repair, wording
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"

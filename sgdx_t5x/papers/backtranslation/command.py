@@ -29,7 +29,7 @@ from sgdx_t5x.errors import UsageError, with_document_paths
 
 if TYPE_CHECKING:
   from sgdx_t5x.papers.backtranslation.backtranslate import BackTranslation
-  from sgdx_t5x.variants.translations import Provider
+  from sgdx_t5x.papers.backtranslation.translations import Provider
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _CACHE = ".cache"
@@ -133,8 +133,7 @@ def _open_provider(args: argparse.Namespace, pivots: list[str]) -> "Provider":
       codes = {text_provider.SOURCE: args.source, **dict(zip(pivots, args.target, strict=True))}
     translator = checkpoint.CheckpointTranslator(args.model, args.model_back, codes)
     return text_provider.TextProvider(translator, pathlib.Path(args.out) / _CACHE, _say)
-  from sgdx_t5x.variants.shipped import shipped_table
-  from sgdx_t5x.variants.translations import open_table
+  from sgdx_t5x.papers.backtranslation.translations import open_table, shipped_table
 
   return open_table(args.table) if args.table else shipped_table()
 

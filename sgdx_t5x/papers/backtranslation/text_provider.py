@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files.reading import is_text
-from sgdx_t5x.variants.translations import Items, Notify, Progress, Record
+from sgdx_t5x.papers.backtranslation.translations import Items, Notify, Progress, Record
 
 SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"

@@ -21,8 +21,8 @@ from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
 from sgdx_t5x.spandst.choices import Choices
 from sgdx_t5x.spandst.span_features import Example
-from sgdx_t5x.spandst.span_text import PieceVocabulary
 from sgdx_t5x.spandst.spandst import Choice
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 NOTHING_OFFERED = Choices({}, ())  # the baseline reads nothing but the two utterances
@@ -177,7 +177,7 @@ class BaselineReader:
   def __init__(
     self,
     variant: Schema,
-    vocabulary: PieceVocabulary,
+    vocabulary: WordPieceFile,
     row: Row,
     style: BaselineStyle | None = None,
     lengths: Mapping[str, int] | None = None,

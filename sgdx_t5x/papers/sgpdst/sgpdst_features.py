@@ -15,7 +15,8 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst.sgpdst import NULL, Answers, Pair, history, offers
 from sgdx_t5x.records.turns import NONE, NOTIFY_SUCCESS, REQUEST, FrameContext, Span, States
-from sgdx_t5x.spandst.span_text import PieceVocabulary, readable
+from sgdx_t5x.spandst.span_text import readable
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 FEATURES = ("inputs", "segments", "positions", "context", "targets")
 # Maximum pieces before the schema's texts, and in the whole input, in the released code.
@@ -72,7 +73,7 @@ class SgpReader:
     self,
     part: str,
     variant: Schema,
-    vocabulary: PieceVocabulary,
+    vocabulary: WordPieceFile,
     style: SgpStyle | None = None,
     length: int | None = None,
   ):

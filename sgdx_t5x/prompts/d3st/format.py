@@ -1,8 +1,7 @@
 """D3ST as a prompt format: see `protocol.PromptFormat`."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State
@@ -33,7 +32,7 @@ class D3ST(TextExamples):
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
-    turns = turn_texts(self.style)(history)
+    turns = turn_writer(utterance_text, self.style)(history)
     return [Prompt(turns, before=prefix_parts(*self._shown(frame, service), self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
@@ -78,9 +77,3 @@ class D3ST(TextExamples):
         fix="write such examples with `sgdx prompts --targets`, to compare texts only",
       )
     return super().examples(*args, **settings)
-
-
-@functools.lru_cache(maxsize=16)
-def turn_texts(style: D3stStyle) -> Callable[[History], tuple[str, ...]]:
-  """Returns the function from a history to its turns."""
-  return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))

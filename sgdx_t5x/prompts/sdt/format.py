@@ -10,13 +10,13 @@ from sgdx_t5x.corpus.dialogue import State
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.base import TextExamples
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_texts
+from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SDT(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
-    turns = turn_texts(self.style)(history)
+    turns = turn_writer(turn_text, self.style)(history)
     if self.style.order == "demonstration":  # one text for all frames, tokenised once
       return [Prompt(turns, before=(before_text(service, layout, self.style),))]
     return [Prompt(turns, before=before_parts(service, layout, self.style))]

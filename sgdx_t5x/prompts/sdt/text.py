@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.corpus.dialogue import USER, State
 from sgdx_t5x.corpus.schema import NO_INTENT, Service
-from sgdx_t5x.prompts.protocol import History, ServicePair, turn_writer
+from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
@@ -81,12 +81,6 @@ def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
   """Returns one turn of the history; spaces within it are kept."""
   tag = USER_TAG if speaker == USER else SYSTEM_TAG
   return case(f"{tag} {utterance}".replace("\n", " "), style)
-
-
-@functools.lru_cache(maxsize=16)
-def turn_texts(style: SdtStyle) -> Callable[[History], tuple[str, ...]]:
-  """Returns the function from a history to its turns."""
-  return turn_writer(lambda speaker, text: turn_text(speaker, text, style))
 
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:

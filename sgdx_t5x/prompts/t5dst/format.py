@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import State, example_pick
@@ -35,7 +34,7 @@ class T5DST(TextExamples):
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The history, then the slot; rows for language models name its possible values."""
-    turns = turn_texts(self.style)(history)
+    turns = turn_writer(utterance_text, self.style)(history)
     return [
       Prompt(turns, after=text, row={"possible_values": list(answers)} if answers else {})
       for text, answers in slot_prompts(service, self.style)
@@ -57,12 +56,6 @@ class T5DST(TextExamples):
       raise ValueError(f"{example} asks for a whole frame")
     original = service.original
     return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
-
-
-@functools.lru_cache(maxsize=16)
-def turn_texts(style: PromptStyle) -> Callable[[History], tuple[str, ...]]:
-  """Returns the function from a history to its turns."""
-  return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues

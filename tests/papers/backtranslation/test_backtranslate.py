@@ -15,15 +15,16 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.backtranslation import text_provider
 from sgdx_t5x.papers.backtranslation.backtranslate import back_translate, write_back_translation
 from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
-from sgdx_t5x.variants.shipped import shipped_schema, shipped_table
-from sgdx_t5x.variants.translations import (
+from sgdx_t5x.papers.backtranslation.translations import (
   REPAIR_RULES,
   Record,
   TranslationTable,
   apply_records,
   open_table,
   read_records,
+  shipped_table,
 )
+from sgdx_t5x.variants.shipped import shipped_schema, shipped_texts
 from sgdx_t5x.variants.wording import Element, wording
 
 BANKS = Service(
@@ -231,7 +232,7 @@ def test_a_table_that_lacks_something_is_refused(tmp_path):
 def test_what_ships_is_for_schemas_with_all_elements(tmp_path):
   """The tiny corpus has a Banks_1, too, but not SGD's."""
   for service in ("Banks_1", "Weather_1"):
-    assert shipped_table().has([Element(service, "service", service, "name")], "zh")
+    assert Element(service, "service", service, "name") in shipped_texts("bt_zh")
   corpus = open_corpus(tiny.write_corpus(tmp_path))
   assert shipped_schema(corpus.schema("train"), "bt_zh") is None
   assert shipped_schema(SCHEMA, "v1") is None

@@ -10,7 +10,7 @@ from fuzzing import Document, run
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.papers.backtranslation.backtranslate import back_translate
 from sgdx_t5x.papers.backtranslation.text_provider import TextProvider
-from sgdx_t5x.variants.translations import TABLE_FORMAT, open_table
+from sgdx_t5x.papers.backtranslation.translations import TABLE_FORMAT, open_table
 from sgdx_t5x.variants.wording import wording
 
 pytestmark = pytest.mark.long

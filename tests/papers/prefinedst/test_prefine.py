@@ -18,7 +18,7 @@ from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.prefinedst import prefine, prefine_turns
 from sgdx_t5x.records.prepare import prepare
-from sgdx_t5x.records.turns import after_turn, gold_turns, user_turns
+from sgdx_t5x.records.turns import gold_turns, user_turns
 
 NAMES = (
   "intent", "requested", "next_action", "response", "span", "copy_ned", "same_meaning", "refers",
@@ -101,7 +101,7 @@ def _frames():
     said = [turn.utterance for turn in DIALOGUE.turns[: context.turn + 1]]
     names = {"Inns_1": frozenset({"city"})}
     found.append(prefine.Frame(SCHEMA.services, said, context, states, gold, names))
-    states = after_turn(states, {context.service: gold.state(context.turn)})
+    states = {**states, context.service: gold.state(context.turn)}
   return found
 
 

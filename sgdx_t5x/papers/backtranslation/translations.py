@@ -1,6 +1,7 @@
 """Back-translated texts: their records, tables of records, and the protocol of providers."""
 
 import dataclasses
+import importlib.resources
 import pathlib
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,6 +9,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Protocol
 
 from sgdx_t5x.corpus.schema import Schema
+from sgdx_t5x.corpus.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import decode_lines, is_text, json_type
 from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
@@ -127,10 +129,6 @@ class TranslationTable:
           fix="use pivots that the table has, or pass another file to --table",
         )
 
-  def has(self, elements: Iterable[Element], pivot: str) -> bool:
-    """Whether each of the elements has a record."""
-    return set(elements) <= self._records.get(pivot, {}).keys()
-
   def back_translate(
     self, items: Items, pivot: str, progress: Progress | None = None
   ) -> list[Record]:
@@ -166,6 +164,15 @@ def open_table(table: Sequence[str]) -> TranslationTable:
   for file in table:
     records += read_records(pathlib.Path(file))
   return TranslationTable(records, ", ".join(table))
+
+
+def shipped_table() -> TranslationTable:
+  """Returns the records that ship with the core, one file per pivot."""
+  folder = importlib.resources.files("sgdx_t5x.variants.shipped")
+  records: list[Record] = []
+  for pivot in PIVOTS:
+    records += read_records(folder / f"{pivot}.jsonl")
+  return TranslationTable(records, "the shipped back-translations")
 
 
 def read_records(file: pathlib.Path | Traversable) -> list[Record]:
