@@ -170,11 +170,11 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
   """Returns the first answer of several. Some services spread one over choices of one index."""
   calls: list[Any] = []
   texts: list[str] = []
-  first_index = choices[0].get("index", 0) if isinstance(choices[0], dict) else None
+  first_index = min(map(_index, choices))
   for choice in choices:
     if not isinstance(choice, dict):
       raise unknown_form({}, place, "a choice that is no object")
-    if choice.get("index", 0) != first_index:
+    if _index(choice) != first_index:
       continue
     message = choice.get("message", choice.get("content"))  # the latter in candidates
     for level in (choice, message if isinstance(message, dict) else {}):
@@ -188,6 +188,11 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
     elif _ended(ends, [], "").calls is not None and not _is_empty(choice):
       raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
+
+
+def _index(choice: Any) -> int:
+  index = choice.get("index") if isinstance(choice, dict) else 0
+  return index if isinstance(index, int) else 0
 
 
 def _is_empty(choice: Mapping[str, Any]) -> bool:
@@ -204,8 +209,8 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   Raises:
     NoAnswer: anything else failed.
   """
-  error, status = level.get("error"), level.get("status_code", 200)
-  if error or status != 200:
+  error, status = level.get("error"), level.get("status_code") or 200
+  if error or str(status)[:1] != "2":
     if any(map(_MALFORMED.search, _ends(level))):
       return ""
     if (unparsed := malformed_call(error or level.get("body"))) is not None:
@@ -229,8 +234,8 @@ def _failure(level: Mapping[str, Any]) -> str | None:
 
 def _code(error: Any, status: Any) -> int:
   """Returns the HTTP status that an error names; 0 if it names none."""
-  code = error.get("code", status) if isinstance(error, dict) else status
-  return int(code) if str(code).isascii() and str(code).isdecimal() else 0
+  codes = (error.get("code"), error.get("status"), status) if isinstance(error, dict) else (status,)
+  return next((int(code) for code in map(str, codes) if re.fullmatch(r"[1-5]\d\d", code)), 0)
 
 
 def malformed_call(error: Any, depth: int = 0) -> str | None:
@@ -376,7 +381,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
       raise unknown_form({}, place, f"a block of content {quoted(block)[:40]}")
     kind = block.get("type") or block.get("block_type")  # the latter is LlamaIndex'
     kind = kind or next((key for key in block if key != "thoughtSignature"), None)
-    if block.get("thought") is True:  # Gemini's
+    if kind is None or block.get("thought") is True:  # Gemini's
       continue
     if kind == "message":
       inside, text = _of_content(block.get("content"), place)
@@ -416,7 +421,7 @@ def unknown_form(part: Mapping[str, Any], place: str, fault: str) -> SgdxError:
   return SgdxError(
     f"{place}: no tool calls found{fault and ': '}{fault}",
     expected="an answer of chat completions, responses, Anthropic, Bedrock Converse, Ollama, "
-    'Gemini, LangChain, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
+    'Gemini, LangChain, LlamaIndex, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
     available=", ".join(map(str, part))[:200],
     fix="use one of the formats in docs/tools/README.md; an answer without calls has an empty list",
   )

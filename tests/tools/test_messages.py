@@ -220,8 +220,16 @@ def test_answers_cut_off_are_counted(answer, corpus, tmp_path):
   assert "answers cut off by a limit of tokens: 1 of 6 (original)" in scored.notes
 
 
+def test_the_first_choice_is_the_one_of_the_lowest_index():
+  texts = [{"index": i, "message": {"role": "assistant", "content": f"{i}"}} for i in (1, 0, 2)]
+  assert (
+    read_answer({"response": {"status_code": "200", "body": {"choices": texts}}}, "").text == "0"
+  )
+
+
 def test_thoughts_are_no_text():
-  parts = [{"text": '{"name": "f", "arguments": {}}', "thought": True}, {"text": "Which city?"}]
+  thought = {"text": '{"name": "f", "arguments": {}}', "thought": True}
+  parts = [thought, {"text": "Which city?"}, {"thoughtSignature": "x"}]
   answer = read_answer({"candidates": [{"content": {"role": "model", "parts": parts}}]}, "")
   assert (answer.calls, answer.text) == ([], "Which city?")
 
@@ -240,6 +248,8 @@ def test_thoughts_are_no_text():
     ({"message": {"role": "assistant", "content": ""}, "done": False}, "streamed"),
     ({"result": [[["[f(a=1)]"]]]}, "several turns"),
     ({"role": "assistant", "items": [{"$type": "FunctionCallContent"}]}, r"of type '\$type'"),
+    ({"calls": {"name": "f", "arguments": {}}}, "calls that are no list"),
+    ({"calls": None}, "calls that are no list"),
     ({"message": {"role": "assistant", "actions": [{"name": "f"}]}}, "calls in actions"),
   ],
 )
