@@ -156,7 +156,13 @@ def _bfcl_calls(result: list[Any] | str, place: str) -> list[Any] | None:
   calls = written_calls(result) if isinstance(result, str) else result
   if any(isinstance(item, list) for item in calls or ()):
     raise unknown_form({}, place, "a result of several turns or steps")
-  return None if calls is None else list(map(_bfcl_call, calls))
+  if calls is None:
+    return None
+  listed: list[Any] = []
+  for item in calls:
+    # A decoded result has the text of a call in each item.
+    listed += (written_calls(item) or [None]) if isinstance(item, str) else [_bfcl_call(item)]
+  return listed
 
 
 def _bfcl_call(item: Any) -> dict[str, Any] | None:

@@ -72,13 +72,22 @@ _LITERALS = {"true": True, "false": False, "null": None}
 
 def written_calls(text: str) -> list[Any] | None:
   """Returns the calls of an answer that is text, by design a list; None if it has none."""
+  value: Any = None
   with contextlib.suppress(ValueError, RecursionError):
     value = json.loads(text)
-    if isinstance(value, list):
-      return [(named_call(item) or item) if isinstance(item, dict) else item for item in value]
-    if isinstance(value, str):  # quoted once more
-      text = value
+  if isinstance(value, str):  # quoted once more
+    text = value
+  value = value if isinstance(value, list) else _in_python(text)
+  if isinstance(value, list):
+    return [_written_call(item) for item in value]
   return text_calls(text) or python_calls(text)
+
+
+def _written_call(item: Any) -> Any:
+  """Returns an item of a list of calls as {"name", "arguments"}; as it is if it is no call."""
+  if not isinstance(item, dict):
+    return item
+  return named_call(item) or next(_calls_of(item), item)
 
 
 def text_calls(text: str) -> list[Any] | None:
@@ -140,16 +149,20 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
 
 def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
   """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
+  yield from _calls_of(_in_python(text))
+
+
+def _in_python(text: str) -> Any:
+  """Returns a list or an object that is written in Python's literals, maybe fenced; else None."""
   fenced = _FENCED.match(text)
   text = (fenced[1] if fenced else text).strip()
   if not _START.match(text):
-    return
+    return None
   try:
     with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
-      value = _literal(ast.parse(text, mode="eval").body)
+      return _literal(ast.parse(text, mode="eval").body)
   except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-    return
-  yield from _calls_of(value)
+    return None
 
 
 def _calls_of(value: Any) -> Iterator[dict[str, Any]]:

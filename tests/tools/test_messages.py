@@ -6,6 +6,7 @@ from answer_forms import FORMS, TEXTS, bare, calls_of, score, write
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tools.call_predictions import row_answer
 from sgdx_t5x.tools.call_texts import python_calls, text_calls
 from sgdx_t5x.tools.format import calls_format
 from sgdx_t5x.tools.messages import has_plain_calls, read_answer
@@ -126,6 +127,23 @@ def test_literals_of_json_and_python(literal, value):
 )
 def test_calls_as_models_write_them(text):
   assert text_calls(text) == [{"name": "f", "arguments": {"a": "x"}}]
+
+
+@pytest.mark.parametrize(
+  "result",
+  [
+    [{"f": {"a": True}}, {"g": {}}],
+    ["f(a=true)", "g()"],
+    "[{'f': {'a': True}}, {'g': {}}]",
+    '```json\n[{"f": {"a": true}}, {"g": {}}]\n```',
+    '[{"type": "function", "function": {"name": "f", "arguments": {"a": true}}}, {"g": {}}]',
+    "f(a=true); g()",
+  ],
+)
+def test_results_of_bfcl(result):
+  calls = row_answer({"result": result}, "").calls
+  assert [call["name"] for call in calls] == ["f", "g"]
+  assert calls[0]["arguments"] == {"a": True}
 
 
 def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
