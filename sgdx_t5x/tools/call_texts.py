@@ -227,8 +227,9 @@ def _python_list(source: str) -> list[Any] | None:
       return None
     value = statement.value
     for item in value.elts if isinstance(value, ast.List) else [value]:
-      is_printed = isinstance(item, ast.Call) and ast.unparse(item.func) == "print"
-      calls.append(_python_call(item.args[0] if is_printed and item.args else item, source))
+      if isinstance(item, ast.Call) and item.args and ast.unparse(item.func) == "print":
+        item = item.args[0]
+      calls.append(_python_call(item, source))
   return calls
 
 

@@ -18,17 +18,15 @@ What a service did is kept apart from what the model did: an error in place of a
 Any other form is an error that names it, never an answer without calls.
 """
 
-import ast
-import contextlib
 import dataclasses
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
+from sgdx_t5x.tools.unparsed_calls import MALFORMED, malformed_call
 
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
 _ROLES = ("assistant", "ai", "model")
@@ -50,11 +48,6 @@ _CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
 # Keys of objects that seem to be calls, in a list of a message that has no others.
 _KEY_IN_CALL = re.compile(r"(tool|function)\w*|name|args|arguments|parameters|kwargs", re.I)
 
-_MALFORMED = re.compile(
-  r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed|"
-  r"unexpected_tool_call|too_many_tool_calls",
-  re.I,
-)
 _BROKEN_OFF = re.compile(
   r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable|^other$", re.I
 )
@@ -63,18 +56,6 @@ _FILTERED = re.compile(
   re.I,
 )
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
-# Keys under which a service returns the text that it could not parse, and words of those that
-# return it in a message (Ollama, llama.cpp, TGI, Bedrock, Groq behind a router).
-_WRITTEN = re.compile(
-  r"(failed|malformed|invalid|raw|model)_?(generation|output|completion|tool_?call)", re.I
-)
-_UNPARSED = re.compile(
-  r"error parsing tool call|failed to parse input at pos|tool error: failed to parse generated|"
-  r"produced invalid sequence as part of tool|\btool_use_failed\b",
-  re.I,
-)
-_DEEPEST = 6  # levels of an error that are searched
-_MOST_BRACES = 8  # of a text of an error, at which an object may begin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -211,7 +192,7 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   """
   error, status = level.get("error"), level.get("status_code") or 200
   if error or str(status)[:1] != "2":
-    if any(map(_MALFORMED.search, _ends(level))):
+    if any(map(MALFORMED.search, _ends(level))):
       return ""
     if (unparsed := malformed_call(error or level.get("body"))) is not None:
       return unparsed
@@ -238,52 +219,6 @@ def _code(error: Any, status: Any) -> int:
   return next((int(code) for code in map(str, codes) if re.fullmatch(r"[1-5]\d\d", code)), 0)
 
 
-def malformed_call(error: Any, depth: int = 0) -> str | None:
-  """Returns what the model wrote, from an error that says the service could not parse it.
-
-  Args:
-    error: decoded JSON, or a text that may contain JSON, as a router's may.
-    depth: of this part in the whole.
-
-  Returns:
-    None if the error is of another kind.
-  """
-  if depth > _DEEPEST:
-    return None
-  nested: list[Any] = []
-  if isinstance(error, dict):
-    for key, value in error.items():
-      if value and _WRITTEN.fullmatch(str(key)):
-        return value if isinstance(value, str) else quoted(value)
-    for key in ("code", "type", "status"):
-      if isinstance(error.get(key), str) and _MALFORMED.search(error[key]):
-        return str(error.get("message", ""))
-    nested = list(error.values())
-  elif isinstance(error, list):
-    nested = error
-  elif isinstance(error, str):
-    nested = list(_objects_in(error))
-  for part in nested:
-    if (text := malformed_call(part, depth + 1)) is not None:
-      return text
-  return error if isinstance(error, str) and _UNPARSED.search(error) else None
-
-
-def _objects_in(text: str) -> Iterator[Any]:
-  """Yields the object in a text, in JSON or as Python prints it: a client's error in a router's."""
-  start = -1
-  for _ in range(_MOST_BRACES):
-    start = text.find("{", start + 1)
-    if start < 0:
-      return
-    with contextlib.suppress(ValueError, RecursionError):
-      yield json.JSONDecoder().raw_decode(text, start)[0]
-      return
-    with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-      yield ast.literal_eval(text[start : text.rfind("}") + 1])
-      return
-
-
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
   """Yields the words with which a service says why an answer ended."""
   for key in _ENDS & level.keys():
@@ -299,14 +234,14 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
 @functools.lru_cache(maxsize=1024)
 def _meanings(word: str) -> frozenset[re.Pattern[str]]:
   """Returns which of the patterns above a word matches that says why an answer ended."""
-  patterns = (_MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
+  patterns = (MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
   return frozenset(pattern for pattern in patterns if pattern.search(word))
 
 
 def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
   meanings = frozenset().union(*map(_meanings, ends))
-  if _MALFORMED in meanings:
+  if MALFORMED in meanings:
     return Answer(None, text)
   reasons = ", ".join(dict.fromkeys(ends))
   if _BROKEN_OFF in meanings:

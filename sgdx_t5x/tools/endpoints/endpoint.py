@@ -15,7 +15,8 @@ import aiohttp
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
-from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, malformed_call, read_answer
+from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
+from sgdx_t5x.tools.unparsed_calls import malformed_call
 
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
