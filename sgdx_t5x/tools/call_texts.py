@@ -106,18 +106,26 @@ def text_calls(text: str) -> list[Any] | None:
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block = _special_calls(block) or list(_json_calls(block)) or list(_dict_calls(block))
+    in_block = (
+      _special_calls(block, bool(blocks)) or list(_json_calls(block)) or list(_dict_calls(block))
+    )
     in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
     calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
 
 
-def _special_calls(block: str) -> list[Any]:
-  """Returns the calls that a text marks by tags or special tokens around a name."""
+def _special_calls(block: str, is_tagged: bool) -> list[Any]:
+  """Returns the calls that a text marks by tags or special tokens around a name.
+
+  Args:
+    block: the text.
+    is_tagged: whether it is the inside of a tag of a call, where a name alone is one.
+  """
   calls: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
   if calls:
     return calls
-  if (keyed := _KEYED.match(block)) and (values := _PAIR.findall(block)):
+  values = _PAIR.findall(block)
+  if (keyed := _KEYED.match(block)) and (values or is_tagged):
     return [{"name": keyed[1], "arguments": {key.strip(): value for key, value in values}}]
   for found in _SPECIAL.finditer(block):
     with contextlib.suppress(ValueError, RecursionError):

@@ -150,6 +150,7 @@ def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
   assert text_calls("<start_function_call>call:f{a:<escape>x<escape>}") == [None]
   assert text_calls("f(a=1)\ng(b=2)") == text_calls("f(a=1); g(b=2)")
   assert len(text_calls("f(a=1)\ng(b=2)")) == 2
+  assert text_calls("<tool_call>f\n</tool_call>") == [{"name": "f", "arguments": {}}]
 
 
 def ended(reason, **about):
