@@ -130,9 +130,10 @@ def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> A
   """
   if "calls" in row:
     calls = row["calls"]
+    if not isinstance(calls, str | list):
+      raise unknown_form(row, place, "calls that are no list")
     calls = written_calls(calls) if isinstance(calls, str) else calls
-    listed = [_bare_call(call, place) for call in calls] if isinstance(calls, list) else None
-    return Answer(listed)
+    return Answer(None if calls is None else [_bare_call(call, place) for call in calls])
   if "prediction" in row:
     return Answer(written_calls(row_text(row, place, FRAME) or ""))
   if isinstance(row.get("result"), list | str) and "traceback" not in row:
@@ -143,8 +144,11 @@ def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> A
 
 def _bare_call(call: Any, place: str) -> Any:
   """Returns a call as {"name", "arguments"}; as it is if it has no name, which is invalid."""
-  has_name = isinstance(call, dict) and not call.keys().isdisjoint(NAMES)
-  return read_call(call, place) if has_name else call
+  if not isinstance(call, dict):
+    return call
+  if len(call) == 1 and isinstance(next(iter(call.values())), dict):  # as BFCL has it
+    return _bfcl_call(call)
+  return call if call.keys().isdisjoint(NAMES) else read_call(call, place)
 
 
 def _bfcl_calls(result: list[Any] | str, place: str) -> list[Any] | None:
@@ -152,7 +156,13 @@ def _bfcl_calls(result: list[Any] | str, place: str) -> list[Any] | None:
   calls = written_calls(result) if isinstance(result, str) else result
   if any(isinstance(item, list) for item in calls or ()):
     raise unknown_form({}, place, "a result of several turns or steps")
-  return None if calls is None else list(map(_bfcl_call, calls))
+  if calls is None:
+    return None
+  listed: list[Any] = []
+  for item in calls:
+    # A decoded result has the text of a call in each item.
+    listed += (written_calls(item) or [None]) if isinstance(item, str) else [_bfcl_call(item)]
+  return listed
 
 
 def _bfcl_call(item: Any) -> dict[str, Any] | None:

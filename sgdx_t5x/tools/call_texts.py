@@ -72,13 +72,22 @@ _LITERALS = {"true": True, "false": False, "null": None}
 
 def written_calls(text: str) -> list[Any] | None:
   """Returns the calls of an answer that is text, by design a list; None if it has none."""
+  value: Any = None
   with contextlib.suppress(ValueError, RecursionError):
     value = json.loads(text)
-    if isinstance(value, list):
-      return [(named_call(item) or item) if isinstance(item, dict) else item for item in value]
-    if isinstance(value, str):  # quoted once more
-      text = value
+  if isinstance(value, str):  # quoted once more
+    text = value
+  value = value if isinstance(value, list) else _in_python(text)
+  if isinstance(value, list):
+    return [_written_call(item) for item in value]
   return text_calls(text) or python_calls(text)
+
+
+def _written_call(item: Any) -> Any:
+  """Returns an item of a list of calls as {"name", "arguments"}; as it is if it is no call."""
+  if not isinstance(item, dict):
+    return item
+  return named_call(item) or next(_calls_of(item), item)
 
 
 def text_calls(text: str) -> list[Any] | None:
@@ -97,18 +106,26 @@ def text_calls(text: str) -> list[Any] | None:
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block = _special_calls(block) or list(_json_calls(block)) or list(_dict_calls(block))
+    in_block = (
+      _special_calls(block, bool(blocks)) or list(_json_calls(block)) or list(_dict_calls(block))
+    )
     in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
     calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
 
 
-def _special_calls(block: str) -> list[Any]:
-  """Returns the calls that a text marks by tags or special tokens around a name."""
+def _special_calls(block: str, is_tagged: bool) -> list[Any]:
+  """Returns the calls that a text marks by tags or special tokens around a name.
+
+  Args:
+    block: the text.
+    is_tagged: whether it is the inside of a tag of a call, where a name alone is one.
+  """
   calls: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
   if calls:
     return calls
-  if (keyed := _KEYED.match(block)) and (values := _PAIR.findall(block)):
+  values = _PAIR.findall(block)
+  if (keyed := _KEYED.match(block)) and (values or is_tagged):
     return [{"name": keyed[1], "arguments": {key.strip(): value for key, value in values}}]
   for found in _SPECIAL.finditer(block):
     with contextlib.suppress(ValueError, RecursionError):
@@ -140,16 +157,20 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
 
 def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
   """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
+  yield from _calls_of(_in_python(text))
+
+
+def _in_python(text: str) -> Any:
+  """Returns a list or an object that is written in Python's literals, maybe fenced; else None."""
   fenced = _FENCED.match(text)
   text = (fenced[1] if fenced else text).strip()
   if not _START.match(text):
-    return
+    return None
   try:
     with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
-      value = _literal(ast.parse(text, mode="eval").body)
+      return _literal(ast.parse(text, mode="eval").body)
   except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-    return
-  yield from _calls_of(value)
+    return None
 
 
 def _calls_of(value: Any) -> Iterator[dict[str, Any]]:
@@ -214,8 +235,9 @@ def _python_list(source: str) -> list[Any] | None:
       return None
     value = statement.value
     for item in value.elts if isinstance(value, ast.List) else [value]:
-      is_printed = isinstance(item, ast.Call) and ast.unparse(item.func) == "print"
-      calls.append(_python_call(item.args[0] if is_printed and item.args else item, source))
+      if isinstance(item, ast.Call) and item.args and ast.unparse(item.func) == "print":
+        item = item.args[0]
+      calls.append(_python_call(item, source))
   return calls
 
 

@@ -159,10 +159,10 @@ def call_parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
   name, arguments = call.get("name"), call.get("arguments")
   if isinstance(arguments, str):
     try:
-      arguments = json.loads(arguments or "{}")
+      arguments = json.loads(arguments.strip() or "{}")
     except (ValueError, RecursionError):
-      arguments = None
-  elif arguments is None:
+      return name if isinstance(name, str) else "", None
+  if arguments is None:
     arguments = {}  # of a tool that takes none
   return name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else None
 

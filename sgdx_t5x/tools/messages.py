@@ -18,17 +18,15 @@ What a service did is kept apart from what the model did: an error in place of a
 Any other form is an error that names it, never an answer without calls.
 """
 
-import ast
-import contextlib
 import dataclasses
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
+from sgdx_t5x.tools.unparsed_calls import MALFORMED, malformed_call
 
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
 _ROLES = ("assistant", "ai", "model")
@@ -50,11 +48,6 @@ _CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
 # Keys of objects that seem to be calls, in a list of a message that has no others.
 _KEY_IN_CALL = re.compile(r"(tool|function)\w*|name|args|arguments|parameters|kwargs", re.I)
 
-_MALFORMED = re.compile(
-  r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed|"
-  r"unexpected_tool_call|too_many_tool_calls",
-  re.I,
-)
 _BROKEN_OFF = re.compile(
   r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable|^other$", re.I
 )
@@ -63,18 +56,6 @@ _FILTERED = re.compile(
   re.I,
 )
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
-# Keys under which a service returns the text that it could not parse, and words of those that
-# return it in a message (Ollama, llama.cpp, TGI, Bedrock, Groq behind a router).
-_WRITTEN = re.compile(
-  r"(failed|malformed|invalid|raw|model)_?(generation|output|completion|tool_?call)", re.I
-)
-_UNPARSED = re.compile(
-  r"error parsing tool call|failed to parse input at pos|tool error: failed to parse generated|"
-  r"produced invalid sequence as part of tool|\btool_use_failed\b",
-  re.I,
-)
-_DEEPEST = 6  # levels of an error that are searched
-_MOST_BRACES = 8  # of a text of an error, at which an object may begin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -170,11 +151,11 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
   """Returns the first answer of several. Some services spread one over choices of one index."""
   calls: list[Any] = []
   texts: list[str] = []
-  first_index = choices[0].get("index", 0) if isinstance(choices[0], dict) else None
+  first_index = min(map(_index, choices))
   for choice in choices:
     if not isinstance(choice, dict):
       raise unknown_form({}, place, "a choice that is no object")
-    if choice.get("index", 0) != first_index:
+    if _index(choice) != first_index:
       continue
     message = choice.get("message", choice.get("content"))  # the latter in candidates
     for level in (choice, message if isinstance(message, dict) else {}):
@@ -188,6 +169,11 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
     elif _ended(ends, [], "").calls is not None and not _is_empty(choice):
       raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
+
+
+def _index(choice: Any) -> int:
+  index = choice.get("index") if isinstance(choice, dict) else 0
+  return index if isinstance(index, int) else 0
 
 
 def _is_empty(choice: Mapping[str, Any]) -> bool:
@@ -204,9 +190,9 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   Raises:
     NoAnswer: anything else failed.
   """
-  error, status = level.get("error"), level.get("status_code", 200)
-  if error or status != 200:
-    if any(map(_MALFORMED.search, _ends(level))):
+  error, status = level.get("error"), level.get("status_code") or 200
+  if error or str(status)[:1] != "2":
+    if any(map(MALFORMED.search, _ends(level))):
       return ""
     if (unparsed := malformed_call(error or level.get("body"))) is not None:
       return unparsed
@@ -229,54 +215,8 @@ def _failure(level: Mapping[str, Any]) -> str | None:
 
 def _code(error: Any, status: Any) -> int:
   """Returns the HTTP status that an error names; 0 if it names none."""
-  code = error.get("code", status) if isinstance(error, dict) else status
-  return int(code) if str(code).isascii() and str(code).isdecimal() else 0
-
-
-def malformed_call(error: Any, depth: int = 0) -> str | None:
-  """Returns what the model wrote, from an error that says the service could not parse it.
-
-  Args:
-    error: decoded JSON, or a text that may contain JSON, as a router's may.
-    depth: of this part in the whole.
-
-  Returns:
-    None if the error is of another kind.
-  """
-  if depth > _DEEPEST:
-    return None
-  nested: list[Any] = []
-  if isinstance(error, dict):
-    for key, value in error.items():
-      if value and _WRITTEN.fullmatch(str(key)):
-        return value if isinstance(value, str) else quoted(value)
-    for key in ("code", "type", "status"):
-      if isinstance(error.get(key), str) and _MALFORMED.search(error[key]):
-        return str(error.get("message", ""))
-    nested = list(error.values())
-  elif isinstance(error, list):
-    nested = error
-  elif isinstance(error, str):
-    nested = list(_objects_in(error))
-  for part in nested:
-    if (text := malformed_call(part, depth + 1)) is not None:
-      return text
-  return error if isinstance(error, str) and _UNPARSED.search(error) else None
-
-
-def _objects_in(text: str) -> Iterator[Any]:
-  """Yields the object in a text, in JSON or as Python prints it: a client's error in a router's."""
-  start = -1
-  for _ in range(_MOST_BRACES):
-    start = text.find("{", start + 1)
-    if start < 0:
-      return
-    with contextlib.suppress(ValueError, RecursionError):
-      yield json.JSONDecoder().raw_decode(text, start)[0]
-      return
-    with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-      yield ast.literal_eval(text[start : text.rfind("}") + 1])
-      return
+  codes = (error.get("code"), error.get("status"), status) if isinstance(error, dict) else (status,)
+  return next((int(code) for code in map(str, codes) if re.fullmatch(r"[1-5]\d\d", code)), 0)
 
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
@@ -294,14 +234,14 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
 @functools.lru_cache(maxsize=1024)
 def _meanings(word: str) -> frozenset[re.Pattern[str]]:
   """Returns which of the patterns above a word matches that says why an answer ended."""
-  patterns = (_MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
+  patterns = (MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
   return frozenset(pattern for pattern in patterns if pattern.search(word))
 
 
 def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
   meanings = frozenset().union(*map(_meanings, ends))
-  if _MALFORMED in meanings:
+  if MALFORMED in meanings:
     return Answer(None, text)
   reasons = ", ".join(dict.fromkeys(ends))
   if _BROKEN_OFF in meanings:
@@ -376,7 +316,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
       raise unknown_form({}, place, f"a block of content {quoted(block)[:40]}")
     kind = block.get("type") or block.get("block_type")  # the latter is LlamaIndex'
     kind = kind or next((key for key in block if key != "thoughtSignature"), None)
-    if block.get("thought") is True:  # Gemini's
+    if kind is None or block.get("thought") is True:  # Gemini's
       continue
     if kind == "message":
       inside, text = _of_content(block.get("content"), place)
@@ -416,7 +356,7 @@ def unknown_form(part: Mapping[str, Any], place: str, fault: str) -> SgdxError:
   return SgdxError(
     f"{place}: no tool calls found{fault and ': '}{fault}",
     expected="an answer of chat completions, responses, Anthropic, Bedrock Converse, Ollama, "
-    'Gemini, LangChain, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
+    'Gemini, LangChain, LlamaIndex, Inspect or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
     available=", ".join(map(str, part))[:200],
     fix="use one of the formats in docs/tools/README.md; an answer without calls has an empty list",
   )

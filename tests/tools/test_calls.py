@@ -189,7 +189,7 @@ def test_no_json_raises(calls):
 
 
 def test_a_call_without_arguments_is_valid():
-  for given_ in ({}, "", "{}", None):
+  for given_ in ({}, "", "{}", None, "null", " \n"):
     found = read(("Find", given_))
     assert (found.facts.invalid, found.facts.intent, found.slot_values) == (False, "Find", {})
 

@@ -247,6 +247,7 @@ def test_services_for_trackers(run, tmp_path, capsys):
   properties = {
     "path": {"type": "string", "description": "Where"},
     "by": {"$ref": "#/$defs/by"},
+    "how": {"oneOf": [{"const": "up", "title": "Up"}, {"const": "down"}]},
     "force": {"type": "boolean"},
     "head": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 5},
     "edits": {"type": "array"},
@@ -267,6 +268,7 @@ def test_services_for_trackers(run, tmp_path, capsys):
   assert values == {
     "path": (),
     "by": ("name", "size"),
+    "how": ("up", "down"),
     "force": ("True", "False"),
     "head": (),
     "to.x": (),
@@ -274,7 +276,7 @@ def test_services_for_trackers(run, tmp_path, capsys):
   (intent,) = service.intents
   assert (intent.name, intent.is_transactional) == ("edit_file", False)
   assert intent.required_slots == ("path",)
-  assert intent.optional_slots == {"by": "", "force": "", "head": "5", "to.x": ""}
+  assert intent.optional_slots == {"by": "", "how": "", "force": "", "head": "5", "to.x": ""}
   printed = capsys.readouterr().out
   for what in (
     "array (1): edit_file.edits",

@@ -6,6 +6,7 @@ from answer_forms import FORMS, TEXTS, bare, calls_of, score, write
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tools.call_predictions import row_answer
 from sgdx_t5x.tools.call_texts import python_calls, text_calls
 from sgdx_t5x.tools.format import calls_format
 from sgdx_t5x.tools.messages import has_plain_calls, read_answer
@@ -128,10 +129,28 @@ def test_calls_as_models_write_them(text):
   assert text_calls(text) == [{"name": "f", "arguments": {"a": "x"}}]
 
 
+@pytest.mark.parametrize(
+  "result",
+  [
+    [{"f": {"a": True}}, {"g": {}}],
+    ["f(a=true)", "g()"],
+    "[{'f': {'a': True}}, {'g': {}}]",
+    '```json\n[{"f": {"a": true}}, {"g": {}}]\n```',
+    '[{"type": "function", "function": {"name": "f", "arguments": {"a": true}}}, {"g": {}}]',
+    "f(a=true); g()",
+  ],
+)
+def test_results_of_bfcl(result):
+  calls = row_answer({"result": result}, "").calls
+  assert [call["name"] for call in calls] == ["f", "g"]
+  assert calls[0]["arguments"] == {"a": True}
+
+
 def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
   assert text_calls("<start_function_call>call:f{a:<escape>x<escape>}") == [None]
   assert text_calls("f(a=1)\ng(b=2)") == text_calls("f(a=1); g(b=2)")
   assert len(text_calls("f(a=1)\ng(b=2)")) == 2
+  assert text_calls("<tool_call>f\n</tool_call>") == [{"name": "f", "arguments": {}}]
 
 
 def ended(reason, **about):
@@ -220,8 +239,16 @@ def test_answers_cut_off_are_counted(answer, corpus, tmp_path):
   assert "answers cut off by a limit of tokens: 1 of 6 (original)" in scored.notes
 
 
+def test_the_first_choice_is_the_one_of_the_lowest_index():
+  texts = [{"index": i, "message": {"role": "assistant", "content": f"{i}"}} for i in (1, 0, 2)]
+  assert (
+    read_answer({"response": {"status_code": "200", "body": {"choices": texts}}}, "").text == "0"
+  )
+
+
 def test_thoughts_are_no_text():
-  parts = [{"text": '{"name": "f", "arguments": {}}', "thought": True}, {"text": "Which city?"}]
+  thought = {"text": '{"name": "f", "arguments": {}}', "thought": True}
+  parts = [thought, {"text": "Which city?"}, {"thoughtSignature": "x"}]
   answer = read_answer({"candidates": [{"content": {"role": "model", "parts": parts}}]}, "")
   assert (answer.calls, answer.text) == ([], "Which city?")
 
@@ -240,6 +267,8 @@ def test_thoughts_are_no_text():
     ({"message": {"role": "assistant", "content": ""}, "done": False}, "streamed"),
     ({"result": [[["[f(a=1)]"]]]}, "several turns"),
     ({"role": "assistant", "items": [{"$type": "FunctionCallContent"}]}, r"of type '\$type'"),
+    ({"calls": {"name": "f", "arguments": {}}}, "calls that are no list"),
+    ({"calls": None}, "calls that are no list"),
     ({"message": {"role": "assistant", "actions": [{"name": "f"}]}}, "calls in actions"),
   ],
 )

@@ -3,6 +3,7 @@
 An answer is known by the hash of its request, so one file holds those of all wordings and versions.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,7 +15,7 @@ from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.request_file import Request, to_json
 from sgdx_t5x.tools.endpoints.runner import Send, pending
-from sgdx_t5x.tools.messages import read_answer
+from sgdx_t5x.tools.messages import NoAnswer, read_answer
 from sgdx_t5x.tools.suite.cases import Case, shown_messages
 from sgdx_t5x.tools.suite.judge import Judgement, judge
 from sgdx_t5x.tools.suite.rewording import Rewording, back
@@ -135,11 +136,13 @@ class Asker:
     """Returns the responses, without those that the service refused to give."""
     requests = self._requests(questions)
     answers = answered(requests, self.answers, send)
-    return {
-      question: self._response(question, answers[request])
-      for question, request in zip(questions, requests.requests, strict=True)
-      if request in answers
-    }
+    responses = {}
+    for question, request in zip(questions, requests.requests, strict=True):
+      # An earlier version may have kept what this one knows to be a refusal.
+      with contextlib.suppress(NoAnswer):
+        if request in answers:
+          responses[question] = self._response(question, answers[request])
+    return responses
 
   def _requests(self, questions: Sequence[Question]) -> Requests:
     requests = Requests(self._path, self._model)

@@ -15,7 +15,8 @@ import aiohttp
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.tools.endpoints.request_file import to_json
-from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, malformed_call, read_answer
+from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
+from sgdx_t5x.tools.unparsed_calls import malformed_call
 
 _PATH = "/chat/completions"
 _SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
@@ -69,7 +70,15 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-  """A request that the service rejects, however often it is retried."""
+  """A request that the service rejects, however often it is retried.
+
+  Attributes:
+    of_request: whether it is about this request's length or content, so that others may do.
+  """
+
+  def __init__(self, reason: str, of_request: bool = False):
+    super().__init__(reason)
+    self.of_request = of_request
 
 
 def chat_url(endpoint: str) -> str:
@@ -211,7 +220,7 @@ class Endpoint:
       raise Failed(fault, _retry_after(headers.get("Retry-After", "")))
     message = f"{self.shown}: {fault}"
     if status == 403 and not unpaid and _OF_CONTENT.search(fault):
-      raise Refused(fault)  # as routers do; the key is valid, and other requests are answered
+      raise Refused(fault, of_request=True)  # as routers do: the key is valid
     if status in (401, 403) and not unpaid:
       raise SgdxError(
         message,
@@ -244,7 +253,7 @@ class Endpoint:
         expected="a model and a server that support tools and tool_choice",
         fix=SUPPORT_TOOLS,
       )
-    raise Refused(fault)
+    raise Refused(fault, bool(_TOO_LONG.search(fault) or _OF_CONTENT.search(fault)))
 
   async def _models(self) -> str:
     """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
@@ -299,7 +308,8 @@ def _completion(text: bytes) -> dict[str, Any]:
         return body
       answer = read_answer(body, "") if isinstance(body, dict) else None
     except NoAnswer as e:
-      raise (Failed if e.asked_again else Refused)(str(e)[:_LONGEST_QUOTE]) from None
+      reason = str(e)[:_LONGEST_QUOTE]
+      raise (Failed(reason) if e.asked_again else Refused(reason, of_request=True)) from None
     # The forms of other services are read as well, but not expected here.
     if answer and (answer.calls is None or body.get("choices")):
       return body

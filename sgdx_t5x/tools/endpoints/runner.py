@@ -15,6 +15,7 @@ from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, TooDee
 _LONGEST_BACKOFF_S = 60.0
 _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
+_HOPELESS_REFUSALS = 256  # the same if the last was refused for its own length or content
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
@@ -137,7 +138,8 @@ class Runner:
       try:
         answer = await self._endpoint.ask(body)
       except Refused as e:
-        return self._give_up(group, str(e), hopeless=not self._endpoint.has_answered)
+        most = _HOPELESS_REFUSALS if e.of_request else _HOPELESS
+        return self._give_up(group, str(e), not self._endpoint.has_answered, most)
       except Failed as e:
         reason = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
@@ -157,11 +159,13 @@ class Runner:
         return None
     return self._give_up(group, f"{reason} ({self._retries + 1} times)", hopeless=True)
 
-  def _give_up(self, group: list[Request], reason: str, hopeless: bool) -> None:
+  def _give_up(
+    self, group: list[Request], reason: str, hopeless: bool, most: int = _HOPELESS
+  ) -> None:
     """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""
     self.unanswered[reason] += [request.id for request in group]
     self._failed_in_a_row += hopeless
-    if self._failed_in_a_row >= _HOPELESS:
+    if self._failed_in_a_row >= most:
       fix = "check the endpoint, or increase --timeout or --retries, or reduce --concurrency"
       if "tool" in reason.lower():
         fix += f"; if it is about tools: {SUPPORT_TOOLS}"

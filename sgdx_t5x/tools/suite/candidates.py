@@ -85,8 +85,14 @@ def _of_log(row: Mapping[str, Any], default_id: str, place: str) -> Case:
   """Returns a candidate. Raises NoAnswer; LookupError and others: no messages; SgdxError."""
   request = next((row[key] for key in ("request", "body", "input") if key in row), row)
   messages = list(request["messages"])
+  if system := request.get("system"):  # Anthropic's
+    messages.insert(0, {"role": "system", "content": system})
   has_response = "response" in row or "choices" in row
   answer = read_answer(row if has_response else messages.pop(), place)
+  if answer.call_in_text:  # no case in which no call is due
+    raise NoAnswer("a call that is in its text only")
+  if answer.cut_off:
+    raise NoAnswer("cut off by a limit of tokens")
   calls: list[Call] = []
   for call in [None] if answer.calls is None else answer.calls:  # None: malformed
     name, arguments = call_parts(call)

@@ -155,6 +155,8 @@ def _faults(case: Case, toolset: ToolSet) -> Iterator[str]:
     shown_messages(case, toolset, BASE)
   except (AttributeError, LookupError, TypeError, ValueError) as e:
     yield f"calls among the messages that are not those of chat completions ({malformed(e)})"
+  if any(map(_has_other_calls, case.messages)):
+    yield "calls among the messages that are not those of chat completions (tool_calls)"
   for expected in (case.expect, *case.accept):
     if isinstance(expected, str):
       if expected != ASK:
@@ -170,6 +172,14 @@ def _faults(case: Case, toolset: ToolSet) -> Iterator[str]:
         for way, allowed in undeclared(call.arguments, tool.parameters):
           if not allowed:
             yield f"{call.name} has no argument {way}"
+
+
+def _has_other_calls(message: Mapping[str, Any]) -> bool:
+  """Whether a message has calls or results in a form whose names no rewording would reach."""
+  content = message.get("content")
+  blocks = content if isinstance(content, list) else []
+  kinds = [str(block.get("type")) for block in blocks if isinstance(block, dict)]
+  return bool(message.get("function_call")) or any(kind.startswith("tool") for kind in kinds)
 
 
 def shown_messages(case: Case, base: ToolSet, rewording: Rewording) -> list[dict[str, Any]]:

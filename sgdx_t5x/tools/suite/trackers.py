@@ -90,6 +90,8 @@ def _slot(name: str, schemas: Sequence[Mapping[str, Any]]) -> Slot | None:
     return None
   description = next((item["description"] for item in schemas if "description" in item), "")
   values = next((item["enum"] for item in schemas if "enum" in item), ())
+  if not values and not any(item.keys() & {"not", "if"} for item in schemas):
+    values = [item["const"] for item in schemas if "const" in item]  # alternatives, or the only one
   values = [item for item in values if item is not None]
   if not values and kind == "boolean":
     values = [True, False]

@@ -68,11 +68,13 @@ def calls(**arguments):
 
 
 HISTORY = [{"role": "assistant", "tool_calls": [{"name": "git_log"}]}, {"role": "tool"}]
+USED = [{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}]  # Anthropic's
 
 
 @pytest.mark.parametrize(
   ("fields", "found"),
   [
+    ({"messages": USED}, "not those of chat completions"),
     ({"expect": [{"name": "git_logs", "arguments": {}}]}, "no tool 'git_logs' (nearest: git_log"),
     ({"expect": calls()}, "git_log, $: 'repo' is a required property"),
     ({"expect": calls(repo=3)}, "$.repo: 3 is not of type 'string'"),
@@ -193,6 +195,8 @@ def test_a_log_gives_candidates_to_review(suite, tmp_path, capsys):
   call = function_call("git_log", {"repo": "/srv"})
   answer = {"role": "assistant", "content": None, "tool_calls": [call]}
   choice = {"choices": [{"message": answer, "finish_reason": "tool_calls"}]}
+  cut_off = {"message": {"role": "assistant", "content": "I"}, "finish_reason": "length"}
+  used = {"name": "git_log", "input": {"repo": "/srv"}}
   unknown = {**answer, "tool_calls": [function_call("git_show", {})]}
   rows = [
     {"messages": [*asked, answer], "tools": []},
@@ -205,10 +209,19 @@ def test_a_log_gives_candidates_to_review(suite, tmp_path, capsys):
     {"messages": [*asked, {"role": "assistant", "content": "Which one?"}]},
     {"messages": [*asked, unknown]},
     {"request": {"messages": asked}, "response": {"error": {"message": "overloaded"}}},
+    # Not cases in which no call is due.
+    {"messages": [*asked, {"role": "assistant", "content": '{"name": "f", "arguments": {}}'}]},
+    {"request": {"messages": asked}, "response": {"choices": [cut_off]}},
+    {  # Anthropic's
+      "request": {"system": "Short.", "messages": asked[1:]},
+      "response": {"role": "assistant", "content": [{**used, "type": "tool_use"}]},
+    },
   ]
   assert sgdx("tools", "cases", suite, "--add", write(tmp_path / "log.jsonl", rows)) == 0
   printed = capsys.readouterr().out
-  assert "4 cases, 0 reviewed" in printed
+  assert "5 cases, 0 reviewed" in printed
+  assert "line 7: no answer (a call that is in its text only)" in printed
+  assert "line 8: no answer (cut off by a limit of tokens)" in printed
   assert "not added: " + str(tmp_path / "log.jsonl") + ", line 5, case 'log-5': no tool" in printed
   assert "line 6: no answer" in printed
   lines = (suite / "cases.jsonl").read_text().splitlines()
@@ -219,6 +232,7 @@ def test_a_log_gives_candidates_to_review(suite, tmp_path, capsys):
     for id in ("log-1", "log-2", "r-3")
   ]
   assert added[3]["expect"] == []
+  assert added[4] == {"id": "log-9", "messages": asked, "expect": expect, "reviewed": None}
 
 
 @pytest.mark.parametrize("line", ["[]", '{"messages": 3}', "{}", '{"user": "x"}', "{"])
