@@ -40,8 +40,28 @@ def perturber(split: Split, seed: int) -> Perturber:
     split: what is to be perturbed.
     seed: determines the new values.
   """
-  slots = free_slots(split.schema)
-  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots))
+  schema, slots = split.schema, free_slots(split.schema)
+  source = _source(split, slots)
+
+  def change(data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+    prefix = f"{seed}/{data['dialogue_id']}"
+    swaps = list(_swaps(data, schema, prefix))
+    entities = entities_of(data, schema, slots)
+    forms = canonical_forms(data, entities.groups)
+    strings = source.mapping(entities.places, prefix, entities.unavailable, forms, entities.text)
+    strings = whole_groups(strings, entities.groups)
+    swaps, old_texts = _answerable_exchange(data, slots, swaps)
+    line = replace_entities(data, schema, slots, entities, strings, counts)
+    counts["categorical"] += len(swaps)
+    if swaps:
+      exchanged: dict[str, dict[str, str]] = {}
+      for service, slot, value, partner in swaps:
+        exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
+      line |= {"categorical": exchanged, "said": old_texts}
+    if not line["strings"] and not swaps:
+      return []
+    return [{"dialogue_id": data["dialogue_id"], **line}]
+
   return Perturber("vs", {"values": "in"}, change, ("spans",), slots, changes_states=True)
 
 
@@ -79,33 +99,6 @@ def _plainly(draw: Draw) -> Draw:
     return name, [form for form in forms if not is_relative_day(form)]
 
   return drawn
-
-
-def _change(
-  schema: Schema,
-  slots: Slots,
-  seed: int,
-  source: NameSource,
-  data: dict[str, Any],
-  counts: collections.Counter,
-) -> list[Line]:
-  prefix = f"{seed}/{data['dialogue_id']}"
-  swaps = list(_swaps(data, schema, prefix))
-  entities = entities_of(data, schema, slots)
-  canonical = canonical_forms(data, entities.groups)
-  strings = source.mapping(entities.places, prefix, entities.unavailable, canonical, entities.text)
-  strings = whole_groups(strings, entities.groups)
-  swaps, old_texts = _answerable_exchange(data, schema, swaps)
-  line = replace_entities(data, schema, slots, entities, strings, counts)
-  counts["categorical"] += len(swaps)
-  if swaps:
-    exchanged: dict[str, dict[str, str]] = {}
-    for service, slot, value, partner in swaps:
-      exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
-    line |= {"categorical": exchanged, "said": old_texts}
-  if not line["strings"] and not swaps:
-    return []
-  return [{"dialogue_id": data["dialogue_id"], **line}]
 
 
 # --- categorical slots -----------------------------------------------------------------------
@@ -179,7 +172,7 @@ def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
 
 
 def _answerable_exchange(
-  data: dict[str, Any], schema: Schema, swaps: list[_Swap]
+  data: dict[str, Any], free: Slots, swaps: list[_Swap]
 ) -> tuple[list[_Swap], dict[str, list[list[Any]]]]:
   """Exchanges the values after which all gold values are said that were said before.
 
@@ -188,7 +181,6 @@ def _answerable_exchange(
   """
   if not swaps:
     return [], {}
-  free = free_slots(schema)
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
     old_texts = _exchange(data, swaps)
