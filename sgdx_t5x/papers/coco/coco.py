@@ -15,6 +15,8 @@ from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.provenance import ACCEPTED, INFORMED, trace
+from sgdx_t5x.papers.checkdst.answerable import SAID, said_state_values
+from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.values import known_forms
@@ -178,10 +180,14 @@ def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | 
   return reason
 
 
-def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, wording: NewWords) -> dict[str, Any] | None:
-  """Returns the turn with other words; None if its state has a value that was never said."""
-  version = worded_turn(outlined_turn(turn, goal, coco.values.schema), wording)
-  return version if turn.says_state(version, coco.values.schema) else None
+def _reworded(coco: Coco, turn: UserTurn, goal: Goal, wording: NewWords) -> dict[str, Any] | None:
+  """Returns the dialogue up to a turn, in other words; None if its state has an unsaid value."""
+  schema = coco.values.schema
+  dialogue = cut_dialogue(turn, worded_turn(outlined_turn(turn, goal, schema), wording))
+  for place, said in said_state_values(dialogue, free_slots(schema), turn.number).items():
+    if said != SAID and place.slot in schema[place.service].noncategorical_slots:
+      return None
+  return dialogue
 
 
 def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWords] | str:
@@ -199,26 +205,26 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   if isinstance(goal, str):
     return goal
   wording, source = _worded(coco, turn, goal, turn.id), coco.source
-  control_turn: Mapping[str, Any] | None = None
+  control: Mapping[str, Any] | None = None
   if isinstance(wording, NewWords):
-    control = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
-    if isinstance(control, NewWords):
-      control_turn = _last_turn(coco, turn, turn.goal, control)
+    as_before = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
+    if isinstance(as_before, NewWords):
+      control = _reworded(coco, turn, turn.goal, as_before)
   else:
     replaced = _substitution(coco, turn, goal) if coco.plus else wording
     if isinstance(replaced, str):
       return f"{wording} ({SUBSTITUTION} {replaced})" if coco.plus else wording
     goal, wording = replaced
-    source, control_turn = SUBSTITUTION, turn.data  # the user's own words, nothing replaced
-  last = _last_turn(coco, turn, goal, wording)
-  if last is None:
+    source, control = SUBSTITUTION, cut_dialogue(turn, turn.data)  # in the user's own words
+  dialogue = _reworded(coco, turn, goal, wording)
+  if dialogue is None:
     return "unsaid"
   name = {"dialogue_id": turn.id, "of": turn.exchange.data["dialogue_id"], "turn": turn.number}
   original_utterance = {"utterance": turn.data["utterance"]}
   return Counterfactual(
     turn,
-    cut_dialogue(turn, last),
-    control_turn and cut_dialogue(turn, control_turn),
+    dialogue,
+    control,
     {**name, "source": source, **goal.to_json(), **wording.note, **original_utterance},
     {**name, "source": source, **turn.goal.to_json(), **original_utterance},
   )
