@@ -5,6 +5,7 @@ slots added), an utterance is found for it, and only this turn is scored. docs/p
 what differs from their code, and why.
 """
 
+import argparse
 import collections
 import dataclasses
 import itertools
@@ -20,7 +21,7 @@ from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.values import known_forms
-from sgdx_t5x.papers.coco.coco_combinations import FREQ, Combinations, count_combinations
+from sgdx_t5x.papers.coco.coco_combinations import Combinations, count_combinations
 from sgdx_t5x.papers.coco.coco_filters import KnownValues, known_values, rejected
 from sgdx_t5x.papers.coco.coco_goals import Rules
 from sgdx_t5x.papers.coco.coco_turns import (
@@ -32,10 +33,9 @@ from sgdx_t5x.papers.coco.coco_turns import (
   outlined_turn,
   worded_turn,
 )
-from sgdx_t5x.papers.coco.coco_values import OUT, ValueSource, value_source
+from sgdx_t5x.papers.coco.coco_values import ValueSource, value_source
 from sgdx_t5x.papers.coco.coco_words import (
   ORIGINAL_GOAL,
-  TEMPLATES,
   Generator,
   Quality,
   accepts,
@@ -230,59 +230,43 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   )
 
 
-def open_coco(
-  split: Split,
-  seed: int,
-  *,
-  frequency: str = FREQ,
-  values: str = OUT,
-  generator_name: str = TEMPLATES,
-  candidates: str | None = None,
-  plus: bool = False,
-  classifier: str | None = None,
-) -> tuple[Coco, Quality | None]:
+def open_coco(split: Split, args: argparse.Namespace) -> tuple[Coco, Quality | None]:
   """Returns how counterfactuals of a split are made, and the classifier's quality, if there is one.
 
   Args:
     split: what is perturbed.
-    seed: determines the result, together with the options.
-    frequency: key of `SHARES`: which slots may be combined.
-    values: see `coco_values.value_source`.
-    generator_name: see `coco_words.generator`.
-    candidates: file of answers, for generator "file".
-    plus: whether values are substituted if no words are found.
-    classifier: file of its answers, or None.
+    args: of `sgdx coco perturb`.
 
   Raises:
     SgdxError: invalid files, or answers to other goals than those of this run.
   """
-  texts, inputs = read_candidates(candidates) if candidates else ({}, {})
-  answers, heard = read_answers(classifier) if classifier else (None, {})
+  texts, inputs = read_candidates(args.candidates) if args.candidates else ({}, {})
+  answers, heard = read_answers(args.classifier) if args.classifier else (None, {})
   combinations, rules = count_combinations(split), Rules()
-  source = value_source(values, split, combinations.earlier)
-  options: dict[str, Any] = {"slots": frequency, "values": source.label}
-  options |= {"generator": generator_name, **dataclasses.asdict(rules), "plus": plus}
-  for name, path in (("candidates", candidates), ("classifier", classifier)):
-    if path:
+  source = value_source(args.values, split, combinations.earlier)
+  options: dict[str, Any] = {"slots": args.slots, "values": source.label}
+  options |= {"generator": args.generator, **dataclasses.asdict(rules), "plus": args.plus}
+  for name in ("candidates", "classifier"):
+    if path := getattr(args, name):
       options[name] = pathlib.Path(path).name
   coco = Coco(
     options,
-    seed,
-    frequency,
+    args.seed,
+    args.slots,
     rules,
     source,
     combinations,
-    generator(generator_name, split, texts),
-    generator_name,
+    generator(args.generator, split, texts),
+    args.generator,
     known_values(split),
-    plus,
+    args.plus,
     answers,
   )
-  if candidates:
-    check_answers(candidates, texts, inputs, goal_lines(coco, split), "--goals-out")
-  if classifier is None or answers is None:
+  if args.candidates:
+    check_answers(args.candidates, texts, inputs, goal_lines(coco, split), "--goals-out")
+  if answers is None:
     return coco, None
-  check_answers(classifier, answers, heard, classifier_lines(coco, split), "--classify-out")
+  check_answers(args.classifier, answers, heard, classifier_lines(coco, split), "--classify-out")
   turns = itertools.chain.from_iterable(map(eligible_turns, split.dialogues()))
   return coco, quality_of(answers, turns)
 

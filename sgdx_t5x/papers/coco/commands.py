@@ -85,16 +85,7 @@ def run(args: argparse.Namespace) -> int:
   if args.out:
     check_folder(args.out)
     check_folder(coco_write.control_folder(args.out))
-  coco, quality = open_coco(
-    split,
-    args.seed,
-    frequency=args.slots,
-    values=args.values,
-    generator_name=args.generator,
-    candidates=args.candidates,
-    plus=args.plus,
-    classifier=args.classifier,
-  )
+  coco, quality = open_coco(split, args)
   if quality:
     print(f"classifier: precision {quality.precision:.3f}, recall {quality.recall:.3f} "
           f"on {quality.turns:,} real turns")  # fmt: skip
