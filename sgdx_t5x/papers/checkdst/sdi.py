@@ -199,12 +199,12 @@ def _insert(
   """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
   turn = data["turns"][number]
   text = turn["utterance"]
-  lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
-  if lowered:
-    lower_text, turn["utterance"] = turn["utterance"], text
-    # The first letter may belong to a value that has no span.
-    lowered = not lost_values(stated, data, number, lower_text)
-    turn["utterance"] = lower_text if lowered else text
+  lower_text = text
+  if insertions[0].kind == RESTART:
+    lower_text = _lower_first(turn, insertions[0].place, pool)
+  # The first letter may belong to a value that has no span.
+  lowered = lower_text != text and not lost_values(stated, data, number, lower_text)
+  turn["utterance"] = lower_text if lowered else text
   edits = [(x.place, x.place, x.text) for x in insertions]
   edit_turn(turn, edits)
   rows = []
@@ -218,8 +218,8 @@ def _insert(
   return rows
 
 
-def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
-  """Lower-cases the first letter, unless its word is I, may be a name, or belongs to a value."""
+def _lower_first(turn: Mapping[str, Any], place: int, pool: Pool) -> str:
+  """Returns the text, first letter lowered unless its word is I, may be a name, or is a value's."""
   text = turn["utterance"]
   word, letter = _FIRST_WORD.match(text, place), text[place]
   if (
@@ -231,6 +231,5 @@ def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
     or word[0].lower().partition("'")[0] not in pool.lower_words
     or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))
   ):
-    return False
-  turn["utterance"] = f"{text[:place]}{letter.lower()}{text[place + 1 :]}"
-  return True
+    return text
+  return f"{text[:place]}{letter.lower()}{text[place + 1 :]}"
