@@ -23,7 +23,8 @@ from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivi
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.prompts.seqio_steps import RecordTask, task_steps
-from sgdx_t5x.records.source import RecordSchemas, RecordSource
+from sgdx_t5x.records.frame_examples import frame_examples
+from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
 from sgdx_t5x.spandst.features import numbers as number_vocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -147,19 +148,26 @@ def register_encoder_task(
     data, variants, folders: see `register`.
     vocabulary: of the feature `inputs`; all others are integers.
     features: names of the task's features.
-    examples: callable that makes the examples from batches of records, lengths and SeqIO's
-      features, with `schemas`, `variants` and `settings` as keyword arguments.
+    examples: callable that returns what makes a frame's examples (`frame_examples.Make`), given the
+      split, its original services, variant -> schema, the vocabulary, lengths of features as far as
+      they are set, and `settings` as keyword arguments.
     metric: SeqIO metric function.
     needs: see `RecordSource`.
     settings: further arguments of `examples`; `sgdx track` needs `style`.
   """
   source = RecordSource(data, name, tracker, needs)
   schemas = VariantSchemas(RecordSchemas(source), folders)
-  settings |= {"schemas": schemas, "variants": tuple(variants)}
 
   # SeqIO goes by the names of the parameters.
   def make(batches, sequence_length, output_features):
-    return examples(batches, sequence_length, output_features, **settings)
+    split = split_of(batches)
+    if split is None:  # there are no records
+      return batches
+    original = schemas.get(split).services
+    shown = {variant: schemas.get(split, variant) for variant in variants}
+    vocabulary, lengths = output_features["inputs"].vocabulary, sequence_length or {}
+    of_frame = examples(split, original, shown, vocabulary, lengths, **settings)
+    return frame_examples(batches, original, features, of_frame)
 
   integers = seqio.Feature(number_vocabulary(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)

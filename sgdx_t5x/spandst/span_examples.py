@@ -1,56 +1,44 @@
-"""Records -> SpanDST's examples, in tf.data: one per frame and variant."""
+"""SpanDST's examples of the records: one per frame and variant."""
 
 import dataclasses
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import seqio
-import tensorflow as tf
-
 from sgdx_t5x.corpus.example_id import ExampleId
-from sgdx_t5x.records.frame_examples import frame_examples
-from sgdx_t5x.records.source import split_of
+from sgdx_t5x.corpus.schema import Schema, Service
+from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import FrameContext, Gold, States
-from sgdx_t5x.spandst.span_features import FEATURES, LENGTHS, SpanReader, targets
-from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader, targets
+from sgdx_t5x.spandst.span_text import PieceVocabulary, SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
-from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def span_examples(
-  batches: tf.data.Dataset,
-  sequence_length: Mapping[str, int] | None,
-  output_features: Mapping[str, seqio.Feature],
+  split: str,
+  original: Sequence[Service],
+  shown: Mapping[str, Schema],
+  vocabulary: PieceVocabulary,
+  lengths: Mapping[str, int],
   *,
-  schemas: VariantSchemas,
-  variants: Sequence[str],
   style: SpanStyle,
-) -> tf.data.Dataset:
-  """Turns batches of records into examples.
+) -> Make:
+  """Returns what makes the examples of a frame, one per variant.
 
   The state before a turn is the gold one; `span_tracking` is inference without it.
   Slots, values and intents are in the schema's order, except for training; a share of training's
   frames (`SpanStyle.plain_text`) is read without acts.
 
   Args:
-    batches: from `RecordSource.batches`, version 1.1.0.
-    sequence_length: feature lengths; missing ones default to `span_features.LENGTHS`.
-    output_features: the `inputs` vocabulary tokenizes the texts.
-    schemas: schemas of all variants.
-    variants: each record yields one example per variant.
+    split: of the records.
+    original: services of the split's original schema.
+    shown: variant -> its schema.
+    vocabulary: tokenizes the texts.
+    lengths: of features; missing ones default to `span_features.LENGTHS`. Examples fit them.
     style: of the input.
-
-  Returns:
-    Examples {each of `span_features.FEATURES`: int32 [any], example_id_pretokenized: string}, the
-    variants of a record one after the other. They fit the lengths.
   """
-  split = split_of(batches)
-  if split is None:
-    return batches
-  original = schemas.get(split).services
-  vocabulary, lengths = output_features["inputs"].vocabulary, {**LENGTHS, **(sequence_length or {})}
-  readers = {v: SpanReader(schemas.get(split, v), vocabulary, style, lengths) for v in variants}
+  lengths = {**LENGTHS, **lengths}
+  readers = {v: SpanReader(schema, vocabulary, style, lengths) for v, schema in shown.items()}
   shuffled = style.shuffle and split == "train"
   plain_text = style.plain_text if split == "train" else 0.0
 
@@ -71,4 +59,4 @@ def span_examples(
       example.features["targets"] = targets(example, labels, gold, lengths["targets"])
       yield name, example.features
 
-  return frame_examples(batches, original, FEATURES, make)
+  return make

@@ -81,7 +81,11 @@ def call_rows(
     row = decode_json(line, place, _EXPECTED, "write one row per line")
     name, row_style, absent = parse_request_id(_request_id(row, place), place)
     if row_style != style:
-      raise _other_request(place, row_style, style)
+      raise SgdxError(
+        f"{place}: an answer to a request that shows {row_style}",
+        expected=f"answers to requests that show {style}, like the first one",
+        fix="score the answers to each request file separately",
+      )
     example = ExampleId.parse(name, place)
     if example.unit != FRAME:
       raise SgdxError(
@@ -111,14 +115,6 @@ def _request_id(row: Any, place: str) -> str:
   if isinstance(row, dict) and isinstance(row.get("custom_id"), str):
     return row["custom_id"]
   return row_id(row, place)
-
-
-def _other_request(place: str, row_style: ToolStyle, style: ToolStyle) -> SgdxError:
-  return SgdxError(
-    f"{place}: an answer to a request that shows {row_style}",
-    expected=f"answers to requests that show {style}, like the first one",
-    fix="score the answers to each request file separately",
-  )
 
 
 def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> Answer:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _FORMATS = ("openai", "mcp", "bfcl", "anthropic")
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "export", __doc__)
   add_corpus(parser)
@@ -51,7 +51,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_output(parser, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ request, with the original schema's words in every variant: only its own tools a
 """
 
 import hashlib
-import heapq
 from collections.abc import Iterable
 
 from sgdx_t5x.corpus.dialogue import Dialogue, Frame
@@ -43,7 +42,7 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
           best[frame.service] = frame_rank, dialogue, turn, frame
   # The rank, and not the order of the dialogues, decides which frame of two stays.
   examples, dialogue_ids = [], set()
-  for candidate in heapq.nsmallest(len(best), best.values(), key=lambda x: x[0]):
+  for candidate in sorted(best.values(), key=lambda x: x[0]):
     if candidate[1].dialogue_id not in dialogue_ids:
       dialogue_ids.add(candidate[1].dialogue_id)
       examples.append(candidate)

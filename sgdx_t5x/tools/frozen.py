@@ -59,7 +59,7 @@ def frozen_requests(corpus: Corpus, frames: Sequence[str]) -> str:
   placed: list[tuple[int, str, int, str]] = []
   for dialogue in corpus.dialogues(SPLIT):
     if dialogue.dialogue_id in dialogue_ids:
-      for example, line in writer.identified_lines(dialogue):
+      for example, line in writer.lines(dialogue):
         if (place := places.get(example.frame_id)) is not None:
           placed.append((VARIANTS.index(example.variant), example.service, place, line))
   text = "".join(line for *_, line in sorted(placed))

@@ -130,12 +130,8 @@ class Requests:
     }
     self.size = Size()
 
-  def lines(self, dialogue: Dialogue) -> Iterator[str]:
-    """Yields a line of JSON per user frame and variant, in the order of `rows.dialogue_rows`."""
-    return (line for _, line in self.identified_lines(dialogue))
-
-  def identified_lines(self, dialogue: Dialogue) -> Iterator[tuple[ExampleId, str]]:
-    """Yields the same lines, each with the id of its example."""
+  def lines(self, dialogue: Dialogue) -> Iterator[tuple[ExampleId, str]]:
+    """Yields id and line of JSON per user frame and variant, ordered as by `rows.dialogue_rows`."""
     messages = [self._system]
     turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
     for speaker, text in turns:

@@ -17,7 +17,7 @@ import contextlib
 import dataclasses
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import prompts
@@ -29,8 +29,6 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tools.endpoint_options import add_price, check_price, cost
 
 if TYPE_CHECKING:
-  from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.prompts.protocol import ServicePair
   from sgdx_t5x.tools.requests import RequestForm, Size
 
 
@@ -61,13 +59,37 @@ def add_parser(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes or counts the requests. Returns 0. Raises SgdxError for bad input."""
+  from sgdx_t5x.files.writing import atomic_write
   from sgdx_t5x.prompts.protocol import service_pairs
+  from sgdx_t5x.tools.examples import examples_text
+  from sgdx_t5x.tools.requests import Requests
 
   form = _parse(args)
   corpus, reworded = prompts.open_all(args)
   pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
-  dialogue_ids = prompts.choose(corpus, args)
-  return _write(args, corpus, pairs, form, dialogue_ids)
+  dialogue_ids = prompts.choose(corpus, args)  # None for all
+  shots, seed = form.style.shots, form.style.seed
+  train = corpus.dialogues("train") if shots else ()
+  schema = corpus.schema("train" if shots else args.split)
+  requests = Requests(args.split, pairs, form, examples_text(train, schema, shots, seed))
+  num_dialogues = 0
+  to_file = not args.dry_run and args.out != STDOUT
+  # Standard output is no file that can be written under another name first.
+  no_file = contextlib.nullcontext(None if args.dry_run else exact_stdout())
+  with atomic_write(args.out, "--out") if to_file else no_file as out:
+    for dialogue in prompts.read(corpus, args, "counting" if args.dry_run else "writing"):
+      num_dialogues += 1
+      if dialogue_ids is None or dialogue.dialogue_id in dialogue_ids:
+        lines = [line for _, line in requests.lines(dialogue)]
+        if out:
+          out.writelines(lines)
+    if not requests.size.requests:
+      raise prompts.nothing(corpus, args.split)
+  partial = dialogue_ids is not None and len(dialogue_ids) < num_dialogues
+  lines = [*prompts.incomplete(corpus, args.split, num_dialogues)]
+  lines += _summary(args, list(pairs), requests.size, partial)
+  print("\n".join(lines), file=sys.stderr)
+  return 0
 
 
 def _parse(args: argparse.Namespace) -> "RequestForm":
@@ -98,53 +120,6 @@ def _parse(args: argparse.Namespace) -> "RequestForm":
   if style.kind == "distractors" or style.shots:
     style = dataclasses.replace(style, seed=args.seed)
   return RequestForm(style, args.openai_batch or "", args.targets)
-
-
-def _write(
-  args: argparse.Namespace,
-  corpus: "Corpus",
-  services: "Mapping[str, Mapping[str, ServicePair]]",
-  form: "RequestForm",
-  dialogue_ids: Collection[str] | None,
-) -> int:
-  """Writes the requests of the chosen dialogues, or counts them. Returns 0.
-
-  Args:
-    args: of the command.
-    corpus: the corpus of the dialogues.
-    services: variant -> services of the split.
-    form: see `RequestForm`.
-    dialogue_ids: ids of the dialogues; None for all.
-
-  Raises:
-    SgdxError: nothing to write, or a file that cannot be written.
-  """
-  from sgdx_t5x.files.writing import atomic_write
-  from sgdx_t5x.tools.examples import examples_text
-  from sgdx_t5x.tools.requests import Requests
-
-  shots, seed = form.style.shots, form.style.seed
-  train = corpus.dialogues("train") if shots else ()
-  schema = corpus.schema("train" if shots else args.split)
-  requests = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
-  num_dialogues = 0
-  to_file = not args.dry_run and args.out != STDOUT
-  # Standard output is no file that can be written under another name first.
-  no_file = contextlib.nullcontext(None if args.dry_run else exact_stdout())
-  with atomic_write(args.out, "--out") if to_file else no_file as out:
-    for dialogue in prompts.read(corpus, args, "counting" if args.dry_run else "writing"):
-      num_dialogues += 1
-      if dialogue_ids is None or dialogue.dialogue_id in dialogue_ids:
-        lines = list(requests.lines(dialogue))
-        if out:
-          out.writelines(lines)
-    if not requests.size.requests:
-      raise prompts.nothing(corpus, args.split)
-  partial = dialogue_ids is not None and len(dialogue_ids) < num_dialogues
-  lines = [*prompts.incomplete(corpus, args.split, num_dialogues)]
-  lines += _summary(args, list(services), requests.size, partial)
-  print("\n".join(lines), file=sys.stderr)
-  return 0
 
 
 def _summary(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.tools.endpoints.runner import Runner
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "run", __doc__)
   text = "output of `sgdx tools requests`, with or without --openai-batch"
@@ -73,7 +73,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_service(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ def rows_of(corpus, style=None, dialogues=40, variants=("original", "v5"), examp
   pairs = {v: service_pairs(schema, corpus.schema("test", v)) for v in variants}
   made = Requests("test", pairs, RequestForm(style or ToolStyle(), **form), examples)
   some = itertools.islice(corpus.dialogues("test"), dialogues)
-  return [json.loads(line) for dialogue in some for line in made.lines(dialogue)]
+  return [json.loads(line) for dialogue in some for _, line in made.lines(dialogue)]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_tokens_are_estimated_as_they_are_of_the_written_file(tmp_path):
   said = "東京から大阪までの切符を二枚ください。" * 200
   dialogue = next(iter(corpus.dialogues("test")))
   turns = [dataclasses.replace(turn, utterance=said) for turn in dialogue.turns]
-  lines = list(made.lines(dataclasses.replace(dialogue, turns=turns)))
+  lines = [line for _, line in made.lines(dataclasses.replace(dialogue, turns=turns))]
   (tmp_path / "r.jsonl").write_text("".join(lines))
   file = RequestFile(tmp_path / "r.jsonl", "m", {})
   assert sum(request.size for request in file.requests) == pytest.approx(

@@ -73,7 +73,8 @@ def write_back_translation(result: BackTranslation, folder: pathlib.Path) -> lis
     SgdxError: the folder holds other texts or other files, or cannot be written.
   """
   contents = _contents(result)
-  if not is_written(result, folder):
+  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
+  if {path.name: path.read_bytes() for path in present} != contents:
     path = check_folder(
       folder,
       expected="a folder that is new or empty, or that has the same schema and texts (translated "
@@ -84,12 +85,6 @@ def write_back_translation(result: BackTranslation, folder: pathlib.Path) -> lis
       for name, data in contents.items():
         (temporary / name).write_bytes(data)
   return sorted(contents)
-
-
-def is_written(result: BackTranslation, folder: pathlib.Path) -> bool:
-  """Whether a folder holds exactly what `write_back_translation` would write there."""
-  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
-  return {path.name: path.read_bytes() for path in present} == _contents(result)
 
 
 def _contents(result: BackTranslation) -> dict[str, bytes]:

@@ -18,7 +18,12 @@ _MOST_TOKENS = 200  # of a translation: some never end on their own
 
 
 class CheckpointTranslator:
-  """Translates with checkpoints on this machine, on its GPU if there is one."""
+  """Translates with checkpoints on this machine, on its GPU if there is one.
+
+  Attributes:
+    name: of the provider.
+    batch_texts: number of texts in a batch.
+  """
 
   name = "hf"
   batch_texts = 16
@@ -60,7 +65,7 @@ class CheckpointTranslator:
         )
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:
-    """What determines a translation: the files, by size and modification time, and decoding."""
+    """What determines a translation, as JSON: files by size and modification time, and decoding."""
     folder = self._folder(source)
     files = sorted(path for path in folder.glob("*") if path.is_file())
     return {
@@ -71,7 +76,7 @@ class CheckpointTranslator:
     }
 
   def label(self, pivot: str) -> str:
-    """Names the checkpoints and the decoding."""
+    """Names the checkpoints and the decoding, for records."""
     names = dict.fromkeys(folder.resolve().name for folder in (self._to, self._back))
     return f"{' + '.join(names)}, {_BEAMS} beams"
 

@@ -35,7 +35,7 @@ _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _CACHE = ".cache"
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "backtranslate", __doc__)
   add_corpus(parser)
@@ -59,7 +59,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   text = "the pivots, in the order of --pivots: zho_Hans jpn_Jpan kor_Hang"
   parser.add_argument("--target", nargs="+", metavar="CODE", help=text)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

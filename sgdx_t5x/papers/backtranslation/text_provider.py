@@ -11,38 +11,17 @@ import json
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files.reading import is_text
 from sgdx_t5x.papers.backtranslation.translations import Items, Notify, Progress, Record
 
+if TYPE_CHECKING:
+  from sgdx_t5x.papers.backtranslation.checkpoint import CheckpointTranslator
+
 SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"
-
-
-class Translator(Protocol):
-  """Translates texts.
-
-  Attributes:
-    name: of the provider, "hf".
-    batch_texts: number of texts in a batch.
-  """
-
-  name: str
-  batch_texts: int
-
-  def check(self, pivots: Sequence[str]) -> None:
-    """Refuses unsupported pivots. Raises SgdxError."""
-
-  def settings(self, source: str, target: str) -> Mapping[str, Any]:
-    """Returns all that determines how a text is translated, as JSON data. Calls nothing."""
-
-  def label(self, pivot: str) -> str:
-    """Returns the value of a record's field `provider`."""
-
-  def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-    """Returns the translation of each text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,7 +33,7 @@ class _Translation:
 class TextProvider:
   """Makes a provider of a translator."""
 
-  def __init__(self, translator: Translator, cache: pathlib.Path, notify: Notify):
+  def __init__(self, translator: "CheckpointTranslator", cache: pathlib.Path, notify: Notify):
     """Args: the translator; the folder of its cache; notify, called with messages for the user."""
     self._translator, self._folder, self._notify = translator, cache, notify
 

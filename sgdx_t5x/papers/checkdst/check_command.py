@@ -32,7 +32,7 @@ from sgdx_t5x.cli.options import (
 from sgdx_t5x.cli.paths import add_input, corpus_path, path_of_name
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "check a tracker on perturbed dialogues, after CheckDST"
   parser = add_command(subparsers, "check", __doc__, help=summary)
@@ -51,7 +51,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx checkdst diff`")
   output.add_format(parser)
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

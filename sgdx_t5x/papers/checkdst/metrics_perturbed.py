@@ -22,7 +22,7 @@ numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`)
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from sgdx_t5x.corpus.provenance import ACCEPTED, CARRIED
 from sgdx_t5x.corpus.schema import DONTCARE, Service
@@ -141,7 +141,7 @@ def frame_counts(
     counts |= _pair(service, state, jga, original, around, backend)
   for slot, first_said in around.repairs.items():
     counts["repairs"] = counts.get("repairs", 0) + 1
-    if _is(state.get(slot, ()), first_said, backend):
+    if state.get(slot) and fuzzy.equal(state[slot][0], first_said, backend):
       counts["repairs_taken"] = counts.get("repairs_taken", 0) + 1
   return counts
 
@@ -264,7 +264,3 @@ def _mapped(value: str, names: Mapping[str, str], backend: str) -> str:
     if fuzzy.equal(name, value, backend):
       return replacement
   return value
-
-
-def _is(values: Sequence[str], value: str, backend: str) -> bool:
-  return bool(values) and fuzzy.equal(values[0], value, backend)

@@ -7,7 +7,6 @@ a state still occurs in the text.
 
 import collections
 import dataclasses
-import functools
 import itertools
 import random
 import re
@@ -19,7 +18,7 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.mapping import answerable_mapping
-from sgdx_t5x.papers.checkdst.new_names import NameSource, name_source
+from sgdx_t5x.papers.checkdst.new_names import name_source
 from sgdx_t5x.papers.checkdst.same_value import (
   Groups,
   canonical_forms,
@@ -67,14 +66,24 @@ def perturber(split: Split, seed: int, *, entities: str = LETTERS) -> Perturber:
     )
   names = name_source(split, slots) if entities == NAMES else None
   make = characters if entities == CHARACTERS else letters
-  return Perturber(
-    "ned",
-    {"entities": entities, "slots": "kinds"},
-    functools.partial(_change, schema, slots, seed, names, make),
-    needs=("spans",),
-    slots=slots,
-    changes_states=True,
-  )
+
+  def change(data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+    named, prefix = entities_of(data, schema, slots), f"{seed}/{data['dialogue_id']}"
+    if names is None:
+      strings = permuted(named, prefix, make)
+    else:
+      forms = canonical_forms(data, named.groups)
+      strings = names.mapping(named.places, prefix, named.unavailable, forms, named.text)
+    strings = whole_groups(strings, named.groups)
+    partial = partial_mentions(data, strings)
+    line = replace_entities(data, schema, slots, named, strings, counts)
+    counts["partial_mentions"] += partial
+    if not line["strings"]:
+      return []
+    return [{"dialogue_id": data["dialogue_id"], **line, "partial_mentions": partial}]
+
+  options = {"entities": entities, "slots": "kinds"}
+  return Perturber("ned", options, change, ("spans",), slots, changes_states=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,30 +131,6 @@ def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entiti
   follows = leaders(groups, {text for *_, text in spans}, state_values(data))
   replaced = {value: places[value] for value in sorted(places) if value not in unchanged}
   return Entities(replaced, unchanged, unavailable, dialogue_text, groups, follows)
-
-
-def _change(
-  schema: Schema,
-  slots: Slots,
-  seed: int,
-  names: NameSource | None,
-  make: Callable[[str, random.Random], str],
-  data: dict[str, Any],
-  counts: collections.Counter,
-) -> list[Line]:
-  entities, prefix = entities_of(data, schema, slots), f"{seed}/{data['dialogue_id']}"
-  if names is None:
-    strings = permuted(entities, prefix, make)
-  else:
-    forms = canonical_forms(data, entities.groups)
-    strings = names.mapping(entities.places, prefix, entities.unavailable, forms, entities.text)
-  strings = whole_groups(strings, entities.groups)
-  partial = partial_mentions(data, strings)
-  line = replace_entities(data, schema, slots, entities, strings, counts)
-  counts["partial_mentions"] += partial
-  if not line["strings"]:
-    return []
-  return [{"dialogue_id": data["dialogue_id"], **line, "partial_mentions": partial}]
 
 
 def replace_entities(

@@ -24,6 +24,7 @@ from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.papers.checkdst.manifest import Manifest
+  from sgdx_t5x.papers.checkdst.split import Split
 
 _OPTIONS = {"entities": "ned", "provider": "pi"}  # option -> its kind
 
@@ -51,21 +52,30 @@ def add_perturbing(parser: argparse.ArgumentParser) -> None:
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
 
 
-def given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
-  """Returns those of the options that were given."""
-  return {name: value for name in names if (value := getattr(args, name)) is not None}
+def open_split(args: argparse.Namespace) -> "Split":
+  """Opens what is perturbed. Raises SgdxError: no such split, or one that is perturbed already."""
+  from sgdx_t5x.corpus.opening import open_corpus
+  from sgdx_t5x.papers.checkdst.split import Split
+
+  split = Split(open_corpus(args.corpus), args.split)
+  split.schema  # noqa: B018  # raises if there is no such split
+  if kinds := split.corpus.perturbed(args.split):
+    raise UsageError(
+      f"{split.corpus.origin}: {args.split} is already perturbed ({', '.join(kinds)})",
+      expected="the original corpus",
+      fix="pass the original",
+    )
+  return split
 
 
 def run(args: argparse.Namespace) -> int:
   """Writes the corpus and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files.writing import check_folder
   from sgdx_t5x.papers.checkdst.kinds import open_perturber
-  from sgdx_t5x.papers.checkdst.split import Split
-  from sgdx_t5x.papers.checkdst.write import check_unperturbed, write_perturbed
+  from sgdx_t5x.papers.checkdst.write import write_perturbed
 
-  options = given(args, tuple(_OPTIONS))
+  options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
   for name in options:
     if _OPTIONS[name] != args.kind:
       raise UsageError(
@@ -73,13 +83,10 @@ def run(args: argparse.Namespace) -> int:
         expected=f"--{name} with {_OPTIONS[name]}",
         fix="leave it out",
       )
-  corpus = open_corpus(args.corpus)
-  split = Split(corpus, args.split)
-  corpus.schema(args.split)  # raises if there is no such split
+  split = open_split(args)
   check_folder(args.out)
-  check_unperturbed(corpus, args.split)
   perturber = open_perturber(args.kind, split, args.seed, options)
-  total = corpus.expected_dialogues(args.split)
+  total = split.corpus.expected_dialogues(args.split)
   with progress("dialogues") as update:
     manifest = write_perturbed(
       perturber,
@@ -105,6 +112,11 @@ def _print_result(manifest: "Manifest", args: argparse.Namespace) -> None:
   if unchanged:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in unchanged.items())
     print(f"         unchanged: {reasons}")
+  print_next(manifest, args)
+
+
+def print_next(manifest: "Manifest", args: argparse.Namespace) -> None:
+  """Prints whether the set is partial, and what to do next."""
   if not manifest.complete:
     print("PARTIAL: the split does not contain all published dialogues")
   quoted = shlex.quote

@@ -6,13 +6,11 @@ words for the same acts) and `templates` (the simulator's). A turn that says mor
 """
 
 import collections
-import functools
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
-from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
@@ -33,36 +31,28 @@ def perturber(split: Split, seed: int, *, provider: str = "exchange") -> Perturb
     seed: determines the words that are drawn.
     provider: key of PROVIDERS.
   """
-  change = functools.partial(_change, PROVIDERS[provider](split), provider, seed, split.schema)
+  schema, provide = split.schema, PROVIDERS[provider](split)
+
+  def change(data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+    lines, history, dialogue_id = [], "", data["dialogue_id"]
+    exchange, stated = Exchange.of(data), stated_values(data, schema)
+    for number, turn in enumerate(data["turns"]):
+      if turn["speaker"] == USER:
+        rng = random.Random(f"{seed}/{dialogue_id}/{number}")
+        wording = _reworded(provide, exchange, number, rng, stated, history)
+        if isinstance(wording, str):
+          counts["kept", wording] += 1
+        else:
+          share = overlap(words(turn["utterance"]), words(wording.text))
+          line = {"dialogue_id": dialogue_id, "turn": number, "provider": provider, **wording.note}
+          lines.append({**line, "overlap": round(share, 4), **put(turn, wording)})
+          counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
+          counts["turns"] += 1
+      history += f"{turn['utterance']}\n"
+    return lines
+
   needs = ("spans", "acts")
   return Perturber("pi", {"provider": provider}, change, needs, means={"overlap": "turns"})
-
-
-def _change(
-  provider: Provider,
-  name: str,
-  seed: int,
-  schema: Schema,
-  data: dict[str, Any],
-  counts: collections.Counter,
-) -> list[Line]:
-  lines, history, dialogue_id = [], "", data["dialogue_id"]
-  exchange = Exchange.of(data)
-  stated = stated_values(data, schema)
-  for number, turn in enumerate(data["turns"]):
-    if turn["speaker"] == USER:
-      rng = random.Random(f"{seed}/{dialogue_id}/{number}")
-      wording = _reworded(provider, exchange, number, rng, stated, history)
-      if isinstance(wording, str):
-        counts["kept", wording] += 1
-      else:
-        share = overlap(words(turn["utterance"]), words(wording.text))
-        line = {"dialogue_id": dialogue_id, "turn": number, "provider": name, **wording.note}
-        lines.append({**line, "overlap": round(share, 4), **put(turn, wording)})
-        counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
-        counts["turns"] += 1
-    history += f"{turn['utterance']}\n"
-  return lines
 
 
 def _reworded(

@@ -1,8 +1,6 @@
 """Paraphrases by the simulator: its phrases for the acts, with values as the user said them."""
 
-import functools
 import random
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,40 +21,38 @@ def provider(split: Split) -> Callable[..., NewWords | str]:
   schema = split.schema
   services = {service.name: service for service in schema}
   words = read_words(Templates(), schema, services, "no templates")
-  return functools.partial(_worded, services, words)
 
+  def worded(
+    exchange: Exchange,
+    number: int,
+    rng: random.Random,
+    carried: Mapping[str, Sequence[str]] | None = None,
+  ) -> NewWords | str:
+    """Args: carried, service -> slots that are to refer to a value of another service."""
+    frames, forms_said = [], {}
+    for frame in exchange.data["turns"][number]["frames"]:
+      if frame.get("actions") is None:
+        return "no-acts"
+      service = services[frame["service"]]
+      acts = []
+      for action in frame["actions"]:
+        if action["act"] == "SELECT" and action.get("slot"):
+          return "select"  # templates have no phrase for one value among those offered
+        acts.append(_act(action, service, forms_said))
+      slots = (carried or {}).get(service.name, ())
+      if slots and all(act.act != "INFORM_INTENT" for act in acts):
+        return "carried"  # only a sentence about an intent goes on with a reference
+      links = [_reference(service.name, slot, words[service.name]) for slot in slots]
+      frames.append(FrameOutline(service.name, acts, carried=links))
+    requested = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
+    utterance = exchange.data["turns"][number]["utterance"]
+    for _ in range(_TRIES):
+      text, spans = Surface(services, words, rng).user_text(frames, forms_said, requested)
+      if not same_text(text, utterance):
+        break
+    return NewWords(text, spans)
 
-def _worded(
-  services: Mapping[str, Service],
-  words: Mapping[str, Words],
-  exchange: Exchange,
-  number: int,
-  rng: random.Random,
-  carried: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
-) -> NewWords | str:
-  """Args: carried, service -> slots that are to refer to a value of another service."""
-  frames, forms_said = [], {}
-  for frame in exchange.data["turns"][number]["frames"]:
-    if frame.get("actions") is None:
-      return "no-acts"
-    service = services[frame["service"]]
-    acts = []
-    for action in frame["actions"]:
-      if action["act"] == "SELECT" and action.get("slot"):
-        return "select"  # templates have no phrase for one value among those offered
-      acts.append(_act(action, service, forms_said))
-    slots = carried.get(service.name, ())
-    if slots and all(act.act != "INFORM_INTENT" for act in acts):
-      return "carried"  # only a sentence about an intent goes on with a reference
-    links = [_reference(service.name, slot, words[service.name]) for slot in slots]
-    frames.append(FrameOutline(service.name, acts, carried=links))
-  requested = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
-  utterance = exchange.data["turns"][number]["utterance"]
-  for _ in range(_TRIES):
-    text, spans = Surface(services, words, rng).user_text(frames, forms_said, requested)
-    if not same_text(text, utterance):
-      break
-  return NewWords(text, spans)
+  return worded
 
 
 def _reference(service: str, slot: str, words: Words) -> Link:

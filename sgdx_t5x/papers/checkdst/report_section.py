@@ -210,11 +210,8 @@ def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -
 
 
 def _changed(original: Dialogue, perturbed: Dialogue) -> dict[int, str]:
-  changed: dict[int, str] = {}
-  for number, (a, b) in enumerate(zip(original.turns, perturbed.turns, strict=False)):
-    if a.utterance != b.utterance:
-      changed[number] = b.utterance
-  return changed
+  pairs = enumerate(zip(original.turns, perturbed.turns, strict=False))
+  return {number: b.utterance for number, (a, b) in pairs if a.utterance != b.utterance}
 
 
 # --- counterfactual turns: what users inform instead, and where in the utterance --------------

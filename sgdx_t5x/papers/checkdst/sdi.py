@@ -9,7 +9,6 @@ words; these rates are denser than real speech by design, so that most turns are
 
 import collections
 import dataclasses
-import functools
 import importlib.resources
 import json
 import random
@@ -18,7 +17,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER
-from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst.answerable import lost_values, stated_values
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
 from sgdx_t5x.papers.checkdst.texts import edit_turn, edited, moved, span_texts, spans_of
@@ -73,7 +71,27 @@ def perturber(split: Split, seed: int) -> Perturber:
     split: what is to be perturbed.
     seed: determines the insertions.
   """
-  change = functools.partial(_change, split.schema, _pool(split), seed)
+  schema, pool = split.schema, _pool(split)
+
+  def change(data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+    lines, name = [], data["dialogue_id"]
+    draw_wrong, stated = _wrong_values(pool, data), stated_values(data, schema)
+    for number, turn in enumerate(data["turns"]):
+      if turn["speaker"] != USER or not turn["utterance"].strip():
+        continue
+      rng = random.Random(f"{seed}/{name}/{number}")
+      insertions = [*_repairs(turn, draw_wrong, rng), *_small_words(turn, rng)]
+      first_word = len(turn["utterance"]) - len(turn["utterance"].lstrip())
+      if not insertions or rng.random() < _RATES[RESTART]:
+        insertions.insert(0, _Insertion(first_word, f"{_drawn('restarts', rng)} ", RESTART))
+      insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
+      insertions = _around_values(insertions, stated, data, number)
+      if insertions:
+        rows = _insert(insertions, pool, stated, data, number)
+        lines.append({"dialogue_id": name, "turn": number, "insertions": rows})
+        counts.update(f"{x.kind}s" for x in insertions)
+    return lines
+
   return Perturber("sdi", _OPTIONS, change, ("spans",))
 
 
@@ -96,33 +114,6 @@ def _pool(split: Split) -> Pool:
         canonical.setdefault((service, slot, text), set()).update(forms.get(text, (text,)))
   sorted_texts = {place: sorted(texts_of_slot) for place, texts_of_slot in texts.items()}
   return Pool(sorted_texts, canonical, frozenset(lower))
-
-
-def _change(
-  schema: Schema,
-  pool: Pool,
-  seed: int,
-  data: dict[str, Any],
-  counts: collections.Counter,
-) -> list[Line]:
-  lines, name = [], data["dialogue_id"]
-  draw_wrong = _wrong_values(pool, data)
-  stated = stated_values(data, schema)
-  for number, turn in enumerate(data["turns"]):
-    if turn["speaker"] != USER or not turn["utterance"].strip():
-      continue
-    rng = random.Random(f"{seed}/{name}/{number}")
-    insertions = [*_repairs(turn, draw_wrong, rng), *_small_words(turn, rng)]
-    first_word = len(turn["utterance"]) - len(turn["utterance"].lstrip())
-    if not insertions or rng.random() < _RATES[RESTART]:
-      insertions.insert(0, _Insertion(first_word, f"{_drawn('restarts', rng)} ", RESTART))
-    insertions.sort(key=lambda x: x.place)  # stable: a restart stays first
-    insertions = _around_values(insertions, stated, data, number)
-    if insertions:
-      row = _insert(insertions, pool, stated, data, number)
-      lines.append({"dialogue_id": name, "turn": number, **row})
-      counts.update(f"{x.kind}s" for x in insertions)
-  return lines
 
 
 def _wrong_values(
@@ -204,16 +195,16 @@ def _insert(
   stated: Mapping[str, int],
   data: dict[str, Any],
   number: int,
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
   """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
   turn = data["turns"][number]
   text = turn["utterance"]
-  lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
-  if lowered:
-    lower_text, turn["utterance"] = turn["utterance"], text
-    # The first letter may belong to a value that has no span.
-    lowered = not lost_values(stated, data, number, lower_text)
-    turn["utterance"] = lower_text if lowered else text
+  lower_text = text
+  if insertions[0].kind == RESTART:
+    lower_text = _lower_first(turn, insertions[0].place, pool)
+  # The first letter may belong to a value that has no span.
+  lowered = lower_text != text and not lost_values(stated, data, number, lower_text)
+  turn["utterance"] = lower_text if lowered else text
   edits = [(x.place, x.place, x.text) for x in insertions]
   edit_turn(turn, edits)
   rows = []
@@ -224,11 +215,11 @@ def _insert(
     if insertion.kind == REPAIR:
       row |= {"slot": insertion.slot, "instead": insertion.instead}
     rows.append(row)
-  return {"insertions": rows}
+  return rows
 
 
-def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
-  """Lower-cases the first letter, unless its word is I, may be a name, or belongs to a value."""
+def _lower_first(turn: Mapping[str, Any], place: int, pool: Pool) -> str:
+  """Returns the text, first letter lowered unless its word is I, may be a name, or is a value's."""
   text = turn["utterance"]
   word, letter = _FIRST_WORD.match(text, place), text[place]
   if (
@@ -240,6 +231,5 @@ def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
     or word[0].lower().partition("'")[0] not in pool.lower_words
     or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))
   ):
-    return False
-  turn["utterance"] = f"{text[:place]}{letter.lower()}{text[place + 1 :]}"
-  return True
+    return text
+  return f"{text[:place]}{letter.lower()}{text[place + 1 :]}"

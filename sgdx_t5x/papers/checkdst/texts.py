@@ -1,5 +1,6 @@
 """Utterances: replacing parts of them, and the positions of spans."""
 
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -84,6 +85,20 @@ def whole_words(strings: Iterable[str]) -> re.Pattern[str] | None:
   if not longest_first:
     return None
   return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+
+@functools.lru_cache(maxsize=4096)
+def pattern_of(value: str) -> re.Pattern[str]:
+  """Returns a pattern that finds a value of a categorical slot as whole words, in any case."""
+  return re.compile(rf"(?<!\w){re.escape(value.replace('_', ' '))}(?!\w)", re.IGNORECASE)
+
+
+def places_outside_spans(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
+  """Yields (start, end) of a value of a categorical slot in a decoded turn's utterance."""
+  for match in pattern_of(value).finditer(turn["utterance"]):
+    start, end = match.span()
+    if not any(a < end and start < b for _, _, a, b in spans_of(turn)):
+      yield start, end
 
 
 def is_said(value: str, text: str) -> bool:

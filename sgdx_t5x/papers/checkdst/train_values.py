@@ -1,5 +1,7 @@
 """The values of train's states, to distinguish memorised names from made-up ones."""
 
+import functools
+
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import read_dialogues
 from sgdx_t5x.papers.checkdst.metrics_factuality import normalised
@@ -13,7 +15,6 @@ class TrainValues:
   def __init__(self, corpus: Corpus):
     """Args: corpus, the original one; of train, only the dialogues are read."""
     self._corpus = corpus
-    self._values: frozenset[str] | None = None
 
   @property
   def is_available(self) -> bool:
@@ -21,16 +22,14 @@ class TrainValues:
     return _TRAIN in self._corpus.splits and bool(self._corpus.dialogue_files(_TRAIN))
 
   def __contains__(self, value: str) -> bool:
-    if self._values is None:
-      self._values = frozenset(map(normalised, _read(self._corpus)))
     return normalised(value) in self._values
 
-
-def _read(corpus: Corpus) -> set[str]:
-  values: set[str] = set()
-  for name in corpus.dialogue_files(_TRAIN):
-    for dialogue in read_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}"):
-      for _, frame in dialogue.user_frames():
-        if frame.state:
-          values.update(*frame.state.slot_values.values())
-  return values
+  @functools.cached_property
+  def _values(self) -> frozenset[str]:
+    corpus, values = self._corpus, set[str]()
+    for name in corpus.dialogue_files(_TRAIN):
+      for dialogue in read_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}"):
+        for _, frame in dialogue.user_frames():
+          if frame.state:
+            values.update(*frame.state.slot_values.values())
+    return frozenset(map(normalised, values))

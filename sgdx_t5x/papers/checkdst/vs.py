@@ -6,11 +6,9 @@ exchanged if they are literally said in every turn whose acts have them, and in 
 """
 
 import collections
-import functools
 import itertools
 import pickle
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +20,13 @@ from sgdx_t5x.papers.checkdst.ned import entities_of, replace_entities
 from sgdx_t5x.papers.checkdst.new_names import Draw, NameSource, invented, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.same_value import canonical_forms, whole_groups
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split
-from sgdx_t5x.papers.checkdst.texts import Edit, edit_turn, moved, spans_of
+from sgdx_t5x.papers.checkdst.texts import (
+  Edit,
+  edit_turn,
+  moved,
+  pattern_of,
+  places_outside_spans,
+)
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, replace_values
 from sgdx_t5x.papers.simulator.variation import is_relative_day
 
@@ -40,8 +44,28 @@ def perturber(split: Split, seed: int) -> Perturber:
     split: what is to be perturbed.
     seed: determines the new values.
   """
-  slots = free_slots(split.schema)
-  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots))
+  schema, slots = split.schema, free_slots(split.schema)
+  source = _source(split, slots)
+
+  def change(data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+    prefix = f"{seed}/{data['dialogue_id']}"
+    swaps = list(_swaps(data, schema, prefix))
+    entities = entities_of(data, schema, slots)
+    forms = canonical_forms(data, entities.groups)
+    strings = source.mapping(entities.places, prefix, entities.unavailable, forms, entities.text)
+    strings = whole_groups(strings, entities.groups)
+    swaps, old_texts = _answerable_exchange(data, slots, swaps)
+    line = replace_entities(data, schema, slots, entities, strings, counts)
+    counts["categorical"] += len(swaps)
+    if swaps:
+      exchanged: dict[str, dict[str, str]] = {}
+      for service, slot, value, partner in swaps:
+        exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
+      line |= {"categorical": exchanged, "said": old_texts}
+    if not line["strings"] and not swaps:
+      return []
+    return [{"dialogue_id": data["dialogue_id"], **line}]
+
   return Perturber("vs", {"values": "in"}, change, ("spans",), slots, changes_states=True)
 
 
@@ -81,33 +105,6 @@ def _plainly(draw: Draw) -> Draw:
   return drawn
 
 
-def _change(
-  schema: Schema,
-  slots: Slots,
-  seed: int,
-  source: NameSource,
-  data: dict[str, Any],
-  counts: collections.Counter,
-) -> list[Line]:
-  prefix = f"{seed}/{data['dialogue_id']}"
-  swaps = list(_swaps(data, schema, prefix))
-  entities = entities_of(data, schema, slots)
-  canonical = canonical_forms(data, entities.groups)
-  strings = source.mapping(entities.places, prefix, entities.unavailable, canonical, entities.text)
-  strings = whole_groups(strings, entities.groups)
-  swaps, old_texts = _answerable_exchange(data, schema, swaps)
-  line = replace_entities(data, schema, slots, entities, strings, counts)
-  counts["categorical"] += len(swaps)
-  if swaps:
-    exchanged: dict[str, dict[str, str]] = {}
-    for service, slot, value, partner in swaps:
-      exchanged.setdefault(f"{service}.{slot}", {})[value] = partner
-    line |= {"categorical": exchanged, "said": old_texts}
-  if not line["strings"] and not swaps:
-    return []
-  return [{"dialogue_id": data["dialogue_id"], **line}]
-
-
 # --- categorical slots -----------------------------------------------------------------------
 
 
@@ -131,17 +128,17 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
     possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
-    if value not in possible or not _pattern(value).search(dialogue_text):
+    if value not in possible or not pattern_of(value).search(dialogue_text):
       continue
     said_in: list[int] = []
     for number, turn in enumerate(data["turns"]):
-      said_in += [number] * len(list(_places(turn, value)))
+      said_in += [number] * len(list(places_outside_spans(turn, value)))
     if said_in != sorted(turns[service, slot, value]):
       continue
     partners = []
     for candidate in possible:
       is_used = candidate in places or (service, slot, candidate) in used
-      if not is_used and not _pattern(candidate).search(dialogue_text):
+      if not is_used and not pattern_of(candidate).search(dialogue_text):
         partners.append(candidate)
     if partners and DONTCARE not in (value, *partners):
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
@@ -165,21 +162,8 @@ def _values(frame: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
       yield slot, value, False
 
 
-@functools.lru_cache(maxsize=4096)
-def _pattern(value: str) -> re.Pattern[str]:
-  return re.compile(rf"(?<!\w){re.escape(value.replace('_', ' '))}(?!\w)", re.IGNORECASE)
-
-
-def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
-  """Yields (start, end) of a value in a turn's utterance, outside spans."""
-  for match in _pattern(value).finditer(turn["utterance"]):
-    start, end = match.span()
-    if not any(a < end and start < b for _, _, a, b in spans_of(turn)):
-      yield start, end
-
-
 def _answerable_exchange(
-  data: dict[str, Any], schema: Schema, swaps: list[_Swap]
+  data: dict[str, Any], free: Slots, swaps: list[_Swap]
 ) -> tuple[list[_Swap], dict[str, list[list[Any]]]]:
   """Exchanges the values after which all gold values are said that were said before.
 
@@ -188,7 +172,6 @@ def _answerable_exchange(
   """
   if not swaps:
     return [], {}
-  free = free_slots(schema)
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
     old_texts = _exchange(data, swaps)
@@ -213,7 +196,7 @@ def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[A
   for number, turn in enumerate(data["turns"]):
     text, edits = turn["utterance"], []
     for _, _, value, partner in swaps:
-      for start, end in _places(turn, value):
+      for start, end in places_outside_spans(turn, value):
         replacement = partner.replace("_", " ")
         if text[start:end].islower():
           replacement = replacement.lower()

@@ -5,19 +5,19 @@ import functools
 import json
 import pathlib
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
 from sgdx_t5x.corpus.dialogue import USER, decode_dialogues, frame_id
 from sgdx_t5x.corpus.sources import is_schema
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.manifest import Manifest
-from sgdx_t5x.papers.checkdst.split import Perturber, Split, changed
+from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
 from sgdx_t5x.signature import package_version
 
 
@@ -68,21 +68,39 @@ def write_perturbed(
     _check_needs(perturber, split, counts)
     if broken:
       raise broken
-    copy_schemas(corpus, folder)
-    write_file(folder / changes_name(split.name), encode_lines(lines).encode())
-    manifest = Manifest(
+    return finish(
+      folder,
+      split,
+      lines,
       kind=perturber.kind,
       options=perturber.options,
       seed=seed,
-      split=split.name,
-      of={"corpus": corpus.name, "checksum": corpus.checksum()},
       counts=_shown_counts(counts, perturber),
       files=files,
       complete=corpus.is_complete(split.name, counts["dialogues"]),
-      version=package_version(),
       slots=perturber.slots,
     )
-    write_file(folder / PERTURBATION.format(split=split.name), manifest.text().encode())
+
+
+def finish(folder: pathlib.Path, split: Split, lines: Iterable[Line], **fields: Any) -> Manifest:
+  """Writes all but the dialogues of a set: schemas, changes, manifest.
+
+  Args:
+    folder: of the set.
+    split: of the original.
+    lines: of changes.jsonl.
+    **fields: of the manifest, without those that follow from the split.
+
+  Returns:
+    The manifest.
+  """
+  corpus = split.corpus
+  for name in filter(is_schema, corpus.source.names()):
+    write_file(folder / name, corpus.source.read(name))
+  write_file(folder / changes_name(split.name), encode_lines(lines).encode())
+  origin = {"corpus": corpus.name, "checksum": corpus.checksum()}
+  manifest = Manifest(split=split.name, of=origin, version=package_version(), **fields)
+  write_file(folder / PERTURBATION.format(split=split.name), manifest.text().encode())
   return manifest
 
 
@@ -131,13 +149,6 @@ _NEEDED = {
 }
 
 
-def copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
-  """Copies the schemas of all splits and variants."""
-  for name in corpus.source.names():
-    if is_schema(name):
-      write_file(folder / name, corpus.source.read(name))
-
-
 def checksum(content: bytes) -> str:
   """Returns the CRC-32 of a file's content in the form of a manifest."""
   return f"{zlib.crc32(content):08x}"
@@ -147,16 +158,6 @@ def write_file(path: pathlib.Path, content: bytes) -> None:
   """Writes a file, and creates its parent folders."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_bytes(content)
-
-
-def check_unperturbed(corpus: Corpus, split: str) -> None:
-  """Refuses a split that is already perturbed."""
-  if kinds := corpus.perturbed(split):
-    raise UsageError(
-      f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
-      expected="the original corpus",
-      fix="pass the original",
-    )
 
 
 # --- which user frames changed: those on which both sets are compared --------------------------

@@ -5,6 +5,7 @@ slots added), an utterance is found for it, and only this turn is scored. docs/p
 what differs from their code, and why.
 """
 
+import argparse
 import collections
 import dataclasses
 import itertools
@@ -15,10 +16,12 @@ from typing import Any
 
 from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.provenance import ACCEPTED, INFORMED, trace
+from sgdx_t5x.papers.checkdst.answerable import SAID, said_state_values
+from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.values import known_forms
-from sgdx_t5x.papers.coco.coco_combinations import FREQ, Combinations, count_combinations
+from sgdx_t5x.papers.coco.coco_combinations import Combinations, count_combinations
 from sgdx_t5x.papers.coco.coco_filters import KnownValues, known_values, rejected
 from sgdx_t5x.papers.coco.coco_goals import Rules
 from sgdx_t5x.papers.coco.coco_turns import (
@@ -30,10 +33,9 @@ from sgdx_t5x.papers.coco.coco_turns import (
   outlined_turn,
   worded_turn,
 )
-from sgdx_t5x.papers.coco.coco_values import OUT, ValueSource, value_source
+from sgdx_t5x.papers.coco.coco_values import ValueSource, value_source
 from sgdx_t5x.papers.coco.coco_words import (
   ORIGINAL_GOAL,
-  TEMPLATES,
   Generator,
   Quality,
   accepts,
@@ -178,10 +180,14 @@ def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | 
   return reason
 
 
-def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, wording: NewWords) -> dict[str, Any] | None:
-  """Returns the turn with other words; None if its state has a value that was never said."""
-  version = worded_turn(outlined_turn(turn, goal, coco.values.schema), wording)
-  return version if turn.says_state(version, coco.values.schema) else None
+def _reworded(coco: Coco, turn: UserTurn, goal: Goal, wording: NewWords) -> dict[str, Any] | None:
+  """Returns the dialogue up to a turn, in other words; None if its state has an unsaid value."""
+  schema = coco.values.schema
+  dialogue = cut_dialogue(turn, worded_turn(outlined_turn(turn, goal, schema), wording))
+  for place, said in said_state_values(dialogue, free_slots(schema), turn.number).items():
+    if said != SAID and place.slot in schema[place.service].noncategorical_slots:
+      return None
+  return dialogue
 
 
 def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWords] | str:
@@ -199,84 +205,68 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   if isinstance(goal, str):
     return goal
   wording, source = _worded(coco, turn, goal, turn.id), coco.source
-  control_turn: Mapping[str, Any] | None = None
+  control: Mapping[str, Any] | None = None
   if isinstance(wording, NewWords):
-    control = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
-    if isinstance(control, NewWords):
-      control_turn = _last_turn(coco, turn, turn.goal, control)
+    as_before = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
+    if isinstance(as_before, NewWords):
+      control = _reworded(coco, turn, turn.goal, as_before)
   else:
     replaced = _substitution(coco, turn, goal) if coco.plus else wording
     if isinstance(replaced, str):
       return f"{wording} ({SUBSTITUTION} {replaced})" if coco.plus else wording
     goal, wording = replaced
-    source, control_turn = SUBSTITUTION, turn.data  # the user's own words, nothing replaced
-  last = _last_turn(coco, turn, goal, wording)
-  if last is None:
+    source, control = SUBSTITUTION, cut_dialogue(turn, turn.data)  # in the user's own words
+  dialogue = _reworded(coco, turn, goal, wording)
+  if dialogue is None:
     return "unsaid"
   name = {"dialogue_id": turn.id, "of": turn.exchange.data["dialogue_id"], "turn": turn.number}
   original_utterance = {"utterance": turn.data["utterance"]}
   return Counterfactual(
     turn,
-    cut_dialogue(turn, last),
-    control_turn and cut_dialogue(turn, control_turn),
+    dialogue,
+    control,
     {**name, "source": source, **goal.to_json(), **wording.note, **original_utterance},
     {**name, "source": source, **turn.goal.to_json(), **original_utterance},
   )
 
 
-def open_coco(
-  split: Split,
-  seed: int,
-  *,
-  frequency: str = FREQ,
-  values: str = OUT,
-  generator_name: str = TEMPLATES,
-  candidates: str | None = None,
-  plus: bool = False,
-  classifier: str | None = None,
-) -> tuple[Coco, Quality | None]:
+def open_coco(split: Split, args: argparse.Namespace) -> tuple[Coco, Quality | None]:
   """Returns how counterfactuals of a split are made, and the classifier's quality, if there is one.
 
   Args:
     split: what is perturbed.
-    seed: determines the result, together with the options.
-    frequency: key of `SHARES`: which slots may be combined.
-    values: see `coco_values.value_source`.
-    generator_name: see `coco_words.generator`.
-    candidates: file of answers, for generator "file".
-    plus: whether values are substituted if no words are found.
-    classifier: file of its answers, or None.
+    args: of `sgdx coco perturb`.
 
   Raises:
     SgdxError: invalid files, or answers to other goals than those of this run.
   """
-  texts, inputs = read_candidates(candidates) if candidates else ({}, {})
-  answers, heard = read_answers(classifier) if classifier else (None, {})
+  texts, inputs = read_candidates(args.candidates) if args.candidates else ({}, {})
+  answers, heard = read_answers(args.classifier) if args.classifier else (None, {})
   combinations, rules = count_combinations(split), Rules()
-  source = value_source(values, split, combinations.earlier)
-  options: dict[str, Any] = {"slots": frequency, "values": source.label}
-  options |= {"generator": generator_name, **dataclasses.asdict(rules), "plus": plus}
-  for name, path in (("candidates", candidates), ("classifier", classifier)):
-    if path:
+  source = value_source(args.values, split, combinations.earlier)
+  options: dict[str, Any] = {"slots": args.slots, "values": source.label}
+  options |= {"generator": args.generator, **dataclasses.asdict(rules), "plus": args.plus}
+  for name in ("candidates", "classifier"):
+    if path := getattr(args, name):
       options[name] = pathlib.Path(path).name
   coco = Coco(
     options,
-    seed,
-    frequency,
+    args.seed,
+    args.slots,
     rules,
     source,
     combinations,
-    generator(generator_name, split, texts),
-    generator_name,
+    generator(args.generator, split, texts),
+    args.generator,
     known_values(split),
-    plus,
+    args.plus,
     answers,
   )
-  if candidates:
-    check_answers(candidates, texts, inputs, goal_lines(coco, split), "--goals-out")
-  if classifier is None or answers is None:
+  if args.candidates:
+    check_answers(args.candidates, texts, inputs, goal_lines(coco, split), "--goals-out")
+  if answers is None:
     return coco, None
-  check_answers(classifier, answers, heard, classifier_lines(coco, split), "--classify-out")
+  check_answers(args.classifier, answers, heard, classifier_lines(coco, split), "--classify-out")
   turns = itertools.chain.from_iterable(map(eligible_turns, split.dialogues()))
   return coco, quality_of(answers, turns)
 

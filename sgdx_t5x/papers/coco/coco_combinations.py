@@ -50,7 +50,7 @@ def count_combinations(split: Split) -> Combinations:
   corpus, schema = split.corpus, split.schema
   tables: list[tuple[_Counts, _Counts]] = []
   if split.name != "train" and "train" in corpus.splits:
-    tables.append(_count(_plain_dialogues(corpus, "train"), schema))
+    tables.append(_count(_train_dialogues(corpus), schema))
   tables.append(_count(split.dialogues(), schema))
   shares, earlier = {}, {}
   for service in schema:
@@ -66,9 +66,9 @@ def count_combinations(split: Split) -> Combinations:
 _Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, slot): turns with it
 
 
-def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
+def _train_dialogues(corpus: Corpus) -> Iterator[dict[str, Any]]:
   """Yields decoded dialogues without the checks of `Split`: train is large."""
-  for name in corpus.dialogue_files(split):
+  for name in corpus.dialogue_files("train"):
     yield from decode_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}")
 
 

@@ -93,22 +93,6 @@ class UserTurn:
     """The system utterance before."""
     return self.exchange.data["turns"][self.number - 1]["utterance"] if self.number else ""
 
-  def says_state(self, turn: Mapping[str, Any], schema: Schema) -> bool:
-    """Whether all values of free slots in the states of a new version of the turn were said.
-
-    Both literally and as whole words: "art" is not said in "party".
-    """
-    turns = [*self.exchange.data["turns"][: self.number], turn]
-    text = "\n".join(said_turn["utterance"] for said_turn in turns)
-    plain = "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
-    for frame in turn["frames"]:
-      free = schema[frame["service"]].noncategorical_slots
-      for slot, values in frame["state"]["slot_values"].items():
-        for value in values if slot in free else ():
-          if value != DONTCARE and not (value in text and is_said(value, plain)):
-            return False
-    return True
-
   @property
   def state_before(self) -> Mapping[str, Sequence[str]]:
     """Slot values of its service before the turn."""

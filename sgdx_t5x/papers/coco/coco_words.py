@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 import pathlib
 import random
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.texts import edited, moved, spans_of
+from sgdx_t5x.papers.checkdst.texts import edited, moved, places_outside_spans, spans_of
 from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
 from sgdx_t5x.papers.simulator.surface import find_values
 
@@ -174,7 +173,8 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
     if slot in free:
       places = [span[2:] for span in spans if span[:2] == (goal.service, slot)]
     else:
-      places = _place_said_once(old_value.canonical.replace("_", " "), text, spans)
+      places = list(places_outside_spans(turn.data, old_value.canonical))
+      places = places if len(places) == 1 else []  # said twice: one may mean something else
       new_text = new_text.replace("_", " ")
     if places and DONTCARE not in old_value:
       changed[slot] = old_value
@@ -193,17 +193,6 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
     place = new_places.get((start, end), (start + shift, end + shift))
     new_spans.append((service, slot, *place))
   return Goal(goal.frame, goal.service, informed, changed), NewWords(edited(text, edits), new_spans)
-
-
-def _place_said_once(
-  value: str, text: str, spans: Sequence[tuple[str, str, int, int]]
-) -> list[tuple[int, int]]:
-  """Finds a categorical value, which has no span; empty if it is said nowhere, or twice."""
-  places = []
-  for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
-    if not any(start < match.end() and match.start() < end for *_, start, end in spans):
-      places.append(match.span())
-  return places if len(places) == 1 else []
 
 
 NONE = "none"

@@ -7,11 +7,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
+from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, json_line
-from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.manifest import (
   CONTROL_KIND,
   COUNTERFACTUAL_KIND,
@@ -22,12 +21,11 @@ from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
 from sgdx_t5x.papers.checkdst.write import (
   check_has_dialogues,
   checksum,
-  copy_schemas,
   encode_on_lines,
+  finish,
   write_file,
 )
 from sgdx_t5x.papers.coco.coco import Coco, Counterfactual, counterfactuals
-from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
 COMBINATIONS = "{split}/combinations.json"
@@ -95,8 +93,7 @@ def write_coco(
       files[name] = checksum(raw)
     check_has_dialogues(corpus, split.name, counts["read"])
     _check_any(counts, corpus, split.name)
-    complete = corpus.is_complete(split.name, counts["read"])
-    manifests = [_finished(opened, coco, split, counts, files, complete) for opened in sets]
+    manifests = [_finished(opened, coco, split, counts, files) for opened in sets]
     text = coco.combinations.text().encode()
     write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
   return manifests[0]
@@ -115,11 +112,8 @@ def _finished(
   split: Split,
   counts: collections.Counter,
   files: Mapping[str, str],
-  complete: bool,
 ) -> Manifest:
   """Writes the schemas, the changes and the manifest of a set."""
-  copy_schemas(split.corpus, corpus_set.folder)
-  write_file(corpus_set.folder / changes_name(split.name), encode_lines(corpus_set.lines).encode())
   turns = len(corpus_set.lines)
   statistics: dict[str, Any] = {
     "dialogues": turns, "user_turns": turns, "turns_changed": turns,
@@ -132,21 +126,18 @@ def _finished(
     statistics |= {name: counts[name] for name in (*names, "controls")}
     if coco.values.fallbacks:
       statistics["slots_with_few_values"] = len(coco.values.fallbacks)
-  manifest = Manifest(
+  return finish(
+    corpus_set.folder,
+    split,
+    corpus_set.lines,
     kind=corpus_set.kind,
     options=coco.options,
     seed=coco.seed,
-    split=split.name,
-    of={"corpus": split.corpus.name, "checksum": split.corpus.checksum()},
     counts=statistics,
     files=files,
-    complete=complete,
-    version=package_version(),
+    complete=split.corpus.is_complete(split.name, counts["read"]),
     scored=SCORED_LAST,
   )
-  path = corpus_set.folder / PERTURBATION.format(split=split.name)
-  write_file(path, manifest.text().encode())
-  return manifest
 
 
 def reasons(counts: collections.Counter, category: str) -> dict[str, int]:

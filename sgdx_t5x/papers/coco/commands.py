@@ -1,13 +1,13 @@
 """`sgdx coco perturb`: dialogues in which users have another goal in one turn."""
 
 import argparse
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_command, add_corpus, add_group, add_split
+from sgdx_t5x.cli.options import add_command, add_group
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.perturb_command import add_perturbing, open_split, print_next
 
 if TYPE_CHECKING:
   from sgdx_t5x.papers.checkdst.manifest import Manifest
@@ -32,9 +32,7 @@ def add_parser(subparsers: Any) -> None:
   """Adds `sgdx coco` and its subcommand."""
   verbs = add_group(subparsers, "coco", "`sgdx coco`: counterfactual goals, after CoCo.", _EPILOG)
   parser = add_command(verbs, "perturb", __doc__, _EPILOG)
-  add_corpus(parser)
-  add_split(parser)
-  parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
+  add_perturbing(parser)
   add_output(parser, "--out", metavar="DIR", help="new or empty folder to write", folder=True)
   parser.add_argument(
     "--slots",
@@ -67,10 +65,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Writes goals, utterances to classify and counterfactuals, as requested. Returns 0."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.files.writing import check_folder
-  from sgdx_t5x.papers.checkdst.split import Split
-  from sgdx_t5x.papers.checkdst.write import check_unperturbed
   from sgdx_t5x.papers.coco import coco_write
   from sgdx_t5x.papers.coco.coco import classifier_lines, goal_lines, open_coco
 
@@ -86,23 +81,11 @@ def run(args: argparse.Namespace) -> int:
       expected="both --generator file and --candidates FILE, or neither",
       fix="write the goals with --goals-out and have a model answer them, or use templates",
     )
-  corpus = open_corpus(args.corpus)
-  split = Split(corpus, args.split)
-  corpus.schema(args.split)  # raises if there is no such split
+  split = open_split(args)
   if args.out:
     check_folder(args.out)
     check_folder(coco_write.control_folder(args.out))
-  check_unperturbed(corpus, args.split)
-  coco, quality = open_coco(
-    split,
-    args.seed,
-    frequency=args.slots,
-    values=args.values,
-    generator_name=args.generator,
-    candidates=args.candidates,
-    plus=args.plus,
-    classifier=args.classifier,
-  )
+  coco, quality = open_coco(split, args)
   if quality:
     print(f"classifier: precision {quality.precision:.3f}, recall {quality.recall:.3f} "
           f"on {quality.turns:,} real turns")  # fmt: skip
@@ -145,7 +128,4 @@ def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
   print(f"         slots: {_listed(slots)}")
   if number := counts.get("slots_with_few_values"):
     print(f"         {number} slots have too few values unseen in train; other values were used")
-  if not manifest.complete:
-    print("PARTIAL: the split does not contain all published dialogues")
-  quoted = shlex.quote
-  print(f"next: sgdx checkdst verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")
+  print_next(manifest, args)

@@ -53,12 +53,6 @@ def classifier_input(heard: str, utterance: str, service: Service) -> str:
   return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
 
 
-def informed_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
-  """Returns the slots that a user frame informs (INFORM), in the order of `classifier_input`."""
-  informed = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
-  return [slot for slot in _tracked(service) if slot in informed]
-
-
 def _tracked(service: Service) -> list[str]:
   return [service.slots[i].name for i in service.tracked_slots]
 
@@ -93,7 +87,8 @@ def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
         continue
       for frame in frames:
         service = schema[frame["service"]]
-        if slots := informed_slots(frame, service):
+        informed = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
+        if slots := [slot for slot in _tracked(service) if slot in informed]:
           break
       inputs = classifier_input(heard, dialogue.turns[number].utterance, service)
       targets = ", ".join(slots) or "none"

@@ -22,7 +22,7 @@ from sgdx_t5x.cli.paths import add_input, add_output, path_of_name
 from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "schema-embeddings", __doc__)
   add_input(
@@ -49,7 +49,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_output(parser, "--out", required=True, metavar="FILE", help="npz to write")
   parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

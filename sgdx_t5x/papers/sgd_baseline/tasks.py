@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import seqio
-import tensorflow as tf
 
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   FEATURES,
@@ -24,9 +24,9 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
   targets,
 )
 from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
-from sgdx_t5x.records.frame_examples import frame_examples
-from sgdx_t5x.records.source import split_of
+from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import FrameContext, Gold, States
+from sgdx_t5x.spandst.span_text import PieceVocabulary
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.spandst import turn_accuracies
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
@@ -67,39 +67,28 @@ def sample_schema_embeddings() -> SchemaTable:
 
 
 def baseline_examples(
-  batches: tf.data.Dataset,
-  sequence_length: Mapping[str, int] | None,
-  output_features: Mapping[str, seqio.Feature],
+  split: str,
+  original: Sequence[Service],
+  shown: Mapping[str, Schema],
+  vocabulary: PieceVocabulary,
+  lengths: Mapping[str, int],
   *,
-  schemas: VariantSchemas,
-  variants: Sequence[str],
   style: BaselineStyle,
   table: Callable[[], SchemaTable],
-) -> tf.data.Dataset:
-  """Turns batches of records into examples.
+) -> Make:
+  """Returns what makes the examples of a frame, one per variant.
 
   Args:
-    batches: from `RecordSource.batches`, version 1.1.0.
-    sequence_length: feature lengths; missing ones default to `baseline_features.LENGTHS`.
-    output_features: the `inputs` vocabulary tokenizes the texts.
-    schemas: schemas of all variants.
-    variants: each record yields one example per variant.
+    split: of the records.
+    original: services of the split's original schema.
+    shown: variant -> its schema.
+    vocabulary: tokenizes the texts.
+    lengths: of features; missing ones default to `baseline_features.LENGTHS`.
     style: of the input.
     table: returns the model's table of schema embeddings.
-
-  Returns:
-    Examples {each of `baseline_features.FEATURES`: int32 [any], example_id_pretokenized: string},
-    the variants of a record one after the other.
   """
-  split = split_of(batches)
-  if split is None:
-    return batches
-  original = schemas.get(split).services
-  vocabulary, lengths = output_features["inputs"].vocabulary, {**LENGTHS, **(sequence_length or {})}
-  row = table().row
-  readers = {
-    v: BaselineReader(schemas.get(split, v), vocabulary, row, style, lengths) for v in variants
-  }
+  row, lengths = table().row, {**LENGTHS, **lengths}
+  readers = {v: BaselineReader(x, vocabulary, row, style, lengths) for v, x in shown.items()}
 
   def make(
     context: FrameContext, states: States, gold: Gold
@@ -112,7 +101,7 @@ def baseline_examples(
       example.features["targets"] = targets(example, gold_answers, gold, lengths["targets"])
       yield str(ExampleId(variant, split, context.frame_id)), example.features
 
-  return frame_examples(batches, original, FEATURES, make)
+  return make
 
 
 def register_baseline_family(

@@ -17,13 +17,6 @@ NO, YES = 1, 2
 MILLION = 1_000_000
 
 
-class IntentAnswer(NamedTuple):
-  """Attributes: option, from 0; probability, in [0, 1]."""
-
-  option: int
-  probability: float
-
-
 class SlotAnswer(NamedTuple):
   """The combine model's answer for a slot.
 
@@ -44,9 +37,9 @@ class SlotAnswer(NamedTuple):
   requested: float
 
 
-def read_intent(vector: Sequence[int] | np.ndarray) -> IntentAnswer:
-  """Decodes an answer of the intent model, int32 `[2]`."""
-  return IntentAnswer(int(vector[0]) - 1, int(vector[1]) / MILLION)
+def read_intent(vector: Sequence[int] | np.ndarray) -> tuple[int, float]:
+  """Decodes an answer of the intent model, int32 `[2]`: the option, from 0; its probability."""
+  return int(vector[0]) - 1, int(vector[1]) / MILLION
 
 
 def read_slot(vector: Sequence[int] | np.ndarray) -> SlotAnswer:

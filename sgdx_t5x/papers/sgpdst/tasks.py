@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import seqio
-import tensorflow as tf
 
 from sgdx_t5x.corpus.example_id import ExampleId
-from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_features as features
 from sgdx_t5x.papers.sgpdst.sgpdst import (
@@ -32,12 +31,11 @@ from sgdx_t5x.papers.sgpdst.sgpdst import (
 )
 from sgdx_t5x.papers.sgpdst.sgpdst_answers import NO, YES
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
-from sgdx_t5x.records.frame_examples import frame_examples
-from sgdx_t5x.records.source import split_of
+from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States
+from sgdx_t5x.spandst.span_text import PieceVocabulary
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
-from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 # What is asked about: suffix of the example's id, whether it is a positive example, slot, and
 # function that makes the example and its targets in a variant.
@@ -46,41 +44,34 @@ _Asked = tuple[str, bool, int, _Question]
 
 
 def sgpdst_examples(
-  batches: tf.data.Dataset,
-  sequence_length: Mapping[str, int] | None,
-  output_features: Mapping[str, seqio.Feature],
+  split: str,
+  original: Sequence[Service],
+  shown: Mapping[str, Schema],
+  vocabulary: PieceVocabulary,
+  lengths: Mapping[str, int],
   *,
-  schemas: VariantSchemas,
-  variants: Sequence[str],
   part: str,
   style: SgpStyle,
-) -> tf.data.Dataset:
-  """Turns batches of records into examples of one sub-model.
+) -> Make:
+  """Returns what makes one sub-model's examples of a frame, for every variant.
 
   States before a turn and, for copy and cross, the active intent are the gold ones; `sgdx track`
   uses predicted ones. For train, examples are subsampled, differently in every epoch, and combine
   also gets examples of system turns.
 
   Args:
-    batches: from `RecordSource.batches`, version 1.1.0.
-    sequence_length: lengths of the features.
-    output_features: the `inputs` vocabulary tokenizes the texts.
-    schemas: schemas of all variants.
-    variants: each record yields its examples for every variant.
+    split: of the records.
+    original: services of the split's original schema.
+    shown: variant -> its schema.
+    vocabulary: tokenizes the texts.
+    lengths: of features, as far as they are set.
     part: one of `sgpdst.PARTS`.
     style: of the input and of training.
-
-  Returns:
-    Examples {each of `sgpdst_features.FEATURES`: int32 [any], example_id_pretokenized: string}.
   """
-  split = split_of(batches)
-  if split is None:
-    return batches
-  original = schemas.get(split).services
-  vocabulary, length = output_features["inputs"].vocabulary, (sequence_length or {}).get("inputs")
-  readers = {v: SgpReader(part, schemas.get(split, v), vocabulary, style, length) for v in variants}
+  length = lengths.get("inputs")
+  readers = {v: SgpReader(part, schema, vocabulary, style, length) for v, schema in shown.items()}
   sampling = SAMPLING[style.sampling][part] if split == "train" else None
-  draw = random.Random(zlib.crc32(f"{part}/{'+'.join(variants)}".encode()))
+  draw = random.Random(zlib.crc32(f"{part}/{'+'.join(shown)}".encode()))
 
   def make(
     context: FrameContext, states: States, gold: Gold
@@ -98,7 +89,7 @@ def sgpdst_examples(
         frame = f"{ExampleId(variant, split, context.frame_id, name or None)}{id_suffix}"
         yield frame, {**example.features, "targets": targets}
 
-  return frame_examples(batches, original, FEATURES, make)
+  return make
 
 
 def _questions(

@@ -85,7 +85,7 @@ def _intents(
   vectors = ask("intent", [example.features for example in examples])
   intents = []
   for question, vector in zip(questions, vectors, strict=True):
-    option = a.read_intent(vector).option
+    option, _ = a.read_intent(vector)
     number = len(original.services[question.context.service].intents)
     intents.append(option if option < number else NONE)
   return intents

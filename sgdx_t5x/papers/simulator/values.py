@@ -98,7 +98,8 @@ class ValuePool:
     """Draws a value; `held_out`: a test-only one. If the wanted share is empty, any value."""
     for _ in range(_TRIES):
       value = "".join([rng.choice(words) for words in self.word_lists]).strip()
-      if not self.has_holdout or _is_held_out(value) == held_out:
+      in_share = zlib.crc32(value.encode()) % 100 < HELD_OUT_PERCENT
+      if not self.has_holdout or in_share == held_out:
         break
     return value
 
@@ -111,7 +112,3 @@ def parse_pool(spec: Mapping[str, Any]) -> ValuePool:
     *heads, tail = spec["combine"]
     return ValuePool((*(tuple(f"{w} " for w in words) for words in heads), tuple(tail)))
   return ValuePool((tuple(spec["list"]),))
-
-
-def _is_held_out(value: str) -> bool:
-  return zlib.crc32(value.encode()) % 100 < HELD_OUT_PERCENT

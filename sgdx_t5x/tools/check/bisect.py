@@ -58,11 +58,6 @@ def causes(cases: Mapping[str, Sequence[Change]], ask: Ask) -> dict[str, Cause]:
   return result
 
 
-def most_questions(num_changes: int) -> int:
-  """Returns how many questions a case may take if one change breaks it."""
-  return max(1, num_changes - 1).bit_length() + 2
-
-
 def _search(changes: tuple[Change, ...]) -> _Search:
   """Searches the cause for one case: yields changes to make, is sent whether it is right then."""
   cause: list[Change] = []

@@ -44,7 +44,7 @@ _REPORT = "report.md"
 _OF_SUITE = ("tools.json", "cases.jsonl", "rewordings.jsonl", "answers.jsonl", _REPORT)
 
 
-def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "check", __doc__)
   add_input(parser, "suite", metavar="SUITE", help="folder with tools.json and cases.jsonl")
@@ -77,7 +77,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_output(parser, "--junit", metavar="OUT", help="also write a test report, a test per case")
   add_service(parser)
   parser.set_defaults(run=run, limit=None, out="answers.jsonl")
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
-from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
+from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.scoring.predictions.rows import numbered_lines, row_id
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.tools.call_shares import NO_CALL, RATES
@@ -149,12 +149,10 @@ class _Frames:
         fix="pass the same corpus= and split= as to `sgdx prompts`",
       )
     schema = self.schemas.get(self.split)
-    predicted = read_calls(row["calls"], self._pairs(example.variant)[frame.service], absent=absent)
+    pairs = service_pairs(schema, self.schemas.get(self.split, example.variant))
+    predicted = read_calls(row["calls"], pairs[frame.service], absent=absent)
     scores = score_frames([frame], {frame.frame_id: predicted}, schema, self.seen_services)
     return float(scores.metrics[JOINT_GOAL][0])
-
-  def _pairs(self, variant: str) -> Mapping[str, ServicePair]:
-    return service_pairs(self.schemas.get(self.split), self.schemas.get(self.split, variant))
 
 
 @functools.lru_cache(maxsize=2)

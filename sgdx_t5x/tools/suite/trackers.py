@@ -48,7 +48,7 @@ def _service(tool: OwnTool, left_out: LeftOut) -> Service:
       required.append(name)
     else:
       default = next((item["default"] for item in schemas if item.get("default") is not None), "")
-      optional[name] = _text(default)
+      optional[name] = str(default)
   for keyword in _TOGETHER:
     if keyword in root:
       left_out[f"{keyword} of all arguments"].append(tool.name)
@@ -95,9 +95,4 @@ def _slot(name: str, schemas: Sequence[Mapping[str, Any]]) -> Slot | None:
   values = [item for item in values if item is not None]
   if not values and kind == "boolean":
     values = [True, False]
-  return Slot(name, description, bool(values), tuple(map(_text, values)))
-
-
-def _text(value: Any) -> str:
-  """Returns a value as SGD writes it."""
-  return value if isinstance(value, str) else str(value)
+  return Slot(name, description, bool(values), tuple(map(str, values)))

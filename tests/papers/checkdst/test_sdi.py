@@ -71,5 +71,5 @@ def test_nothing_is_inserted_within_a_value():
 def test_the_first_word_is_written_small_unless_it_is_a_name(text, lowered):
   pool = sdi.Pool({}, {}, frozenset({"find", "it"}))
   turn = {"utterance": text, "frames": []}
-  assert sdi._lower_first(turn, 0, pool) == lowered
-  assert turn["utterance"][0].islower() == lowered
+  new_text = sdi._lower_first(turn, 0, pool)
+  assert (new_text != text) == new_text[0].islower() == lowered

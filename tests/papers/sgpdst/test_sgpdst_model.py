@@ -137,9 +137,9 @@ def test_losses_and_answers_of_other_parts(part):
     if part == "copy":
       assert a.read_copy(vector) == pytest.approx(np.exp(row[1]), abs=1e-6)
     else:
-      answer = a.read_intent(vector)
-      assert answer.option == row.argmax()
-      assert answer.probability == pytest.approx(np.exp(row.max()), abs=1e-6)
+      option, probability = a.read_intent(vector)
+      assert option == row.argmax()
+      assert probability == pytest.approx(np.exp(row.max()), abs=1e-6)
 
 
 def test_answers_of_combine():

@@ -8,7 +8,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.metrics import FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, changes_of, is_changed
+from sgdx_t5x.papers.checkdst.checks.sets import OF_WORDS, Gold, TestSet, changes_of
 from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
@@ -84,30 +84,28 @@ class Counter:
     original_of = self._set.original_dialogue
     return np.array([original_of(name) for name in frames.dialogue_ids.tolist()], dtype=str)
 
-  def _original_id(self, frame: GoldFrame) -> str:
-    return frame_id(self._set.original_dialogue(frame.dialogue_id), frame.turn, frame.service)
-
   def _goal(self, gold: GoldFrame, state: State) -> dict[str, float]:
     edit = self._changes.goals.get(gold.dialogue_id)
     if edit is None or edit.service != gold.service:
       return {}
     return goal_counts(self._schema[gold.service], gold.slot_values, state, edit, self._fuzzy)
 
-  def _is_changed(self, gold: GoldFrame, original: GoldFrame) -> bool:
-    if self._set.of_goals:
-      return self._changes.goals[gold.dialogue_id].service == gold.service
-    return is_changed(self._set.kind, original, gold)
-
   def _before(self, gold: GoldFrame, baseline: Baseline) -> Before | None:
-    key = self._original_id(gold)
+    key = frame_id(self._set.original_dialogue(gold.dialogue_id), gold.turn, gold.service)
     original = self._original.by_id.get(key)
     if key not in baseline or original is None:
       return None
     choices = self._changes.choices.get(gold.dialogue_id, {})
-    edit = self._changes.goals.get(gold.dialogue_id)
+    edit = self._changes.goals[gold.dialogue_id] if self._set.of_goals else None
+    if edit:
+      is_changed = edit.service == gold.service
+    elif self._set.kind in OF_WORDS:
+      is_changed = original.utterance_crc != gold.utterance_crc
+    else:
+      is_changed = original.slot_values != gold.slot_values
     return Before(
       *baseline[key],
-      self._is_changed(gold, original),
+      is_changed,
       self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None,
       {slot: values for (service, slot), values in choices.items() if service == gold.service},
       same_goal=edit is None or edit.is_empty,

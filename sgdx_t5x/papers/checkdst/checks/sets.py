@@ -172,19 +172,6 @@ def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> d
   return replacements
 
 
-def is_changed(kind: str, original: GoldFrame, perturbed: GoldFrame) -> bool:
-  """Whether a perturbation of this kind changed a frame's utterance or gold state.
-
-  Args:
-    kind: one of `OF_WORDS` or `OF_VALUES`.
-    original: the frame in the original set.
-    perturbed: the frame in the perturbed set.
-  """
-  if kind in OF_WORDS:
-    return original.utterance_crc != perturbed.utterance_crc
-  return original.slot_values != perturbed.slot_values
-
-
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:
   """Yields the forms of all values of some slots in a dialogue, in a fixed order."""
   text = "\n".join(turn.utterance for turn in dialogue.turns)
