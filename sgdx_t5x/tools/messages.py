@@ -31,10 +31,14 @@ from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
 _ROLES = ("assistant", "ai", "model")
 _IN_CALLS = ("function", "custom", "toolUse", "functionCall", "function_call")
-_ENDS = frozenset(
-  ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
-)
-_NOT_ANSWERED = ("failed", "cancelled", "canceled", "errored", "expired", "error", "queued")
+_ENDS = frozenset((
+  "finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason",
+  "done_reason",
+))  # fmt: skip
+_ERRORS = ("error", "errors", "error_message")
+_NOT_ANSWERED = (
+  "failed", "cancelled", "canceled", "errored", "expired", "error", "queued", "in_progress",
+)  # fmt: skip
 _CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call")
 _TEXTS = ("text", "output_text", "refusal")
 _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
@@ -47,11 +51,13 @@ _MALFORMED = re.compile(
   r"malformed_(function|tool|model|output)|tool_use_failed|output_parse_failed", re.I
 )
 _BROKEN_OFF = re.compile(
-  r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable", re.I
+  r"error|fail|abort|cancel|resource|quota|timed?[ _-]?out|time_limit|deadline|unavailable|busy|"
+  r"exception|interrupt|preempt|reject|not_finished|rate.?limit|too.?many.?requests|"
+  r"load|network|server|provider|upstream|connect",  # Ollama only loaded the model
+  re.I,
 )
-_FILTERED = re.compile(
-  r"filter|guardrail|safety|sensitive|recitation|prohibited|blocklist|spii", re.I
-)
+_FILTERED = re.compile(r"filter|guardrail|safety|sensitive|recitation|prohibited|block|spii", re.I)
+_UNKNOWN_END = re.compile(r"(finish_reason_)?(null|none|other|unknown|unspecified)", re.I)
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
 # Keys under which a service returns the text that it could not parse, and words of those that
 # return it in a message (Ollama, llama.cpp).
@@ -122,6 +128,8 @@ def read_answer(row: Mapping[str, Any], place: str) -> Answer:
     for key in ("choices", "candidates"):
       if isinstance(level.get(key), list) and level[key]:
         return _of_choices(level[key], ends, place)
+      if key in level and not level[key]:
+        raise NoAnswer(f"no {key}: {quoted(dict(level))[:200]}")
     inside = next((level[key] for key in _WRAPPERS if isinstance(level.get(key), dict)), None)
     if inside is None:
       break
@@ -140,7 +148,7 @@ def has_plain_calls(body: Mapping[str, Any]) -> bool:
     return (
       choice["finish_reason"] in ("tool_calls", "stop")
       and message["role"] == "assistant"
-      and not (message["content"] or body.get("error") or choice.get("error"))
+      and not (message["content"] or _error(body) or _error(choice))
       and message.keys() <= _PLAIN
       and "native_finish_reason" not in choice
       and isinstance(message["tool_calls"], list)
@@ -171,6 +179,8 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
       calls += in_message
       texts.append(text)
     elif _ended(ends, [], "").calls is not None:
+      if "message" in choice and message is None:
+        raise NoAnswer("the message is null")
       raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
 
@@ -184,7 +194,7 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   Raises:
     NoAnswer: anything else failed.
   """
-  error, status = level.get("error"), level.get("status_code", 200)
+  error, status = _error(level), level.get("status_code", 200)
   if error or status != 200:
     if any(map(_MALFORMED.search, _ends(level))):
       return ""
@@ -193,12 +203,21 @@ def _failure(level: Mapping[str, Any]) -> str | None:
     raise NoAnswer(quoted(error) if error else f"status {status}")
   if "error" in level and level.get("response", level) is None:
     raise NoAnswer("no response")
+  feedback = level.get("promptFeedback")
+  if isinstance(feedback, dict) and feedback.get("blockReason"):  # Gemini's, without candidates
+    reason = quoted(feedback["blockReason"])
+    raise NoAnswer(f"the service did not pass the request on: {reason}", asked_again=False)
   for key in ("status", "type", "object"):
     if level.get(key) in _NOT_ANSWERED:
       raise NoAnswer(str(level[key]))
   if isinstance(level.get("traceback"), str) and "result" in level:  # as BFCL logs it
     raise NoAnswer(quoted(level["result"]))
   return None
+
+
+def _error(level: Mapping[str, Any]) -> Any:
+  """Returns what says that something failed, under any of its names; None if nothing does."""
+  return next((level[key] for key in _ERRORS if level.get(key)), None)
 
 
 def malformed_call(error: Any, depth: int = 0) -> str | None:
@@ -237,10 +256,16 @@ def malformed_call(error: Any, depth: int = 0) -> str | None:
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
   """Yields the words with which a service says why an answer ended."""
-  for key in _ENDS & level.keys():
-    if isinstance(level[key], str):
-      yield level[key]
-  if level.get("done_reason") == "length" or level.get("status") == "incomplete":
+  for key, reason in level.items():
+    if key not in _ENDS:
+      continue
+    if isinstance(reason, dict):
+      reason = reason.get("type")
+    if isinstance(reason, str):
+      yield reason
+    elif reason is None and key == "finish_reason":  # as in parts of an answer that has not ended
+      yield "null"
+  if level.get("status") == "incomplete":
     details = level.get("incomplete_details")
     yield str(details.get("reason") if isinstance(details, dict) else "length")
   if isinstance(inside := level.get("response_metadata"), dict):  # LangChain's
@@ -264,6 +289,8 @@ def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
     raise NoAnswer(f"the service broke the answer off: {reasons}")
   if _FILTERED in meanings:
     raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
+  if ends and not (calls or text) and all(map(_UNKNOWN_END.fullmatch, ends)):
+    raise NoAnswer(f"neither an answer nor a reason: {reasons}")
   return Answer(calls, text, _CUT_OFF in meanings)
 
 
