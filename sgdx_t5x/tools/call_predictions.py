@@ -76,7 +76,7 @@ def call_rows(
     SgdxError: a row that has none of the forms above, or is truncated; an answer to another kind
       of request; failed requests, unless `allow_missing`.
   """
-  failed: list[str] = []
+  failed: dict[str, str] = {}  # by id
   for place, line in numbered_lines(file, on_read):
     row = decode_json(line, place, _EXPECTED, "write one row per line")
     name, row_style, absent = parse_request_id(_request_id(row, place), place)
@@ -96,17 +96,19 @@ def call_rows(
     try:
       answer = row_answer(row, place, from_text)
     except NoAnswer as e:
-      failed.append(f"{place}, {name}: {e}")
+      failed[name] = f"{place}, {name}: {e}"
       continue
+    failed.pop(name, None)  # it was asked again
     read_frame = functools.partial(
       read_calls, answer.calls, absent=absent, cut_off=answer.cut_off, in_text=answer.call_in_text
     )
     yield PredictionRow(place, example, "", read_frame)
   if failed and not allow_missing:
+    failures = [*failed.values()]
     raise SgdxError(
-      f"{len(failed):,} requests failed; {failed[0]}",
+      f"{len(failed):,} requests failed; {failures[0]}",
       expected="an answer to every request",
-      available="; ".join(failed[1:4]),
+      available="; ".join(failures[1:4]),
       fix=_ASK_AGAIN,
     )
 

@@ -31,9 +31,11 @@ from sgdx_t5x.tools.unparsed_calls import MALFORMED, malformed_call
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
 _ROLES = ("assistant", "ai", "model")
 _IN_CALLS = ("function", "custom", "toolUse", "functionCall", "function_call")
-_ENDS = frozenset(
-  ("finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason")
-)
+_ENDS = frozenset((
+  "finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason",
+  "done_reason",
+))  # fmt: skip
+_ERRORS = ("error", "errors", "error_message")
 _NOT_ANSWERED = (
   "failed", "cancelled", "canceled", "errored", "expired", "error", "queued", "in_progress",
 )  # fmt: skip
@@ -49,12 +51,15 @@ _CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
 _KEY_IN_CALL = re.compile(r"(tool|function)\w*|name|args|arguments|parameters|kwargs", re.I)
 
 _BROKEN_OFF = re.compile(
-  r"error|fail|abort|cancel|network|system_resource|timed?_?out|overload|unavailable|^other$", re.I
-)
-_FILTERED = re.compile(
-  r"filter|guardrail|safety|sensitive|recitation|prohibited|blocklist|spii|^refusal$|^language$",
+  r"error|fail|abort|cancel|resource|quota|timed?[ _-]?out|time_limit|deadline|unavailable|busy|"
+  r"exception|interrupt|preempt|reject|not_finished|rate.?limit|too.?many.?requests|^other$|"
+  r"load|network|server|provider|upstream|connect",  # Ollama only loaded the model
   re.I,
 )
+_FILTERED = re.compile(
+  r"filter|guardrail|safety|sensitive|recitation|prohibited|block|spii|^refusal$|^language$", re.I
+)
+_UNKNOWN_END = re.compile(r"(finish_reason_)?(null|none|other|unknown|unspecified)", re.I)
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
 
 
@@ -118,6 +123,8 @@ def read_answer(row: Mapping[str, Any], place: str) -> Answer:
     for key in ("choices", "candidates"):
       if isinstance(level.get(key), list) and level[key]:
         return _of_choices(level[key], ends, place)
+      if key in level and not level[key]:
+        raise NoAnswer(f"no {key}: {quoted(dict(level))[:200]}")
     inside = next((level[key] for key in _WRAPPERS if isinstance(level.get(key), dict)), None)
     if inside is None:
       break
@@ -136,7 +143,7 @@ def has_plain_calls(body: Mapping[str, Any]) -> bool:
     return (
       choice["finish_reason"] in ("tool_calls", "stop")
       and message["role"] == "assistant"
-      and not (message["content"] or body.get("error") or choice.get("error"))
+      and not (message["content"] or _error(body) or _error(choice))
       and message.keys() <= _PLAIN
       and "native_finish_reason" not in choice
       and isinstance(message["tool_calls"], list)
@@ -167,6 +174,8 @@ def _of_choices(choices: Sequence[Any], ends: list[str], place: str) -> Answer:
       calls += in_message
       texts.append(text)
     elif _ended(ends, [], "").calls is not None and not _is_empty(choice):
+      if "message" in choice and message is None:
+        raise NoAnswer("the message is null")
       raise unknown_form(choice, place, "a choice without a message")
   return _ended(ends, calls, "\n".join(filter(None, texts)))
 
@@ -190,7 +199,7 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   Raises:
     NoAnswer: anything else failed.
   """
-  error, status = level.get("error"), level.get("status_code") or 200
+  error, status = _error(level), level.get("status_code") or 200
   if error or str(status)[:1] != "2":
     if any(map(MALFORMED.search, _ends(level))):
       return ""
@@ -213,6 +222,11 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   return None
 
 
+def _error(level: Mapping[str, Any]) -> Any:
+  """Returns what says that something failed, under any of its names; None if nothing does."""
+  return next((level[key] for key in _ERRORS if level.get(key)), None)
+
+
 def _code(error: Any, status: Any) -> int:
   """Returns the HTTP status that an error names; 0 if it names none."""
   codes = (error.get("code"), error.get("status"), status) if isinstance(error, dict) else (status,)
@@ -221,10 +235,16 @@ def _code(error: Any, status: Any) -> int:
 
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
   """Yields the words with which a service says why an answer ended."""
-  for key in _ENDS & level.keys():
-    if isinstance(level[key], str):
-      yield level[key]
-  if level.get("done_reason") == "length" or level.get("status") == "incomplete":
+  for key, reason in level.items():
+    if key not in _ENDS:
+      continue
+    if isinstance(reason, dict):
+      reason = reason.get("type")
+    if isinstance(reason, str):
+      yield reason
+    elif reason is None and key == "finish_reason":  # as in parts of an answer that has not ended
+      yield "null"
+  if level.get("status") == "incomplete":
     details = level.get("incomplete_details")
     yield str(details.get("reason") if isinstance(details, dict) else "length")
   if isinstance(inside := level.get("response_metadata"), dict):  # LangChain's
@@ -248,6 +268,8 @@ def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
     raise NoAnswer(f"the service broke the answer off: {reasons}")
   if _FILTERED in meanings:
     raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
+  if ends and not (calls or text) and all(map(_UNKNOWN_END.fullmatch, ends)):
+    raise NoAnswer(f"neither an answer nor a reason: {reasons}")
   return Answer(calls, text, _CUT_OFF in meanings)
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from t5x import decoding
+from t5x._settings.model import _DECODING
+from t5x.errors import T5XError
 
 EOS = 1
 ALPHAS = (-20.0, -1.0, -0.01, 0.0, 0.6, 1.0)  # at -20, possible decodes score below -1e7
@@ -137,3 +139,20 @@ def test_a_search_in_segments_returns_the_same(alpha):
   np.testing.assert_array_equal(paused.outputs[0], decodes)
   np.testing.assert_array_equal(paused.outputs[1], scores)
   assert paused.finished.all()
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.6])
+def test_alpha_may_be_an_array(alpha):
+  """Regression: below 0, it was compared with 0 while tracing."""
+  table = random_table(8, 2)
+  expected = beam_search(table, 4, alpha)
+  decoded = jax.jit(lambda a: beam_search(table, 4, a))(jnp.float32(alpha))
+  for array, expected_array in zip(decoded, expected, strict=True):
+    np.testing.assert_allclose(array, expected_array, rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [-1000.0, 10, float("nan"), "0.6", True])
+def test_a_penalty_beyond_float32_is_refused(alpha):
+  """Regression: at 1000, all decodes scored alike, and the first beam was the prediction."""
+  with pytest.raises(T5XError, match="alpha is not a valid number"):
+    _DECODING["alpha"](alpha, "beam_search.alpha")

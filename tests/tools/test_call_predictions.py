@@ -272,9 +272,7 @@ def test_answers_of_other_requests_are_refused(corpus, tmp_path):
     score(corpus, write(tmp_path / "d.jsonl", tiny.example_rows(tiny.GOLD, "v3")))
 
 
-@pytest.mark.parametrize(
-  "row", [{}, {"result": 3}, {"choices": []}, {"response": "x"}, {"body": 1}]
-)
+@pytest.mark.parametrize("row", [{}, {"result": 3}, {"choices": 3}, {"response": "x"}, {"body": 1}])
 def test_rows_without_calls_are_refused(row, corpus, tmp_path):
   row = {"id": "original/test/1_00000-000-Banks_1/*", **row}
   with pytest.raises(SgdxError, match="line 1: no tool calls found") as e:

@@ -173,6 +173,21 @@ def ended(reason, **about):
     ended("network_error"),
     ended("content_filter"),
     ended("stop", error={"code": 502, "message": "the provider went away"}),
+    ended("stop", errors=[{"code": 502}]),
+    ended("stop", error_message="the provider went away"),
+    ended({"type": "error"}),
+    ended("rate_limit_exceeded"),
+    ended("server_disconnected"),
+    ended("time_limit"),  # watsonx
+    # Nothing, and nothing known of why.
+    ended(None),
+    ended("OTHER"),
+    {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}},  # MiniMax
+    {"choices": []},
+    {"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]},
+    {"promptFeedback": {"blockReason": "SAFETY"}},  # Gemini
+    {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "load"},
+    {"body": {"object": "response", "status": "in_progress", "error": None, "output": []}},
     {"response": {"output": {"message": None}, "stopReason": "guardrail_intervened", "error": "x"}},
     {"result": {"type": "expired"}},
     {"response": {"object": "error", "message": "internal error", "code": 500}},  # earlier vLLM
@@ -192,6 +207,19 @@ def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_pa
   with pytest.raises(SgdxError, match=r"1 requests failed; .*line 3"):
     score(corpus, file)
   assert len(score(corpus, file, allow_missing=True).frames["original"]) == 5
+
+
+def test_what_was_asked_again_has_not_failed(corpus, tmp_path):
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows.insert(2, {"id": rows[2]["id"], **ended("error")})
+  assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
+
+
+@pytest.mark.parametrize("reason", [None, "unknown", "stop"])
+def test_an_answer_without_a_known_reason_is_one(reason):
+  answer = ended(reason)
+  answer["choices"][0]["message"]["content"] = "I cannot."
+  assert read_answer(answer, "file").text == "I cannot."
 
 
 @pytest.mark.parametrize(

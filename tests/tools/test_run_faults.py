@@ -55,6 +55,18 @@ def test_an_error_inside_a_200_is_asked_again(body, rows, ask, capsys):
   assert all(x["response"]["body"]["usage"] for x in answered(ask.out))
 
 
+def test_a_failure_that_an_earlier_version_kept_is_asked_again(rows, ask):
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url) == 0
+    lines = answered(ask.out)
+    lines[1]["response"]["body"] = {"choices": [{"finish_reason": "error", "message": message()}]}
+    ask.out.write_text("".join(json.dumps(x, separators=(",", ":")) + "\n" for x in lines))
+    assert ask(server.url) == 0
+  ids = [x["custom_id"] for x in answered(ask.out)]
+  assert ids[-1] == lines[1]["custom_id"]
+  assert len(ids) == len(lines) + 1
+
+
 def test_an_answer_that_a_service_withheld_is_not_the_models(rows, ask, capsys):
   body = {"choices": [{"finish_reason": "content_filter", "message": message(content="I")}]}
   fault = lambda number, _: web.json_response(body) if number == 3 else None  # noqa: E731

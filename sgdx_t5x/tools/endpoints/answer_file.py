@@ -108,12 +108,18 @@ class AnswerFile:
       digests = {request.id: request.digest for request in requests.requests}
       for place, row in _rows(self.path):
         self._size = place.start + row["size"]
+        is_answer = _is_answer(row["response"]["body"])
         if not is_cache:
-          self._count(row, digests, requests.path)
-        self._known[row["request"]["hash"]] = place
+          self._check_request(row, digests, requests.path)
+          if is_answer:
+            self._count(row)
+        if is_answer:
+          self._known[row["request"]["hash"]] = place
 
-  def _count(self, row: Mapping[str, Any], digests: Mapping[str, str], path: pathlib.Path) -> None:
-    """Counts an answer of the file. Raises SgdxError: to none of the requests at `path`."""
+  def _check_request(
+    self, row: Mapping[str, Any], digests: Mapping[str, str], path: pathlib.Path
+  ) -> None:
+    """Raises SgdxError for an answer of the file to none of the requests at `path`."""
     name, request = row["custom_id"], row["request"]
     if digests.get(name) != request["hash"]:
       message = f"{self.path}: an answer to {name!r}, which is not in {path}"
@@ -127,9 +133,11 @@ class AnswerFile:
         expected="a new file, or the answers of an earlier run to the same requests",
         fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
       )
-    if request["hash"] not in self._known:
+
+  def _count(self, row: Mapping[str, Any]) -> None:
+    if row["request"]["hash"] not in self._known:
       self.counts.add(row["response"]["body"])
-    self.ids.add(name)
+    self.ids.add(row["custom_id"])
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
     """Registers answers of other files. Args: digests, of the requests that matter.
@@ -145,7 +153,7 @@ class AnswerFile:
           f"--reuse {path}: compressed", expected="plain text", fix=f"gunzip --keep {path}"
         )
       for place, row in _rows(path):
-        if row["request"]["hash"] in digests:
+        if row["request"]["hash"] in digests and _is_answer(row["response"]["body"]):
           self._known.setdefault(row["request"]["hash"], place)
 
   def known(self, digest: str) -> tuple[Any, int]:
@@ -247,6 +255,17 @@ class AnswerFile:
       self.sync()
       os.close(self._descriptor)
       self._descriptor = -1
+
+
+def _is_answer(body: Mapping[str, Any]) -> bool:
+  """Whether a model answered; not if the service failed, which earlier versions wrote, too."""
+  if not has_plain_calls(body):
+    with contextlib.suppress(SgdxError):  # of another form, which scoring names
+      try:
+        read_answer(body, "")
+      except NoAnswer:
+        return False
+  return True
 
 
 def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:

@@ -98,7 +98,7 @@ def beam_search(
   def settled(state: _BeamState) -> Array:
     # Log probabilities only fall, and are negative: a live beam scores best if it loses nothing
     # more and ends where the penalty is largest, which for alpha < 0 is at its next token.
-    penalty = brevity_penalty(alpha, state.index + 1) if alpha < 0 else longest_penalty
+    penalty = jnp.maximum(brevity_penalty(alpha, state.index + 1), longest_penalty)
     return state.finished_scores[:, 0] > state.live_scores[:, -1] / penalty
 
   def may_improve(state: _BeamState) -> Array:

@@ -21,7 +21,8 @@ _DECODING: Mapping[str, Callable[[Any, str], None]] = {
   "topp": lambda value, name: check_number(value, name, 0),
   "temperature": lambda value, name: check_number(value, name, 0),
   "num_decodes": lambda value, name: check_whole(value, name),
-  "alpha": lambda value, name: check_number(value, name),
+  # Beyond, the penalty of long decodes is no float32: all of them would score alike.
+  "alpha": lambda value, name: check_number(value, name, -10, below=10),
   "max_decode_len": lambda value, name: check_whole(value, name, optional=True),
 }
 
