@@ -10,15 +10,16 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader, targets
-from sgdx_t5x.spandst.span_text import PieceVocabulary, SpanStyle
+from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 
 def span_examples(
   split: str,
   original: Sequence[Service],
   shown: Mapping[str, Schema],
-  vocabulary: PieceVocabulary,
+  vocabulary: WordPieceFile,
   lengths: Mapping[str, int],
   *,
   style: SpanStyle,

@@ -14,7 +14,7 @@ from sgdx_t5x.corpus.example_id import FRAME, ExampleId
 from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields
-from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
+from sgdx_t5x.prompts.protocol import Prompt, ServicePair, service_pairs
 from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
 from sgdx_t5x.tracking.as_said import as_said
 from sgdx_t5x.tracking.checkpoints import Checkpoint, one_of
@@ -45,8 +45,7 @@ class PromptedTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model = model
-    self._format: PromptFormat = model.task.how
+    self._model, self._format = model, model.task.how
     self._tokens = Tokens(model.model.input_vocabulary)
     self._is_uncased = getattr(model.model.input_vocabulary, "lower_case", False)
 

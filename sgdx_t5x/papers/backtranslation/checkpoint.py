@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, UsageError, first_line, nearest, require
-from sgdx_t5x.papers.backtranslation.text_provider import SOURCE
+from sgdx_t5x.papers.backtranslation.translations import SOURCE
 
 _BEAMS = 4  # width of the beam search
 _MOST_TOKENS = 200  # of a translation: some never end on their own

@@ -124,16 +124,16 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _open_provider(args: argparse.Namespace, pivots: list[str]) -> "Provider":
+  from sgdx_t5x.papers.backtranslation.translations import SOURCE, open_table, shipped_table
+
   if args.provider == "hf":
     from sgdx_t5x.papers.backtranslation import checkpoint, text_provider
 
     codes = {}
     if args.source:
-      codes = {text_provider.SOURCE: args.source, **dict(zip(pivots, args.target, strict=True))}
+      codes = {SOURCE: args.source, **dict(zip(pivots, args.target, strict=True))}
     translator = checkpoint.CheckpointTranslator(args.model, args.model_back, codes)
     return text_provider.TextProvider(translator, pathlib.Path(args.out) / _CACHE, _say)
-  from sgdx_t5x.papers.backtranslation.translations import open_table, shipped_table
-
   return open_table(args.table) if args.table else shipped_table()
 
 

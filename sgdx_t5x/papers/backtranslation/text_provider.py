@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files.reading import is_text
-from sgdx_t5x.papers.backtranslation.translations import Items, Notify, Progress, Record
+from sgdx_t5x.papers.backtranslation.translations import (
+  SOURCE,
+  Items,
+  Notify,
+  Progress,
+  Record,
+)
 
 if TYPE_CHECKING:
   from sgdx_t5x.papers.backtranslation.checkpoint import CheckpointTranslator
 
-SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"
 
 

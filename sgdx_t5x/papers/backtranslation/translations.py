@@ -17,6 +17,7 @@ from sgdx_t5x.variants.wording import NAME, Element, Repair, reword, wording
 Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
 Progress = Callable[[str, int, int], None]  # task, number done, total
 Notify = Callable[[str], None]
+SOURCE = "en"  # the language of the schemas
 TABLE_FORMAT = "sgdx-backtranslations/1"
 UNTRANSLATED = "untranslated"
 REPAIR_RULES = {  # the first applied by `apply_records`, the others by `wording.reword`

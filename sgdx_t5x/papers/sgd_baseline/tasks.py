@@ -26,7 +26,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
 from sgdx_t5x.papers.sgd_baseline.schema_table import SchemaTable, read_table
 from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import FrameContext, Gold, States
-from sgdx_t5x.spandst.span_text import PieceVocabulary
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.spandst import turn_accuracies
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
@@ -70,7 +70,7 @@ def baseline_examples(
   split: str,
   original: Sequence[Service],
   shown: Mapping[str, Schema],
-  vocabulary: PieceVocabulary,
+  vocabulary: WordPieceFile,
   lengths: Mapping[str, int],
   *,
   style: BaselineStyle,

@@ -33,7 +33,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst_answers import NO, YES
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
 from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States
-from sgdx_t5x.spandst.span_text import PieceVocabulary
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 from sgdx_t5x.tasks.vocabularies import encoder_vocabulary_later, sample_encoder_vocabulary
 
@@ -47,7 +47,7 @@ def sgpdst_examples(
   split: str,
   original: Sequence[Service],
   shown: Mapping[str, Schema],
-  vocabulary: PieceVocabulary,
+  vocabulary: WordPieceFile,
   lengths: Mapping[str, int],
   *,
   part: str,

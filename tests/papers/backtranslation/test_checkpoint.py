@@ -77,18 +77,19 @@ def marian(transformers, tmp_path_factory):
 def test_marian_models_really_translate_a_schema(transformers, marian, tmp_path):
   """Their texts equal those of the bare model, one by one, without padding and batches."""
   items = list(wording(open_corpus("sample").schema("train")).items())[:8]
-  translator = CheckpointTranslator(marian / "en-zh", marian / "zh-en-", batch_size=3, beams=2)
+  translator = CheckpointTranslator(marian / "en-zh", marian / "zh-en-")
+  translator.batch_texts = 3
   provider = TextProvider(translator, tmp_path, lambda _: None)
   provider.check(["zh"])
   records = provider.back_translate(items, "zh", lambda *_: None)
-  assert {r.provider for r in records} == {"en-zh + zh-en-, 2 beams"}
+  assert {r.provider for r in records} == {"en-zh + zh-en-, 4 beams"}
   assert len({r.text for r in records}) > 3
   assert all(r.text != r.pivot_text for r in records)
   tokenizer = transformers.MarianTokenizer.from_pretrained(marian / "en-zh")
   model = transformers.MarianMTModel.from_pretrained(marian / "en-zh").eval()
   for (_, text), record in list(zip(items, records, strict=True))[:2]:
     inputs = tokenizer([text], return_tensors="pt")
-    [ids] = model.generate(**inputs, num_beams=2, do_sample=False, max_new_tokens=200)
+    [ids] = model.generate(**inputs, num_beams=4, do_sample=False, max_new_tokens=200)
     assert tokenizer.decode(ids, skip_special_tokens=True) == record.pivot_text
 
   translator.translate = None  # everything is in the cache
