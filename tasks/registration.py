@@ -109,19 +109,25 @@ def register(
       expected="only one of them, since the style is part of the format",
       fix="pass prompt_format=T5DST(style)",
     )
+  check_new(name)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
   schemas = VariantSchemas(RecordSchemas(source), folders)  # read when a task is used
   steps, read_back = task_steps(prompt_format, schemas, variants)
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  return _add_task(
-    Registered(name, data, tuple(variants), format=prompt_format.name, how=prompt_format),
+  task = seqio.TaskRegistry.add(
+    name,
     source=source,
     preprocessors=[source.batches, *steps],
     postprocess_fn=read_back,
     output_features={"inputs": feature, "targets": feature},
     metric_fns=[joint_goal_accuracy if len(variants) == 1 else schema_sensitivity],
+    task_cls=RecordTask,
   )
+  REGISTERED[name] = Registered(
+    name, data, tuple(variants), format=prompt_format.name, how=prompt_format
+  )
+  return task
 
 
 def register_encoder_task(
@@ -169,22 +175,19 @@ def register_encoder_task(
     of_frame = examples(split, original, shown, vocabulary, lengths, **settings)
     return frame_examples(batches, original, features, of_frame)
 
+  check_new(name)
   integers = seqio.Feature(number_vocabulary(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
-  return _add_task(
-    Registered(name, data, tuple(variants), format=format, how=settings.get("style")),
+  task = seqio.TaskRegistry.add(
+    name,
     source=source,
     preprocessors=[source.batches, make],
     output_features={**dict.fromkeys(features, integers), "inputs": texts},
     metric_fns=[metric],
+    task_cls=RecordTask,
   )
-
-
-def _add_task(entry: Registered, **settings: Any) -> seqio.Task:
-  """Adds a task to SeqIO's registry and to `REGISTERED`. Args: settings, SeqIO's."""
-  check_new(entry.name)
-  task = seqio.TaskRegistry.add(entry.name, task_cls=RecordTask, **settings)
-  REGISTERED[entry.name] = entry
+  style = settings.get("style")
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, how=style)
   return task
 
 

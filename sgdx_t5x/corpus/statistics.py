@@ -6,7 +6,7 @@ Schema-Guided Dialogue Dataset", Table 1. Definitions: docs/corpus-statistics.md
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from sgdx_t5x.corpus import provenance
@@ -14,7 +14,6 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, malformed
-from sgdx_t5x.progress import OnProgress, counted, no_progress
 from sgdx_t5x.signature import Signature
 
 # Of SGD's train. The paper's unique tokens and slot values are left out until they are checked.
@@ -144,14 +143,14 @@ def summarise(
 def report(
   corpus: Corpus,
   splits: Sequence[str] = (),
-  on_progress: OnProgress = no_progress,
+  on_dialogue: Callable[[str, int], None] = lambda split, number: None,
 ) -> dict[str, Any]:
   """Reads splits, and train for its values, and returns their statistics, ready for JSON.
 
   Args:
     corpus: where to read.
     splits: which to report; all if empty.
-    on_progress: called with (task, done, total, unit).
+    on_dialogue: called with split and number of each dialogue read.
 
   Raises:
     SgdxError: a split that the corpus lacks, or anything wrong in a file.
@@ -162,8 +161,7 @@ def report(
   train_values, statistics, warnings = None, {}, []
   # Train comes first: what is out of vocabulary in a split is what train's values lack.
   for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
-    task, total = f"counting {split}", corpus.expected_dialogues(split)
-    counts = count(counted(corpus.dialogues(split), on_progress, task, total, "dialogues"))
+    counts = count(_with_progress(corpus, split, on_dialogue))
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
     # Train may be there for its schema alone.
@@ -184,6 +182,14 @@ def report(
     "paper": dict(PAPER),
     "sgd_train_acts": SGD_ACTS,
   }
+
+
+def _with_progress(
+  corpus: Corpus, split: str, on_dialogue: Callable[[str, int], None]
+) -> Iterable[Dialogue]:
+  for number, dialogue in enumerate(corpus.dialogues(split), start=1):
+    on_dialogue(split, number)
+    yield dialogue
 
 
 def _add(counts: Counts, dialogue: Dialogue) -> None:

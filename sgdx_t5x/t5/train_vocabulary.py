@@ -12,7 +12,7 @@ import contextlib
 import io
 import pathlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import sentencepiece
@@ -21,7 +21,6 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.files.reading import as_text
-from sgdx_t5x.progress import OnProgress, counted, no_progress
 
 # One piece each; otherwise the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
@@ -37,16 +36,22 @@ _RULES = "A0\t20\n3D\t3D 20\n"
 _SCHEMA_WEIGHT = 20  # every prompt has parts of a schema, but only a few of all utterances
 
 
-def corpus_lines(corpus: Corpus, on_progress: OnProgress = no_progress) -> Iterator[str]:
+def corpus_lines(
+  corpus: Corpus, on_dialogue: Callable[[int], None] = lambda _: None
+) -> Iterator[str]:
   """Yields the lines of train: utterances once, schemas `_SCHEMA_WEIGHT` times.
 
   Args:
     corpus: the corpus to read.
-    on_progress: called with (task, done, total, unit).
+    on_dialogue: called with the number of dialogues read so far.
   """
-  total = corpus.expected_dialogues("train")
-  dialogues = counted(corpus.dialogues("train"), on_progress, "reading train", total, "dialogues")
-  return lines(dialogues, [*corpus.schema("train")] * _SCHEMA_WEIGHT)
+
+  def counted() -> Iterator[Dialogue]:
+    for number, dialogue in enumerate(corpus.dialogues("train"), start=1):
+      on_dialogue(number)
+      yield dialogue
+
+  return lines(counted(), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
 
 
 def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterator[str]:

@@ -21,7 +21,6 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
-from sgdx_t5x.progress import OnProgress, counted, no_progress
 from sgdx_t5x.variants.wording import NAME, SERVICE, Element, join_words, reword, wording
 
 RECORD = "paraphrases.jsonl"
@@ -157,7 +156,7 @@ def compose(
   *,
   fill: bool = False,
   lemmas: Lemmas | None = None,
-  on_progress: OnProgress = no_progress,
+  on_progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Composition:
   """Composes variants. Names of services are paraphrased only if paraphrases are given.
 
@@ -170,7 +169,7 @@ def compose(
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
     lemmas: of a description; `lemmatizer()` by default.
-    on_progress: called with (task, done, total, unit).
+    on_progress: called with a task, the number of elements placed, and the total.
 
   Raises:
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
@@ -183,8 +182,8 @@ def compose(
   placements: list[Placement] = []
   too_few = []
   elements = wording(schema)
-  task, total = "ranking paraphrases", len(elements)
-  for element, original in counted(elements.items(), on_progress, task, total, "elements"):
+  for number, (element, original) in enumerate(elements.items(), start=1):
+    on_progress("ranking paraphrases", number, len(elements))
     ranked, unused = _rank(element, original, paraphrases.get(element, ()), lemmas)
     # SGD-X leaves the names of services as they are, but for the digit.
     if len(ranked) < num_variants and (ranked or not _is_service_name(element)):

@@ -46,9 +46,10 @@ def _run(args: argparse.Namespace) -> int:
   if not 1 <= args.pieces <= _MOST_PIECES:
     raise _refused(args.pieces, f"expected 1 to {_MOST_PIECES:,}")
   corpus = open_corpus(args.corpus)
+  total = corpus.expected_dialogues("train")
   try:
     with progress("dialogues") as update:
-      lines = list(corpus_lines(corpus, update))
+      lines = list(corpus_lines(corpus, lambda number: update("reading train", number, total)))
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # SentencePiece says how many pieces the text would give
