@@ -210,9 +210,8 @@ def _arguments(
     keys = _pointer_keys(waiting.pop().removeprefix("#"))
     if keys[:1] != [_COMPONENTS] or len(keys) < 3:
       continue
-    _, folder, name, *_ = (
-      keys  # all of it, even if a part is meant: another reference may mean more
-    )
+    # All of it, even if a part is meant: another reference may mean more.
+    _, folder, name, *_ = keys
     component = data.get(_COMPONENTS, {}).get(folder, {}).get(name)
     copied = schema.setdefault(_COMPONENTS, {}).setdefault(folder, {})
     if component is not None and name not in copied:

@@ -6,10 +6,12 @@ import jax
 import numpy as np
 import pytest
 import span_frames
+import threadpoolctl
 from flax import traverse_util
 from span_models import CONFIG, batch_of, model, params
 
 from sgdx_t5x.spandst import answers as a
+from sgdx_t5x.spandst import numpy_network
 from sgdx_t5x.spandst.numpy_network import SpanNetwork, _gelu
 
 
@@ -51,6 +53,19 @@ def test_frames_do_not_see_each_other():
   one = network(params(True), True)
   together, alone = one.answer(frames), [one.answer([frame])[0] for frame in frames]
   np.testing.assert_allclose(np.concatenate(together), np.concatenate(alone), atol=20)
+
+
+def test_answers_do_not_depend_on_the_number_of_cores(monkeypatch):
+  """Frames are batched alike, whatever it is; BLAS has its threads again afterwards."""
+  frames, one = open_frames() * 4, network(params(True), True)
+  before = threadpoolctl.threadpool_info()
+  answers = []
+  for number in (1, 4):
+    monkeypatch.setattr(numpy_network, "_num_cores", lambda number=number: number)
+    answers.append(one.answer(frames))
+  assert answers[0] == answers[1]
+  assert len(list(numpy_network._batches(frames))) > 4
+  assert threadpoolctl.threadpool_info() == before
 
 
 def test_gelu():

@@ -262,9 +262,7 @@ def _of_objects(
         yield fault
     elif actual[name] is None or (defaults and compare(actual[name], defaults[0]) is None):
       continue
-    elif (
-      declares(schemas, name) or not has_names
-    ):  # others are invented: by the schema that was shown
+    elif declares(schemas, name) or not has_names:  # else it is invented, by the schema shown
       yield Fault("not due", f"{at}: {quoted(actual[name])}")
 
 
