@@ -80,9 +80,14 @@ def test_streams_are_escaped_also_while_progress_is_shown(monkeypatch):
       with progress("rows") as update:
         update(HOSTILE, 1, 2)
         print(HOSTILE, file=sys.stderr)
+    terminal.write("END")
     terminal.flush()
-    shown = os.read(ours, 100_000).decode()
+    # A pseudo-terminal hands on in pieces, later than they were written.
+    received = b""
+    while not received.endswith(b"END"):
+      received += os.read(ours, 100_000)
   os.close(ours)
+  shown = received.decode()
   assert "\x1b[2K" in shown  # the lines of rich
   assert shown.count(SHOWN) >= 1
   for sequence in ("\x1b]0;", "\x07", "\x9b", "\u202e", "\u2066"):
