@@ -11,8 +11,17 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sgdx_t5x.corpus.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
+from sgdx_t5x.corpus.annotation_rules import ERRORS, MAX_RESULTS, WARNINGS
+from sgdx_t5x.corpus.dialogue import (
+  ACTS,
+  SYSTEM,
+  USER,
+  Dialogue,
+  Frame,
+  State,
+  Turn,
+  check_dialogue,
+)
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Intent, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import is_text

@@ -1,11 +1,7 @@
-"""The rules of annotation, in words, and the acts of the SGD paper.
+"""The rules of annotation, in words.
 
 docs/dialogue-checks.md says how often real SGD violates each; `annotation.py` checks them.
 """
-
-from collections.abc import Mapping
-
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER
 
 MAX_RESULTS = 10
 ERRORS = {
@@ -52,35 +48,4 @@ WARNINGS = {
   "result-all-slots": "a result has all result_slots of the intent",
   "result-value": "values of categorical slots in results are possible_values",
   "result-source": "values of the system's OFFER and INFORM acts are in a result",
-}
-_NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
-_ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
-_INTENT = frozenset({("intent", 1)})
-# speaker -> act -> allowed (kind of slot, number of values; 2 means 2 or more).
-ACTS: Mapping[str, Mapping[str, frozenset[tuple[str, int]]]] = {
-  USER: {
-    "INFORM": _ONE_VALUE,
-    "REQUEST": _ANY_VALUES - {("slot", 2)},
-    "AFFIRM": _NOTHING,
-    "NEGATE": _NOTHING,
-    "SELECT": _NOTHING | _ONE_VALUE,
-    "REQUEST_ALTS": _NOTHING,
-    "INFORM_INTENT": _INTENT,
-    "NEGATE_INTENT": _NOTHING,
-    "AFFIRM_INTENT": _NOTHING,
-    "THANK_YOU": _NOTHING,
-    "GOODBYE": _NOTHING,
-  },
-  SYSTEM: {
-    "INFORM": _ONE_VALUE,
-    "REQUEST": _ANY_VALUES,
-    "CONFIRM": _ONE_VALUE,
-    "OFFER": _ANY_VALUES - {("slot", 0)},
-    "NOTIFY_SUCCESS": _NOTHING,
-    "NOTIFY_FAILURE": _NOTHING,
-    "INFORM_COUNT": frozenset({("count", 1)}),
-    "OFFER_INTENT": _INTENT,
-    "REQ_MORE": _NOTHING,
-    "GOODBYE": _NOTHING,
-  },
 }

@@ -27,6 +27,38 @@ from sgdx_t5x.files.reading import (
 
 USER = "USER"
 SYSTEM = "SYSTEM"
+_NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
+_ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
+_INTENT = frozenset({("intent", 1)})
+# Acts that the SGD paper lists: speaker -> act -> allowed (kind of slot, number of values; 2 means
+# 2 or more).
+ACTS: Mapping[str, Mapping[str, frozenset[tuple[str, int]]]] = {
+  USER: {
+    "INFORM": _ONE_VALUE,
+    "REQUEST": _ANY_VALUES - {("slot", 2)},
+    "AFFIRM": _NOTHING,
+    "NEGATE": _NOTHING,
+    "SELECT": _NOTHING | _ONE_VALUE,
+    "REQUEST_ALTS": _NOTHING,
+    "INFORM_INTENT": _INTENT,
+    "NEGATE_INTENT": _NOTHING,
+    "AFFIRM_INTENT": _NOTHING,
+    "THANK_YOU": _NOTHING,
+    "GOODBYE": _NOTHING,
+  },
+  SYSTEM: {
+    "INFORM": _ONE_VALUE,
+    "REQUEST": _ANY_VALUES,
+    "CONFIRM": _ONE_VALUE,
+    "OFFER": _ANY_VALUES - {("slot", 0)},
+    "NOTIFY_SUCCESS": _NOTHING,
+    "NOTIFY_FAILURE": _NOTHING,
+    "INFORM_COUNT": frozenset({("count", 1)}),
+    "OFFER_INTENT": _INTENT,
+    "REQ_MORE": _NOTHING,
+    "GOODBYE": _NOTHING,
+  },
+}
 _EXPECTED = "a list of dialogues in SGD's form"
 _EXPECTED_SPANS = (
   "spans of the utterance in slots: slot, start and exclusive_end; items that mark no text "

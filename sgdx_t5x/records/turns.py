@@ -9,8 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sgdx_t5x.corpus.annotation_rules import ACTS
-from sgdx_t5x.corpus.dialogue import EMPTY_STATE, SYSTEM, USER, Dialogue, Frame, frame_id
+from sgdx_t5x.corpus.dialogue import ACTS, EMPTY_STATE, SYSTEM, USER, Dialogue, Frame, frame_id
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 

@@ -1,4 +1,4 @@
-"""Finds a tracker's checkpoints, reads their configurations into gin, and loads the tracker."""
+"""Finds a tracker's checkpoints, and reads their configurations into gin."""
 
 import contextlib
 import dataclasses
@@ -6,16 +6,14 @@ import importlib
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gin
 from etils import epath
 
-from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, first_line, nearest
 from sgdx_t5x.tracking.config_gin import check_config, check_modules, trained_task
-from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 
 if TYPE_CHECKING:
   from sgdx_t5x.tasks.registration import Registered
@@ -43,37 +41,6 @@ class Checkpoint:
   config: str
   task: str
   allowed: tuple[str, ...] = ()
-
-
-def open_checkpoints(
-  *folders: str | os.PathLike,
-  lengths: Mapping[str, int] | None = None,
-  allow_modules: Sequence[str] = (),
-) -> Tracker:
-  """Loads the tracker of one or more checkpoints, which takes seconds.
-
-  Args:
-    folders: see `find_checkpoints`; several for a tracker of several models.
-    lengths: of features, overriding those in the configurations.
-    allow_modules: that the configurations may name, besides `config_gin.PACKAGES`.
-
-  Raises:
-    SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
-      configuration.
-  """
-  checkpoints: list[Checkpoint] = []  # of all models of the tracker
-  for folder in folders:
-    checkpoints += find_checkpoints(folder, allow_modules)
-  loaders = {TRACKERS.get(registered(checkpoint).format) for checkpoint in checkpoints}
-  if None in loaders or len(loaders) > 1:
-    raise SgdxError(
-      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in checkpoints),
-      expected="checkpoints of a single tracker",
-      available=f"trackers: {', '.join(TRACKERS)}",
-      fix="pass a checkpoint that was trained on a task or mixture for one of them",
-    )
-  load = annexes.load(str(loaders.pop()))
-  return load(checkpoints, lengths or {})
 
 
 def find_checkpoints(

@@ -7,8 +7,18 @@ from collections.abc import Mapping, Sequence
 from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.prompts import CORE_FORMATS
 from sgdx_t5x.spandst import packed
 from sgdx_t5x.tracking.protocol import Tracker
+
+# Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
+# takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
+# those of their configurations, and returns a `Tracker`.
+TRACKERS = {
+  **dict.fromkeys(CORE_FORMATS, "sgdx_t5x.tracking.prompted:load"),
+  "spandst": "sgdx_t5x.tracking.trained:load",
+  **annexes.table("TRACKERS"),
+}
 
 
 def open_tracker(
@@ -38,7 +48,8 @@ def open_tracker(
         expected=f"{packed.SHIPPED}",
         fix="pass a checkpoint of `t5x.train`, or install sgdx_t5x with its package data",
       )
-    load = annexes.load("sgdx_t5x.tracking.packed:load")
+    from sgdx_t5x.tracking.packed import load
+
     return load(pathlib.Path(folders[0]) if folders else packed.SHIPPED, lengths)
   # Before TensorFlow is imported, which takes seconds; paths like gs:// are left to T5X.
   for folder in folders:
@@ -47,8 +58,27 @@ def open_tracker(
         pathlib.Path(folder), "a checkpoint of `t5x.train`, or a packed tracker", "folder"
       )
   require("seqio", extra="train", why="checkpoints of `t5x.train`")
-  open_checkpoints = annexes.load("sgdx_t5x.tracking.checkpoints:open_checkpoints")
-  return open_checkpoints(*folders, lengths=lengths, allow_modules=allow_modules)
+  return _of_checkpoints(folders, lengths or {}, allow_modules)
+
+
+def _of_checkpoints(
+  folders: Sequence[str | os.PathLike], lengths: Mapping[str, int], allow_modules: Sequence[str]
+) -> Tracker:
+  """Loads the tracker of one or more checkpoints; see `open_tracker`."""
+  from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints, registered
+
+  checkpoints: list[Checkpoint] = []  # of all models of the tracker
+  for folder in folders:
+    checkpoints += find_checkpoints(folder, allow_modules)
+  loaders = {TRACKERS.get(registered(checkpoint).format) for checkpoint in checkpoints}
+  if None in loaders or len(loaders) > 1:
+    raise SgdxError(
+      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in checkpoints),
+      expected="checkpoints of a single tracker",
+      available=f"trackers: {', '.join(TRACKERS)}",
+      fix="pass a checkpoint that was trained on a task or mixture for one of them",
+    )
+  return annexes.load(str(loaders.pop()))(checkpoints, lengths)
 
 
 def is_packed(*folders: str | os.PathLike) -> bool:

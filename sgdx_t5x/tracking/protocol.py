@@ -1,33 +1,19 @@
 """The interface of dialogue trackers, through which `sgdx track` and Python use all of them.
 
-A tracker is loaded from checkpoints of `t5x.train`, each of which says in its config.gin what it
-was trained on: the name of its task or mixture, whose format is a key of `TRACKERS`. This module
-imports neither TensorFlow nor JAX; the modules named in `TRACKERS` do when they are loaded.
+`opening.py` loads one. This module imports neither TensorFlow nor JAX.
 """
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from sgdx_t5x import annexes
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import CORE_FORMATS
 from sgdx_t5x.records.turns import NONE, user_turns
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
 KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema
-
-# Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
-# takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
-# those of their configurations, and returns a `Tracker`.
-_PROMPTED = "sgdx_t5x.tracking.prompted:load"
-TRACKERS = {
-  **dict.fromkeys(CORE_FORMATS, _PROMPTED),
-  "spandst": "sgdx_t5x.tracking.spandst:load",
-  **annexes.table("TRACKERS"),
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

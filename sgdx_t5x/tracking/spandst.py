@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
@@ -11,18 +11,6 @@ from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.span_tracking import span_tracker
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
-
-if TYPE_CHECKING:
-  from sgdx_t5x.tracking.checkpoints import Checkpoint
-
-
-def load(checkpoints: "Sequence[Checkpoint]", lengths: Mapping[str, int]) -> "SpanTracker":
-  """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
-  from sgdx_t5x.tracking.checkpoints import one_of
-  from sgdx_t5x.tracking.model import LoadedModel  # TensorFlow and T5X
-
-  model = LoadedModel(one_of(checkpoints), lengths)
-  return SpanTracker(model, model.task.how, model.model.input_vocabulary)
 
 
 class SpanModelProtocol(Protocol):

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 from tiny_corpus import write_corpus
 
-from sgdx_t5x.corpus.annotation_rules import ACTS
-from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.dialogue import ACTS, Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.errors import SgdxError

@@ -11,8 +11,7 @@ from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x.corpus import sample
 from sgdx_t5x.corpus.annotation import validate_annotation
-from sgdx_t5x.corpus.annotation_rules import ACTS
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER, write_dialogues
+from sgdx_t5x.corpus.dialogue import ACTS, SYSTEM, USER, write_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.simulator import sample as simulated
 from sgdx_t5x.papers.simulator.generate import simulate
