@@ -9,7 +9,7 @@ from places import ROOT
 WITHOUT = """
 import sys
 sys.modules.update(tensorflow=None, seqio=None)  # as if not installed
-import _engine, measure, spandst, t5_jax
+import _engine, measure, spandst, t5_jax, train_spandst
 spandst.span_dst()
 t5_jax.t5(measure.SIZES["tiny"])
 print(measure.flops_of_step(measure.SIZES["tiny"], rows=1, inputs=2, targets=1))

@@ -59,18 +59,25 @@ class Loaded:
     self.state = state.replace_params(traverse_util.unflatten_dict(flat, sep="/"))
     self.axes = initializer.train_state_axes
 
-  def train_on_request(self, batches: Iterable[Mapping[str, np.ndarray]], about: dict) -> None:
-    """Takes the steps that a parent asks for; batches are transferred meanwhile."""
-    batches = list(batches)
-    t5x_trainer = trainer.Trainer(
+  def trainer(self) -> trainer.Trainer:
+    """Returns T5X's trainer of this state."""
+    return trainer.Trainer(
       self.model,
       self.state,
       self.partitioner,
       rng=jax.random.key(1),
       train_state_axes=self.axes,
     )
+
+  def stream(self, batches: Iterable[Mapping[str, np.ndarray]]) -> utils.DevicePrefetcher:
+    """Returns batches on the device; the next are transferred meanwhile."""
     sharding = self.partitioner.sharding(self.partitioner.data_partition_spec)
-    stream = utils.DevicePrefetcher(itertools.cycle(batches), sharding)
+    return utils.DevicePrefetcher(iter(batches), sharding)
+
+  def train_on_request(self, batches: Iterable[Mapping[str, np.ndarray]], about: dict) -> None:
+    """Takes the steps that a parent asks for."""
+    batches = list(batches)
+    t5x_trainer, stream = self.trainer(), self.stream(itertools.cycle(batches))
 
     def steps(number: int) -> None:
       for _ in range(number):

@@ -61,12 +61,17 @@ def main() -> None:
 
   shutil.copy(minilm.folder() / minilm.VOCABULARY, args.data)
   extract_dialogues(args.archive, args.data / "corpus")
-  for name in ("gin", "clu"):  # pure Python
-    (folder,) = importlib.util.find_spec(name).submodule_search_locations
-    ignored = shutil.ignore_patterns("__pycache__", "*_test.py")
-    shutil.copytree(folder, args.data / "packages" / name, ignore=ignored)
+  copy_packages(args.data / "packages")
   size = sum(path.stat().st_size for path in args.data.rglob("*"))
   print(f"{args.data}: {size / 2**20:.1f} MiB")
+
+
+def copy_packages(out: pathlib.Path) -> None:
+  """Copies gin and clu, which are pure Python, from this environment."""
+  for name in ("gin", "clu"):
+    (folder,) = importlib.util.find_spec(name).submodule_search_locations
+    ignored = shutil.ignore_patterns("__pycache__", "*_test.py")
+    shutil.copytree(folder, out / name, ignore=ignored)
 
 
 def packed_rows(task: str, lengths: dict, rows: int, converter) -> dict[str, np.ndarray]:

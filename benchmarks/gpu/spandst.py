@@ -14,6 +14,7 @@ from __future__ import annotations
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import _data
 import _engine
@@ -32,13 +33,15 @@ _BATCH = 64  # frames that `sgdx track` answers at once
 _TOKENS = ("encoder_input_tokens",)
 
 
-def span_dst() -> span_model.SpanModel:
+MINILM = encoder.BertConfig(30522, 384, 12, 6, 1536, 512, dropout_rate=0.0, freeze_embeddings=True)
+
+
+def span_dst(
+  config: encoder.BertConfig = MINILM, learning_rate: optimizer.Schedule | float = 1e-4
+) -> span_model.SpanModel:
   """Returns the model with the settings of gin/spandst.gin."""
-  config = encoder.BertConfig(
-    30522, 384, 12, 6, 1536, 512, dropout_rate=0.0, freeze_embeddings=True
-  )
   adam = optimizer.bert_adam(
-    1e-4,
+    learning_rate,
     frozen=("encoder/(token|position|type)_embedder",),
     unbiased=True,
     times={"(?!encoder/)": 10.0},
@@ -59,13 +62,20 @@ def train(data: pathlib.Path, rows: int, arrays: Mapping[str, np.ndarray]) -> No
 class Model:
   """Answers frames as `tracking.model.LoadedModel` does, without TensorFlow."""
 
-  def __init__(self, config: packed.PackedConfig, arrays: Mapping[str, np.ndarray]):
-    self.lengths, self.settings = config.lengths, {}
+  settings: Mapping[str, str] = MappingProxyType({})
+
+  def __init__(
+    self,
+    model: span_model.SpanModel,
+    arrays: Mapping[str, np.ndarray],
+    lengths: Mapping[str, int],
+  ):
+    self.lengths = lengths
     # The method reads nothing of the converter, whose base class is SeqIO's.
     lengths_of = features.SpanFeatureConverter.get_model_feature_lengths
-    self._features = lengths_of(None, config.lengths)
+    self._features = lengths_of(None, lengths)
     shapes = {name: (_BATCH, length) for name, length in self._features.items()}
-    self._loaded = loaded = _engine.Loaded(span_dst(), arrays, shapes, trains=False)
+    self._loaded = loaded = _engine.Loaded(model, arrays, shapes, trains=False)
     predict = loaded.model.predict_batch
     self._infer = utils.get_infer_fn(predict, _BATCH, loaded.axes, loaded.partitioner)
 
@@ -85,7 +95,9 @@ def track(
 ) -> None:
   """Tracks dialogues on request."""
   vocabulary = WordPieceFile(data / "vocab.txt", lower_case=True)
-  tracker = SpanTracker(Model(config, arrays), SpanStyle(**config.style), vocabulary)
+  tracker = SpanTracker(
+    Model(span_dst(), arrays, config.lengths), SpanStyle(**config.style), vocabulary
+  )
   corpus = sgdx_t5x.open_corpus(data / "corpus")
   dialogues = read_split(corpus, "test", tracker)[:number]
   schema = corpus.schema("test")
