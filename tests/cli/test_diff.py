@@ -288,6 +288,9 @@ def test_a_comparison_is_read_as_an_object(pair, capsys):
     for style in ("md", "latex", "csv"):
       run(pair[0], b, "--allow-missing", "--format", style)
       assert compared.format(style) == capsys.readouterr().out
+    assert str(compared) == compared.format()
+  with pytest.raises(UsageError, match=r"(?s)format: style = 'html'.*expected: .*fix: "):
+    compared.format("html")
   cases = (("jga_v15", "all", "jga_v1_5"), ("jga_v1_5", "unsen", "unseen"), (3, "all", "jga_v1"))
   for key, group, nearest in cases:
     words = rf"(?s)difference: .*expected: .*available: .*{nearest}.*fix: "
