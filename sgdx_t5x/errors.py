@@ -75,7 +75,7 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
 
   Args:
     module: dotted name of the package or of a module in it.
-    extra: the extra of sgdx_t5x that installs it, see setup.py.
+    extra: the extra of sgdx_t5x that installs it, see pyproject.toml.
     why: what it is needed for.
     beside: further arguments of `pip install`, for packages that no extra installs.
 

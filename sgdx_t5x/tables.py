@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sgdx_t5x.arguments import check_choice
+
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # minus sign of a number: not in "v1-5"
 _UNIT = re.compile(r" \((%|points)\)(?=,|$)")  # left out in CSV, whose values are fractions
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
@@ -182,6 +184,7 @@ def document(
     notes: lines after the tables; not in CSV.
     signatures: what a signature covers, "" if there is only one -> signature; shown last.
   """
+  check_choice(form, "format: style", ("md", "latex", "csv"))
   signatures = signatures or {}
   signed = {_signature_name(name): text for name, text in signatures.items()}
   marks = [*marks, *(f"PARTIAL: {line}" for line in warnings)]

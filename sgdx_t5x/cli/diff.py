@@ -97,16 +97,8 @@ def run(args: argparse.Namespace) -> int:
     args,
     report,
     comparison_tables.layout,
-    "broken: regressions, correct (1) in A, not in B; fixed: improvements.",
-    "For SS, lost and spread, lower is better.",
-    method_note(report),
+    *comparison_tables.notes(report),
   )
-
-
-def method_note(report: Mapping[str, Any]) -> str:
-  """Says how the intervals of a comparison were computed."""
-  samples = f"{report['resamples']:,} paired bootstrap samples of dialogues"
-  return f"95% interval, two-sided p of B-A: {samples}."
 
 
 def finish(
@@ -124,6 +116,7 @@ def finish(
     notes: printed below them.
   """
   from sgdx_t5x.files.writing import atomic_write
+  from sgdx_t5x.scoring.comparison_tables import texts
 
   if args.json:
     with atomic_write(args.json, "--json") as file:
@@ -132,10 +125,8 @@ def finish(
     args.format,
     layout(report, split_intervals=args.format == "csv"),
     report,
-    warnings=report["warnings"],
-    heading=(*report["notes"], f"A {report['a']['file']}", f"B {report['b']['file']}"),
+    **texts(report),
     notes=notes,
-    signatures={"A": report["a"]["signature"], "B": report["b"]["signature"]},
   )
   output.say_written(args.json, getattr(args, "flips", None))
   return 0

@@ -9,10 +9,10 @@ from typing import Any
 from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
+from sgdx_t5x.report import browser, comparison, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Plot, Section
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring import compare, comparison_tables, score_tables
+from sgdx_t5x.scoring import compare, score_tables
 from sgdx_t5x.tables import Table, percent
 
 
@@ -136,7 +136,7 @@ def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, 
   for line in compared.warnings:
     if line not in at_the_top:
       notes.append(f"PARTIAL: {line} ({names})")
-  tables = comparison_tables.tables(baseline.name, run.name, compared)
+  tables = comparison.tables(baseline.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {baseline.name} in percentage points, with 95% intervals "
     "from a paired bootstrap over dialogues (1,000 samples, seed 0, whatever those of the runs); "
@@ -146,7 +146,7 @@ def _comparison(baseline: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, 
     f"{baseline.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
     "the reverse.",
     *notes,
-    *comparison_tables.worst_and_best(tables[1]),
+    *comparison.worst_and_best(tables[1]),
   )
   return lines, tuple(tables)
 

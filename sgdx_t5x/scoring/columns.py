@@ -5,6 +5,7 @@ import functools
 from collections.abc import Iterable
 
 from sgdx_t5x.corpus.variants import ORIGINAL, reworded_variants
+from sgdx_t5x.metrics.goals import JOINT_GOAL
 from sgdx_t5x.metrics.sensitivity import mean_key
 from sgdx_t5x.scoring.rows import Row
 
@@ -46,6 +47,7 @@ class Columns:
     robustness: of frames to the variants, relative to the original and among the variants:
       retained, lost, gained; worst, the lowest of v1 to v5; spread, the highest minus that; and
       agreement, pairs of v1 to v5 with equal predicted states, of JGA only.
+    compared: those in comparisons of two systems.
     retained, worst, spread: three of these.
   """
 
@@ -71,6 +73,7 @@ class Columns:
     robustness = ("retained", "lost", "gained", "worst", "spread", "agreement")
     self.robustness = tuple(map(_column, robustness))
     self.retained, _, _, self.worst, self.spread, _ = self.robustness
+    self.compared = (*self.per_variant, *self.summary, self.consistent_all, *self.robustness)
 
   @property
   def is_sgdx(self) -> bool:
@@ -87,6 +90,11 @@ def _column(
 
 columns = functools.cache(Columns)
 JGA = columns("jga")
+
+
+def short_name(metric: str) -> str:
+  """Returns an official metric's name in `metrics.summarise`."""
+  return "jga" if metric == JOINT_GOAL else metric
 
 
 def defined(table_columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:

@@ -1,11 +1,12 @@
 """Compares two systems on the same frames: `sgdx diff` for notebooks and other programs.
 
-from sgdx_t5x.scoring import compare
-compared = compare.compare("base.json", "ours.json")
-compare.comparison_report(compared)["rows"]["unseen"]["differences"]["jga_v5"]["p"]
+import sgdx_t5x
+compared = sgdx_t5x.compare("base.json", "ours.json")
+compared.difference("jga_v5", "unseen").p
 """
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,15 +15,18 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.arguments import NUMBER, PATH, checked_arguments
+from sgdx_t5x.arguments import NUMBER, PATH, check_choice, checked_arguments
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
+from sgdx_t5x.scoring import comparison_tables
+from sgdx_t5x.scoring.columns import short_name
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.score_files import read_frames
 from sgdx_t5x.scoring.scores import Scores
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
+from sgdx_t5x.tables import document
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
 _ALIKE = "scores for the same frames"
@@ -52,10 +56,43 @@ class Comparison:
     names = " and ".join(str(table.path) for table in self.tables)
     return f"<Comparison of {names}: {self.metric}, {len(self.frames):,} frames>"
 
+  def difference(self, key: str, group: str = "all") -> Difference:
+    """Returns a number's `a`, `b`, `difference`, its 95% interval (`low`, `high`) and `p`.
+
+    As fractions, nan where there is nothing to compare.
+
+    Args:
+      key: of the number, as in the JSON of `sgdx diff`, such as "jga_v1_5".
+      group: "all", "seen" or "unseen" services.
+
+    Raises:
+      SgdxError: another key or group.
+    """
+    rows = self.report["rows"]
+    check_choice(group, "difference: group", tuple(rows))
+    differences = rows[group]["differences"]
+    check_choice(key, "difference: key", tuple(differences))
+    return _from_json(differences[key])
+
+  @functools.cached_property
+  def report(self) -> dict[str, Any]:
+    """What `comparison_report` returns."""
+    return comparison_report(self)
+
   @property
-  def name(self) -> str:
-    """The metric's name in `metrics.summarise`."""
-    return short_name(self.metric)
+  def signatures(self) -> tuple[str, str]:
+    """Those of both systems' scores."""
+    a, b = self.tables
+    return a.signature, b.signature
+
+  def format(self, style: str = "md") -> str:
+    """Returns the tables of `sgdx diff`. Args: style, see `Scores`."""
+    tables = comparison_tables.layout(self.report, split_intervals=style == "csv")
+    texts = comparison_tables.texts(self.report)
+    return document(style, tables, **texts, notes=comparison_tables.notes(self.report))
+
+  def __str__(self) -> str:
+    return self.format()
 
   @property
   def frames(self) -> FrameScores:
@@ -63,7 +100,7 @@ class Comparison:
     return next(iter(self.scores[0].values()))
 
   def values(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of the first and second system: two [F] float."""
+    """Both systems' scores: two [F] float."""
     a, b = self.scores
     return a[variant].metrics[self.metric], b[variant].metrics[self.metric]
 
@@ -74,11 +111,6 @@ class Comparison:
     """
     a, b = self.values(variant)
     return (a >= 1) & (b < 1), (a < 1) & (b >= 1)
-
-
-def short_name(metric: str) -> str:
-  """Returns an official metric's name in `metrics.summarise`."""
-  return "jga" if metric == metrics.JOINT_GOAL else metric
 
 
 @checked_arguments(
@@ -169,7 +201,7 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
   values_b, _ = metrics.values_by_variant(scores_b, comparison.metric, mask, across_turn)
   zero_mean = rules.get("zero_mean", "zero")
   differences = metrics.paired_differences(
-    values_a, values_b, dialogue_ids[units], samples, zero_mean, comparison.name
+    values_a, values_b, dialogue_ids[units], samples, zero_mean, short_name(comparison.metric)
   )
   if comparison.agreement:
     a, b = comparison.agreement
@@ -352,3 +384,12 @@ def _for_json(difference: Difference) -> dict[str, Any] | None:
     "ci95": [difference.low, difference.high] if has_interval else None,
     "p": difference.p if has_interval else None,
   }
+
+
+def _from_json(numbers: Mapping[str, Any] | None) -> Difference:
+  """The reverse of `_for_json`."""
+  if numbers is None:
+    return Difference(*[math.nan] * 6)
+  low, high = numbers["ci95"] or (math.nan, math.nan)
+  p = math.nan if numbers["p"] is None else numbers["p"]
+  return Difference(numbers["a"], numbers["b"], numbers["difference"], low, high, p)

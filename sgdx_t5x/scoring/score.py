@@ -1,9 +1,9 @@
 """Scores predictions: `sgdx score` for notebooks and other programs.
 
-from sgdx_t5x.scoring import score_predictions, score_report
+from sgdx_t5x.scoring import score_predictions
 scored = score_predictions("sgd.zip", "test", {"original": "preds/original", "v1": "preds/v1"})
 scored.frames["v1"].metrics["joint_goal_accuracy"]  # [F], one score per frame
-score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
+Scores(scored).jga_v1_5  # of `scoring.scores`: what `sgdx_t5x.score` returns
 """
 
 import dataclasses
@@ -171,9 +171,7 @@ def score_predictions(
   """Reads and scores predictions.
 
   Args:
-    corpus: an open corpus, or an argument of `sgdx_t5x.open_corpus`.
-    split: "train", "dev" or "test".
-    predictions: see `score`.
+    corpus, split, predictions: see `score`.
     gold: frames of the split, if already read.
     on_progress: called with (task, done, total, unit).
     **settings: those of `score`.

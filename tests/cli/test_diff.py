@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import sgdx_t5x
 from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import FrameScores
@@ -267,6 +268,34 @@ def test_json_printed_is_json_written(pair, tmp_path, capsys):
   found = report_of(*pair, "--json", tmp_path / "out.json", capsys=capsys)
   assert found == json.loads((tmp_path / "out.json").read_text())
   assert (found["format"], found["complete"]) == ("sgdx-diff/1", True)
+
+
+def test_a_comparison_is_read_as_an_object(pair, capsys):
+  """`sgdx_t5x.compare` says what `sgdx diff` prints and writes, nan for what has no number."""
+  some = {v: scores.take(np.arange(2)) for v, scores in system().items()}  # of one dialogue
+  short = write(pair[0].with_name("c.jsonl"), some)
+  for b in (pair[1], short):
+    compared = sgdx_t5x.compare(pair[0], b, allow_missing=True)
+    report = report_of(pair[0], b, "--allow-missing", capsys=capsys)
+    for group, row in report["rows"].items():
+      for key, numbers in row["differences"].items():
+        numbers = numbers or dict.fromkeys(("a", "b", "difference", "ci95", "p"))
+        ends, found = numbers.pop("ci95") or (None, None), compared.difference(key, group)
+        expected = (*numbers.values(), *ends)
+        values = (found.a, found.b, found.difference, found.p, found.low, found.high)
+        assert tuple(None if np.isnan(value) else value for value in values) == expected
+    assert compared.signatures == (report["a"]["signature"], report["b"]["signature"])
+    for style in ("md", "latex", "csv"):
+      run(pair[0], b, "--allow-missing", "--format", style)
+      assert compared.format(style) == capsys.readouterr().out
+    assert str(compared) == compared.format()
+  with pytest.raises(UsageError, match=r"(?s)format: style = 'html'.*expected: .*fix: "):
+    compared.format("html")
+  cases = (("jga_v15", "all", "jga_v1_5"), ("jga_v1_5", "unsen", "unseen"), (3, "all", "jga_v1"))
+  for key, group, nearest in cases:
+    words = rf"(?s)difference: .*expected: .*available: .*{nearest}.*fix: "
+    with pytest.raises(UsageError, match=words):
+      compared.difference(key, group)
 
 
 def test_a_system_against_itself(pair, capsys):

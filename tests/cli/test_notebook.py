@@ -17,5 +17,5 @@ def test_the_notebook_runs(capsys):
     exec(compile("".join(cell["source"]), str(NOTEBOOK), "exec"), names)
   lines = capsys.readouterr().out.splitlines()
   assert [line.split()[0] for line in lines] == ["named", "nothing"]
-  assert names["scored"]["named"].warnings
-  assert set(names["report"]["rows"]) >= {"all", "seen", "unseen"}
+  assert names["scored"]["named"].scored.warnings
+  assert set(names["compared"].report["rows"]) >= {"all", "seen", "unseen"}

@@ -6,6 +6,7 @@ predictions. The means sum up to 27,000 numbers in any order: hence the toleranc
 
 import json
 import math
+import runpy
 
 import official_case
 import pytest
@@ -106,3 +107,7 @@ def test_recorded_numbers_can_tell_rules_apart():
     key.startswith("slot_tagging")
     for _, key in official_numbers(RECORDED["cases"]["sample_v3"], "difflib")
   )
+
+
+def test_the_script_that_records_them_still_imports():
+  assert runpy.run_path(str(FIXTURES / "official/make.py"))["record"]

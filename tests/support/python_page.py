@@ -15,8 +15,7 @@ _HEAD = """\
 
 What `import sgdx_t5x` offers, made from the docstrings by `tests/support/python_page.py`. Nothing
 is loaded before it is used: scoring needs neither TensorFlow nor JAX. Strings and paths are taken
-alike; mistakes in arguments and input raise `SgdxError`, a text of four parts: what was found,
-expected and available, and the fix.
+alike; mistakes in arguments and input raise `SgdxError`.
 
 ```python
 import sgdx_t5x

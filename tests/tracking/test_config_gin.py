@@ -9,11 +9,14 @@ import pytest
 from commands import assert_four_parts
 from places import ROOT
 
+from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking import checkpoints
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.config_gin import check_config, trained_task
 from t5x import train
+from t5x._script import gin_config
+from t5x.errors import T5XError
 
 DYNAMIC = "from __gin__ import dynamic_registration\n"
 T5X = DYNAMIC + "from t5x import utils\nfrom t5x import models\n"
@@ -111,6 +114,21 @@ def test_what_is_not_there_is_named(config, words):
   with pytest.raises(SgdxError) as e:
     checkpoints.registered(checkpoint)
   assert_four_parts(str(e.value), words)
+
+
+@pytest.mark.parametrize("module", ["sgdx_t5x.trackers", "sgdx_t5x.encoder"])
+def test_a_run_from_before_modules_moved_is_refused(module, tmp_path, capsys):
+  """By `sgdx track`, and by t5x.train where its config.gin is to resume it."""
+  config, lacking = tmp_path / "config.gin", f"No module named '{module}'"
+  config.write_text(f"{DYNAMIC}from {module} import model\nMODEL = @model.Model()\n{TASK}")
+  (tmp_path / "checkpoint_1").mkdir()
+  out = str(tmp_path / "out")
+  assert main(["track", str(tmp_path), "--corpus", "sample", "--out", out]) == 1
+  assert_four_parts(capsys.readouterr().err, f"{config}: {lacking}")
+  with gin.unlock_config(), pytest.raises(T5XError) as e:
+    gin_config.parse_gin_flags([], [str(config)], [])
+  gin.clear_config()
+  assert_four_parts(e.value.text, str(config), lacking)
 
 
 @pytest.mark.parametrize(

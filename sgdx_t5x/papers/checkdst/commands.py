@@ -84,12 +84,13 @@ def run_verify(args: argparse.Namespace) -> int:
 def run_diff(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.papers.checkdst.checks import compare, files
+  from sgdx_t5x.scoring.comparison_tables import method_note
 
   diff.check_sampling(args)
   a, b = (files.read_check(path) for path in (args.a, args.b))
   report = compare.compare(a, b, args.bootstrap_samples, allow_missing=args.allow_missing)
   less = "For broken, reverted, from_train and repair_taken, lower is better."
-  return diff.finish(args, report, compare.layout, diff.method_note(report), less)
+  return diff.finish(args, report, compare.layout, method_note(report), less)
 
 
 def run_rows(args: argparse.Namespace) -> int:

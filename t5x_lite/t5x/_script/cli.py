@@ -265,8 +265,7 @@ def find_unreadable(error: BaseException) -> T5XError | None:
         f"{path[0]} could not be read.",
         found=reason[:300],
         expected="network access, and permission to read it",
-        fix="copy it to this machine and use the copy; for the vocabulary of sgdx_t5x's tasks: "
-        "SGDX_VOCAB=sentencepiece.model",
+        fix="copy it to this machine and name the copy, in gin or as the page of the tasks says",
       )
   return None
 
