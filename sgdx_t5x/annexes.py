@@ -12,6 +12,9 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
                    of gin files, gin file, task), for `sgdx data prepare` and errors; then, for the
                    full corpus, NAME=VALUE of environment variables
+  REWORDINGS       name of a variant -> (command that writes its schemas, subfolder of --out)
+  USUAL_FIELDS     field of a signature -> its value in scores that compare with those without it
+  OTHER_ROWS       key of a row of JSONL that is no prediction -> (what the row is, what scores it)
   SCORE_TABLES     key of a score report -> module: `tables`, `notes`, `problem`
   REPORT_SECTIONS  name -> module with `sections(runs)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`

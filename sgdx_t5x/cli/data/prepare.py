@@ -50,7 +50,7 @@ def add_verb(verbs: Any) -> None:
   parser.add_argument(
     "--name",
     metavar="NAME",
-    help="name of the records, for tasks of your own (default: full, sample, ned, ned_aug ...)",
+    help="name of the records, for tasks of your own (default: full, sample, or what was changed)",
   )
   parser.set_defaults(run=run)
 
