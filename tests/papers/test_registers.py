@@ -2,8 +2,10 @@
 
 import importlib
 import re
+import shlex
 
 import pytest
+from gin_cases import parse
 from places import ROOT
 
 from sgdx_t5x import annexes
@@ -30,8 +32,23 @@ def test_a_next_command_names_a_gin_file_and_a_task_that_there_are(name):
   assert command.startswith(("next: python ", "next: SGDX_CORPUS=FILE python ")), command
   assert ("SGDX_CORPUS" in command) == (name == "sim")  # its tasks read the corpus, too
   assert ("/sample/" in file) == name.startswith("sample_")
-  text = (ROOT / file).read_text("utf-8")
+  assert (ROOT / file).is_file()
   if task := re.search(r"TASK_NAME=\W+(\w+)", command):
-    for module in re.findall(r"^import (sgdx_t5x\S*)$", text, re.MULTILINE):
-      importlib.import_module(module)
-    assert task[1] in seqio.TaskRegistry.names()
+    importlib.import_module(re.search(r"TASK_MODULE=\W+([\w.]+)", command)[1])
+    assert task[1] in {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+
+
+@pytest.fixture(scope="module")
+def parsed():
+  """What `t5x` makes of the gin file and the flags of each next command."""
+  cases = {}
+  for name in NAMES:
+    words = shlex.split(_next(name, "d").replace("\\\n", " "))
+    [file] = [word.removeprefix("--gin_file=") for word in words if word.startswith("--gin_file=")]
+    cases[name] = ([file], [word for word in words if word.startswith("--gin.")])
+  return parse(cases)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_next_command_parses(parsed, name):
+  assert isinstance(parsed[name], dict), parsed[name]
