@@ -1,5 +1,6 @@
 """The tables of annexes, see `sgdx_t5x/annexes.py`: what they name exists."""
 
+import ast
 import importlib
 import re
 import shlex
@@ -52,3 +53,16 @@ def parsed():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_next_command_parses(parsed, name):
   assert isinstance(parsed[name], dict), parsed[name]
+
+
+def test_no_string_of_the_core_names_an_annex_module_or_command():
+  commands = "|".join(annexes.table("COMMANDS"))
+  named = re.compile(rf"sgdx_t5x\.(papers|tools)\.|sgdx ({commands})\b")
+  naming = []
+  for room in ("sgdx_t5x", "tasks", "metrics"):
+    for file in (ROOT / room).rglob("*.py"):
+      if file.relative_to(ROOT).parts[:2] not in (("sgdx_t5x", "papers"), ("sgdx_t5x", "tools")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+          if isinstance(node, ast.Constant) and named.search(str(node.value)):
+            naming.append(f"{file}: {node.value!r}")
+  assert naming == []
