@@ -9,9 +9,13 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   FORMATS          name of a prompt format -> its class
   TRACKERS         format of a checkpoint's task -> function that loads the tracker
   PERTURBATIONS    kind of perturbation of a corpus' dialogues -> what it does
-  RECORDS          name of records, without "sample_" -> (command that writes their corpus, folder
-                   of gin files, gin file, task), for `sgdx data prepare` and errors; then, for the
-                   full corpus, NAME=VALUE of environment variables
+  RECORDS          name of records, without "sample_" -> (command that writes their corpus, gin
+                   file, {} for the folder of the sample's; if it names no task: task or mixture,
+                   module), for errors and `sgdx data prepare`, with environment variables
+                   NAME=VALUE for the full corpus
+  REWORDINGS       name of a variant -> (command that writes its schemas, subfolder of --out)
+  USUAL_FIELDS     field of a signature -> its value in scores that compare with those without it
+  OTHER_ROWS       key of a row of JSONL that is no prediction -> (what the row is, what scores it)
   SCORE_TABLES     key of a score report -> module: `tables`, `notes`, `problem`
   REPORT_SECTIONS  name -> module with `sections(runs)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`

@@ -4,14 +4,14 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
+from sgdx_t5x import annexes
+
 _SOURCE_TREE = "0.0.0+source"  # imported from a checkout that was never installed
 _PARTIAL, _COMPLETE = "PARTIAL", "complete"
 # Scores are comparable if all fields but these agree: `scoring.compare` takes only the frames and
 # variants that both have.
 _FRAME_FIELDS = ("frames", "sample")
 _FREE_FIELDS = ("sgdx", "variants", "sets", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
-# Values that trackers' signatures leave out; tool calls that have them are comparable.
-_USUAL = {"format": "tools", "delivery": "gold"}
 # Of the field "schemas": NAME=CHECKSUM, joined by "+", which a name may contain too.
 _OWN_SCHEMA = re.compile(r"(?:^|\+)(.+?)=([0-9a-f]{8})(?=\+|$)")
 
@@ -104,8 +104,7 @@ def differences(
   Returns:
     Name -> (value of a, value of b), None for a missing field. A corpus is identified by its
     checksum, whatever its name, and of variants of the user's own only those that both scored
-    matter. Tool calls are comparable with trackers if the requests showed
-    only what trackers see, the frame's service.
+    matter. A field with its usual value (`annexes`) agrees with none.
   """
   free = {*_FREE_FIELDS}.difference(_FRAME_FIELDS if same_frames else ())
   names = [name for name in {**a.fields, **b.fields} if name not in free]
@@ -126,6 +125,6 @@ def _agree(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
 
 def _value(name: str, text: str | None) -> str | None:
   """Returns what of a field's value is compared; None stands for a missing or usual one."""
-  if text == _USUAL.get(name):
+  if text == annexes.table("USUAL_FIELDS").get(name):
     return None
   return text.rpartition(":")[2] if text and name == "corpus" else text

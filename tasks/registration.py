@@ -87,8 +87,8 @@ def register(
   Args:
     name: name of the task, for MIXTURE_OR_TASK_NAME.
     data: configuration of the record data set: "full" or "sample", or of a perturbed corpus,
-      "ned" or "sample_ned".
-    variants: schema variants, of a perturbed corpus "ned" or "ned+v3"; with several, each record
+      "KIND" or "sample_KIND".
+    variants: schema variants, of a perturbed corpus "KIND" or "KIND+v3"; with several, each record
       yields examples for all of them, and the metrics are JGA per variant, its average, and schema
       sensitivity.
     vocabulary: a function of `vocabularies.py`, the same as in the gin file.
@@ -284,7 +284,7 @@ def register_variant(
   Args:
     name: name of the variant.
     folder: folder with {split}/schema.json for the splits to use, as written by
-      `sgdx backtranslate` and `sgdx compose`.
+      `sgdx compose`.
     vocabulary: see `register`.
     prefix: "sample_" with data "sample".
     data: see `register`.

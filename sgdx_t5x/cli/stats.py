@@ -4,10 +4,9 @@ examples:
   Table 1 of the paper, and the back-translations that ship with this package:
     sgdx stats --corpus sgd.zip
 
-  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model nllb-200 \\
-      --source eng_Latn --target zho_Hans jpn_Jpan kor_Hang --out nllb
-    sgdx stats --corpus sgd.zip --schemas nllb
+  The output of a command, DIR/vK/... or DIR/LANGUAGE/..., as one set:
+    sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine
+    sgdx stats --corpus sgd.zip --schemas mine
 
   Schemas of your own, with names:
     sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere

@@ -13,9 +13,9 @@ examples:
 
 CHECKPOINT is a folder checkpoint_N of `t5x.train`, or a MODEL_DIR, whose last
 checkpoint is used. The config.gin in MODEL_DIR says which tracker it is:
-T5DST, D3ST, SDT, SpanDST, the SGD baseline or SGP-DST. A tracker of several
-models, such as SGP-DST, takes several, or a folder of their MODEL_DIRs. The
-vocabulary is found as in training: SGDX_VOCAB, SGDX_ENCODER, SGDX_DEMOS.
+T5DST, D3ST, SDT, SpanDST or an annex's (docs/trackers.md). A tracker of several
+models takes several, or a folder of their MODEL_DIRs. The vocabulary is found
+as in training: SGDX_VOCAB, SGDX_ENCODER, SGDX_DEMOS.
 
 --out DIR will contain DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues with the
 names of the original schema. A run that was killed resumes when started again;
@@ -93,8 +93,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--history",
     choices=["predicted", "gold"],
     default="predicted",
-    help="states of earlier turns that SGP-DST's copy and cross use: predicted (default), or "
-    "gold, as in the released pipeline; scores then say so",
+    help="states of earlier turns that are read: predicted (default), or gold by a tracker whose "
+    "published pipeline reads those; scores then say so",
   )
   corpus.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
   schema = parser.add_argument_group("with --schema")

@@ -42,7 +42,7 @@ _ANNOTATED = {"without_acts": without_acts, "without_spans": without_spans}
 class Sgd(tfds.core.GeneratorBasedBuilder):
   """Schema-Guided Dialogue and SGD-X (config "full"), or the embedded sample ("sample").
 
-  Perturbed corpora have configs of their own: "ned", "sample_ned", or any other name.
+  Perturbed corpora have configs of their own: "KIND", "sample_KIND", or any other name.
 
   Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` does the same from Python.
   """
@@ -133,7 +133,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
 
 
 def config_name(corpus: Corpus | None) -> str:
-  """Returns the config of a corpus' records: "full", "sample", "ned", "sample_ned_aug"...
+  """Returns the config of a corpus' records: "full", "sample", "KIND", "sample_KIND_aug"...
 
   "_aug" marks a perturbed train split, which is training data.
   """

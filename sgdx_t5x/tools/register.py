@@ -18,4 +18,13 @@ REPORT_SECTIONS = {
   "calls": "sgdx_t5x.tools.report_section",
   "tools": "sgdx_t5x.tools.check.section",
 }
+OTHER_ROWS = dict.fromkeys(
+  ("calls", "custom_id", "tool_calls", "response"),
+  (
+    "an API response or a tool call, not an answer to a text prompt",
+    "score answers to `sgdx tools requests` with `sgdx tools score`",
+  ),
+)
+# Requests that show what trackers see, the tools of the frame's service.
+USUAL_FIELDS = {"format": "tools", "delivery": "gold"}
 FORMATS = {"tools": "sgdx_t5x.tools.format:ToolCalls"}

@@ -90,7 +90,7 @@ def with_gold_history(tracker: Tracker) -> Tracker:
   """Returns the tracker as an oracle that reads gold states of earlier turns.
 
   Raises:
-    SgdxError: it does not support this. Of the published trackers, SGP-DST's pipeline does.
+    SgdxError: it cannot, as it has no method of this name.
   """
   if not hasattr(tracker, "with_gold_history"):
     raise UsageError(

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.corpus.variants import (
   BACK_TRANSLATIONS,
@@ -30,6 +31,8 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.variants.corrupt import corrupt_schema
 from sgdx_t5x.variants.shipped import shipped_schema
 
+# Variant that ships for some services -> (command that writes others, subfolder of its --out).
+_WRITERS = {**dict.fromkeys(PARAPHRASES, ("sgdx compose", "v1")), **annexes.table("REWORDINGS")}
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
 
@@ -155,19 +158,14 @@ class VariantSchemas:
   def _missing(self, split: str, variant: str) -> SgdxError:
     fix = (
       "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
-      "of `sgdx score`, `check` and `report`; SGD-X is part of the official archive"
+      "of `sgdx score` and `report`; SGD-X is part of the official archive"
     )
-    if variant in PARAPHRASES:
+    if variant in _WRITERS:
+      command, folder = _WRITERS[variant]
       fix = (
-        "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
-        f"`sgdx compose --split {split} --out FOLDER` and use FOLDER/v1 as a variant of your own "
-        "(tasks/README.md)"
-      )
-    if variant in BACK_TRANSLATIONS:
-      fix = (
-        "back-translations of SGD's train services ship with sgdx_t5x; make those of other "
-        f"services with `sgdx backtranslate --split {split} --out FOLDER` and use "
-        f"FOLDER/{variant.removeprefix('bt_')} as a variant of your own (tasks/README.md)"
+        "this variant of SGD's train services ships with sgdx_t5x; make that of other services "
+        f"with `{command} --split {split} --out FOLDER` and use FOLDER/{folder} as a variant of "
+        "your own (tasks/README.md)"
       )
     return SgdxError(
       f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",

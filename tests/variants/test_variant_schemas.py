@@ -49,7 +49,7 @@ def test_an_unknown_variant_is_refused_with_those_that_exist(corpus):
     schemas.get("test", "v9")
   assert "no schema of variant 'v9' for split 'test'" in e.value.found
   assert e.value.available == "original, v1, v2, v3, v4, v5, corrupt_1, corrupt_2, ..."
-  with pytest.raises(SgdxError, match=r"(?s)'bt_zh'.*sgdx backtranslate --split test.*FOLDER/zh"):
+  with pytest.raises(SgdxError, match="no schema of variant 'bt_zh'"):
     schemas.get("test", "bt_zh")
   with pytest.raises(SgdxError, match="no split 'dev'"):
     schemas.get("dev", "corrupt_1")

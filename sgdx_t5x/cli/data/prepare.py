@@ -15,6 +15,7 @@ there are any (sgdx ls tasks).
 import argparse
 import contextlib
 import os
+import pathlib
 import re
 import shlex
 import sys
@@ -50,7 +51,7 @@ def add_verb(verbs: Any) -> None:
   parser.add_argument(
     "--name",
     metavar="NAME",
-    help="name of the records, for tasks of your own (default: full, sample, ned, ned_aug ...)",
+    help="name of the records, for tasks of your own (default: full, sample, or what was changed)",
   )
   parser.set_defaults(run=run)
 
@@ -115,22 +116,23 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
   plain = name.removeprefix("sample_")  # tasks find records by their name
   is_of_sample = plain != name or name == "sample"
   records_of_annexes = annexes.table("RECORDS")
+  gin_file, task, module = "gin/{}t5dst.gin", "", ""
   environment: list[str] = []
-  if plain in ("full", "sample"):
-    folder, file, task = "", "t5dst", ""
-  elif plain in records_of_annexes:
-    _, folder, file, task, *environment = records_of_annexes[plain]
-  else:
+  if plain in records_of_annexes:
+    _, gin_file, task, module, *environment = records_of_annexes[plain]
+  elif plain not in ("full", "sample"):
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
-  path = "/".join(filter(None, ("gin", folder, "sample" * is_of_sample)))
-  command = [*(() if is_of_sample else environment)]
-  command += ["python", "-m", "t5x.eval" if task else "t5x.train", f"--gin_file={path}/{file}.gin"]
+  path = gin_file.format("sample/" * is_of_sample)
+  is_evaluated = path.endswith("/eval.gin")
+  command = [] if is_of_sample else [*environment]
+  command += ["python", "-m", "t5x.eval" if is_evaluated else "t5x.train", f"--gin_file={path}"]
   if task:
-    task = f"sample_{task}" if is_of_sample else task
-    command += [f"--gin.MIXTURE_OR_TASK_NAME='{task}'"]
+    command += [f"--gin.MIXTURE_OR_TASK_NAME='{'sample_' * is_of_sample}{task}'"]
+    command += [f"--gin.MIXTURE_OR_TASK_MODULE='{module}'"]
+  if is_evaluated:
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
   else:
-    command += [f"--gin.MODEL_DIR='runs/{file}'"]
+    command += [f"--gin.MODEL_DIR='runs/{task or pathlib.PurePath(path).stem}'"]
   command.append(f"--tfds_data_dir={data_dir}")
   return folded_command(list(map(_quoted, command)))
 

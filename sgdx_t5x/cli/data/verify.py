@@ -69,8 +69,8 @@ def _notes(corpus: "Corpus", rules: Sequence[str]) -> Iterator[str]:
   simulated = [split for split in corpus.splits if corpus.has(SIMULATION.format(split=split))]
   if simulated and rules:
     yield (
-      f"{', '.join(simulated)}: simulated. The simulator imitates SGD here, so these warnings are "
-      "expected; errors would not be."
+      f"{', '.join(simulated)}: simulated like SGD, so these warnings are expected; errors would "
+      "not be."
     )
   yield with_document_paths(
     f"annotation errors: none ({len(ERRORS)} rules, see docs/dialogue-checks.md)"

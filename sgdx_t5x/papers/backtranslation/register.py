@@ -2,3 +2,4 @@
 
 COMMANDS = {"backtranslate": "sgdx_t5x.papers.backtranslation.command"}
 SUMMARIES = {"backtranslate": "back-translate names and descriptions of schemas"}
+REWORDINGS = {f"bt_{pivot}": ("sgdx backtranslate", pivot) for pivot in ("zh", "ja", "ko")}

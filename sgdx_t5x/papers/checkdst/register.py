@@ -10,14 +10,17 @@ SUMMARIES = {
 }
 
 
+_TASKS = "sgdx_t5x.papers.checkdst.tasks"
+
+
 def _test_set(kind: str) -> tuple[str, str, str, str]:
   make = f"sgdx checkdst perturb {kind} --corpus FILE --out FOLDER"
-  return make, "papers/checkdst", "checkdst_eval", f"t5dst_checkdst_{kind}"
+  return make, "gin/{}eval.gin", f"t5dst_checkdst_{kind}", _TASKS
 
 
-def _train_copy(options: str, gin_file: str) -> tuple[str, str, str, str]:
+def _train_copy(options: str, mixture: str) -> tuple[str, str, str, str]:
   make = f"sgdx checkdst perturb {options} --corpus FILE --split train --seed 1 --out FOLDER"
-  return make, "papers/checkdst", gin_file, ""
+  return make, "gin/{}t5dst.gin", mixture, _TASKS
 
 
 PERTURBATIONS = {

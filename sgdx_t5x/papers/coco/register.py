@@ -11,15 +11,15 @@ PERTURBATIONS = {
   "coco_ori": "its control: the same generator, the original goal",
 }
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
-_EVAL = ("papers/coco", "coco_eval")
+_TASKS = "sgdx_t5x.papers.coco.tasks"
 RECORDS: dict[str, tuple[str, ...]] = {}
 # `sgdx coco perturb` writes the control beside its folder.
 for _set, _slots in itertools.product(("coco", "coco_ori"), ("freq", "neutral", "rare")):
   _name = f"{_set}_{_slots}"
-  RECORDS[_name] = (_MAKE.format(_slots), *_EVAL, f"t5dst_{_name}")
+  RECORDS[_name] = (_MAKE.format(_slots), "gin/{}eval.gin", f"t5dst_{_name}", _TASKS)
 RECORDS["coco_freq_aug"] = (
   "sgdx coco perturb --corpus FILE --split train --seed 1 --slots freq --out FOLDER",
-  "papers/coco",
+  "gin/{}t5dst.gin",
   "t5dst_coco_aug",
-  "",
+  _TASKS,
 )

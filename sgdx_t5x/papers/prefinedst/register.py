@@ -3,8 +3,8 @@
 RECORDS = {
   "sim": (
     "sgdx simulate --schema schema.json --split train --out FOLDER",
-    "papers/prefinedst",
-    "prefine",
+    "gin/papers/prefinedst/{}prefine.gin",
+    "",
     "",
     "SGDX_CORPUS=FILE",
   )

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.corpus.variants import ORIGINAL, tagged, untagged
@@ -34,7 +35,6 @@ from sgdx_t5x.scoring.predictions.files import (
 
 ID_KEY = "example_id_pretokenized"
 _OWN_ROW = '{"id": "...", "prediction": "text"}'
-_ANSWERED = frozenset(("calls", "custom_id", "tool_calls", "response"))  # see `calls`
 _BYTES_BETWEEN_CALLS = 1_000_000
 
 
@@ -74,9 +74,8 @@ def read_rows(
         fix="rename the file to *.json if it holds DSTC8 dialogues",
       )
     row = decode_json(line, location, expected, "write one row per line")
-    # A likely mistake, which "no example id" would not explain.
-    if isinstance(row, dict) and "prediction" not in row and not _ANSWERED.isdisjoint(row):
-      raise _tool_calls(row, location)
+    if isinstance(row, dict) and "prediction" not in row:
+      _check_kind(row, location)
     example = ExampleId.parse(row_id(row, location), location)
     if example.unit != unit:
       raise _other_format(example, unit, location)
@@ -115,13 +114,16 @@ def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
     yield location, line
 
 
-def _tool_calls(row: Mapping[str, Any], location: str) -> SgdxError:
-  return SgdxError(
-    f"{location}: an API response or a tool call, not an answer to a text prompt",
-    expected=f"rows {_OWN_ROW}, or rows written by t5x.infer or SeqIO",
-    available=", ".join(row)[:80],
-    fix="score answers to `sgdx tools requests` with `sgdx tools score`",
-  )
+def _check_kind(row: Mapping[str, Any], location: str) -> None:
+  """Refuses rows of annexes: a likely mistake, which "no example id" would not explain."""
+  for key, (what, fix) in annexes.table("OTHER_ROWS").items():
+    if key in row:
+      raise SgdxError(
+        f"{location}: {what}",
+        expected=f"rows {_OWN_ROW}, or rows written by t5x.infer or SeqIO",
+        available=", ".join(row)[:80],
+        fix=fix,
+      )
 
 
 def _other_format(example: ExampleId, unit: Unit, location: str) -> SgdxError:

@@ -17,7 +17,9 @@ from places import SUPPORT
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import PIVOTS
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.backtranslation import checkpoint
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 from sgdx_t5x.variants.wording import wording
 
 
@@ -66,6 +68,13 @@ def write_table(path, original, wordings):
   ]
   path.write_text("".join(json.dumps(row) + "\n" for row in rows))
   return str(path)
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+def test_an_error_for_a_missing_back_translation_names_the_command(corpus, pivot):
+  text = rf"(?s)'bt_{pivot}'.*sgdx backtranslate --split test.*FOLDER/{pivot}.*tasks/README\.md"
+  with pytest.raises(SgdxError, match=text):
+    VariantSchemas(open_corpus(corpus)).get("test", f"bt_{pivot}")
 
 
 def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsys):

@@ -52,7 +52,8 @@ def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
     assert sgdx("checkdst", "perturb", kind, *options) == 0
     prepare(open_corpus(place), data)
   run(
-    *("eval", "gin/papers/checkdst/sample/checkdst_eval.gin"),
+    *("eval", "gin/sample/eval.gin", "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_checkdst'"),
+    "--gin.MIXTURE_OR_TASK_MODULE='sgdx_t5x.papers.checkdst.tasks'",
     "--gin.utils.DatasetConfig.split='dev'",
     f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
     f"--gin.EVAL_OUTPUT_DIR='{tmp_path / 'eval'}'",

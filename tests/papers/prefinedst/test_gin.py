@@ -28,3 +28,4 @@ def test_every_file_is_tried():
 def test_launch_scripts_leave_the_first_stage_its_batch():
   assert added_scale(f"{FOLDER}/prefine.gin") == ""
   assert added_scale(f"{FOLDER}/t5dst_prefine.gin") == "gin/scale/cpu.gin"
+  assert added_scale(f"{FOLDER}/sample/t5dst_prefine.gin") == ""
