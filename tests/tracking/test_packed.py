@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from hotels import BARE, SAID, SCHEMA
 from minilm import minilm
 
@@ -185,6 +185,27 @@ def test_no_checkpoint(monkeypatch, tmp_path, folder):
   assert_four_parts(error.value.text, "nothere")
   with pytest.raises(SgdxError, match="one packed tracker"):
     open_tracker(folder, folder)
+
+
+def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
+  """More slots, values and intents than features of training had; what is too long says so."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  service = json.loads(json.dumps(SCHEMA[0]))
+  service["slots"][1]["possible_values"] += [str(number) for number in range(70)]
+  for number in range(24):
+    service["slots"].append({**service["slots"][0], "name": f"extra{number}"})
+    service["intents"].append({**service["intents"][0], "name": f"Find{number}"})
+  (tmp_path / "mine.json").write_text(json.dumps([service]))
+  (tmp_path / "said.json").write_text(json.dumps([["Five stars, please"]]))
+  mine = tmp_path / "mine.json"
+  command = ("track", folder, "--schema", mine, "--variant-schema", f"same={mine}")
+  command += ("--dialogues", tmp_path / "said.json")
+  assert sgdx(*command) == 1
+  err = capsys.readouterr().err
+  assert_four_parts(err, "pieces without the utterances")
+  assert "--lengths inputs=512" in err
+  assert sgdx(*command, "--lengths", "inputs=512") == 0
+  assert "any slot" in capsys.readouterr().out
 
 
 def test_lengths(monkeypatch, folder):
