@@ -255,7 +255,7 @@ class SpanReader:
       expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
       fix="raise it up to the encoder's number of positions: `sgdx track --lengths inputs=512`, in "
       "gin for training; or shorten descriptions and values"
-      + (", or train with all_slots=False, which omits what no intent takes" * self._style.all_slots),
+      + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
     )
 
   def _context_bits(
@@ -335,8 +335,8 @@ def check_sizes(
       raise SgdxError(
         f"service {service} has {size} {name}",
         expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
-        fix=f"raise it: `sgdx track --lengths {name}={size}`; in gin for training, together with the "
-        "feature that must have the same length",
+        fix=f"raise it: `sgdx track --lengths {name}={size}`; in gin for training, together with "
+        "the feature that must have the same length",
       )
 
 
