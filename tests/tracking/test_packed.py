@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -90,15 +91,32 @@ def test_weights_are_rounded_to_half_a_step(folder):
 
 def test_sixteen_bits_are_float16(tmp_path):
   packed.write(tmp_path / "t", dataclasses.replace(CONFIG, bits=16), arrays())
-  for name, array in packed.read(tmp_path / "t")[1].items():
-    expected = arrays()[name]
+  found = packed.read(tmp_path / "t")[1]
+  for name, expected in arrays().items():
+    array = found[name]
     half = expected.astype(np.float16) if name.endswith("/kernel") else expected
     assert (array == half).all(), name
+  assert len(found) == len(arrays())
 
 
 def test_embeddings_are_not_packed():
   tables = {name: np.ones((2, 3), np.float32) for name in encoder.TABLES}
   assert not packed.pack(tables, 8)
+
+
+def changed(**fields):
+  """A function that changes fields of a folder's config.json, which no digest covers."""
+
+  def spoil(path):
+    data = json.loads((path / "config.json").read_bytes())
+    (path / "config.json").write_text(json.dumps({**data, **fields}))
+
+  return spoil
+
+
+def hold_an_array(path):
+  with (path / "weights.npz").open("wb") as file:
+    np.save(file, np.ones(3))
 
 
 @pytest.mark.parametrize(
@@ -108,16 +126,18 @@ def test_embeddings_are_not_packed():
     (lambda path: (path / "weights.npz").unlink(), "cannot be read"),
     (lambda path: (path / "config.json").write_text("{}"), "not a packed tracker's"),
     (lambda path: (path / "config.json").write_text("{"), "not a packed tracker's"),
-    (
-      lambda path: (path / "config.json").write_text(
-        json.dumps({**dataclasses.asdict(CONFIG), "digest": "0" * 16})
-      ),
-      "config.json says",
-    ),
+    (changed(digest="0" * 16), "config.json says"),
+    (changed(num_heads=7), "7 heads"),
+    (changed(num_heads="12"), "num_heads"),
+    (changed(longest_span=0), "below 1"),
+    (changed(lengths={"inputs": 384}), "memory"),
+    (changed(style={"all_slot": True}), "all_slot"),
+    (changed(style={"memory": "12"}), "memory"),
+    (hold_an_array, "cannot be read"),
   ],
 )
-def test_damaged_files(tmp_path, spoil, words):
-  packed.write(tmp_path / "t", CONFIG, arrays())
+def test_damaged_files(tmp_path, folder, spoil, words):
+  shutil.copytree(folder, tmp_path / "t")
   spoil(tmp_path / "t")
   with pytest.raises(SgdxError) as error:
     packed.read(tmp_path / "t")
