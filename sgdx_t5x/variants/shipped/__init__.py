@@ -1,8 +1,8 @@
 """Back-translations and paraphrases that ship with this package: of SGD's train services.
 
-`paraphrases.jsonl` was written from the texts of the train split alone, for this project, by a
-language model that was shown nothing else, not even SGD-X; `sgdx compose` put it in order, first
-five of each text and then, written later, ten (docs/compose.md).
+`paraphrases.jsonl` was written for this project by a language model: first five of each text of the
+train split from these texts alone; later ten, for which it was shown the paraphrases that existed,
+too. It was never shown SGD-X. `sgdx compose` put them in order (docs/compose.md).
 """
 
 import functools
