@@ -35,9 +35,9 @@ def check_encoder(
   if is_resuming:
     return state_dict
   target, stored = _shapes(target_state_dict), _shapes(state_dict)
-  if not stored:
+  if not bert_layout.is_bert(stored):
     raise SgdxError(
-      "the checkpoint that training starts from (INITIAL_CHECKPOINT_PATH) has no encoder",
+      "the checkpoint that training starts from (INITIAL_CHECKPOINT_PATH) has no BERT",
       expected="one that `sgdx weights import` wrote for a BERT, or one of an encoder tracker",
       fix="set INITIAL_CHECKPOINT_PATH = [] to start from random weights",
     )

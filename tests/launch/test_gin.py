@@ -23,13 +23,7 @@ EXPERIMENTS = ["t5dst", "t5dst_backtrans", *FRAME_FORMATS]
 V3 = "--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'"
 SPANDST = ["gin/spandst.gin"]
 STUDY = ["gin/study/model.gin", "gin/study/train.gin"]
-
-
-def start(model):
-  """Flags for training with a model file: that of a pretrained encoder has no checkpoint."""
-  path = "--gin.INITIAL_CHECKPOINT_PATH='/c/checkpoint_0'"
-  return [*TRAIN, path] if model == "minilm_t5" else TRAIN
-
+MINILM_T5 = "gin/models/minilm_t5.gin"
 
 CASES = {
   **{name: ([f"gin/{name}.gin"], TRAIN) for name in EXPERIMENTS},
@@ -38,15 +32,19 @@ CASES = {
   "infer": (["gin/infer.gin"], [*INFER, V3]),
   "sample/eval": (["gin/sample/eval.gin"], EVAL),
   "sample/infer": (["gin/sample/infer.gin"], INFER),
-  **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], start(name))
+  **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
      for name in names("scale")},
-  **{f"{name} {folder}/{file}": ([f"gin/{name}.gin", f"gin/{folder}/{file}.gin"], start(file))
+  **{f"{name} {folder}/{file}": ([f"gin/{name}.gin", f"gin/{folder}/{file}.gin"], TRAIN)
      for name in FRAME_FORMATS for folder in ("models", "scale") for file in names(folder)},
   **{f"{folder}{run} {name}": ([f"gin/{folder}{run}.gin", f"gin/{folder}formats/{name}.gin"], last)
      for name in FRAME_FORMATS for folder in ("", "sample/")
      for run, last in (("eval", EVAL), ("infer", INFER))},
+  **{f"{run} minilm_t5": ([f"gin/{run}.gin", MINILM_T5], [*last, V3])
+     for run, last in (("eval", EVAL), ("infer", INFER))},
+  **{f"{run} {name} minilm_t5": ([f"gin/{run}.gin", f"gin/formats/{name}.gin", MINILM_T5], last)
+     for name in FRAME_FORMATS for run, last in (("eval", EVAL), ("infer", INFER))},
   **tracker_cases("gin", "spandst", start=True),
   **tracker_cases("gin/sample", "spandst", start=False),
   **encoder_cases("gin/spandst.gin"),
@@ -69,6 +67,13 @@ INCLUDED = {
 }
 
 LENGTHS = "utils.DatasetConfig.task_feature_lengths"
+LENGTH_MACROS = ("FRAME_LENGTHS", "TASK_FEATURE_LENGTHS")
+TRAINING = ("train", "train_eval", "infer_eval")  # scopes of its data sets
+RESTORE = {  # of what training starts from, and of what evaluation and inference run
+  "used": "utils.CheckpointConfig.restore",
+  "start": "start/utils.RestoreCheckpointConfig.fallback_to_scratch",
+  "others": "utils.RestoreCheckpointConfig.fallback_to_scratch",
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +88,17 @@ def parsed():
     fields = {field: f"encoder.BertConfig.{field}" for field in sizes.gin()}
     others.append((f"sizes of {name}", [*SPANDST, name], [*TRAIN, START], fields))
   for name in FRAME_FORMATS:
-    lengths = {scope: f"{scope}/{LENGTHS}" for scope in ("train", "train_eval", "infer_eval")}
+    lengths = {scope: f"{scope}/{LENGTHS}" for scope in TRAINING}
     for scale in names("scale"):
       files = [f"gin/{name}.gin", f"gin/scale/{scale}.gin"]
       others.append((f"lengths of {name} {scale}", files, TRAIN, lengths))
+  for name, (files, flags) in CASES.items():
+    if MINILM_T5 in files:
+      scopes = [f"{scope}/" for scope in TRAINING] if flags == TRAIN else [""]
+      lengths = {scope or "all": f"{scope}{LENGTHS}" for scope in scopes}
+      lengths |= {f"%{macro}": f"{macro}/macro.value" for macro in LENGTH_MACROS}
+      others += [(f"lengths of {name}", files, flags, lengths)]
+      others += [(f"restored by {name}", files, flags, RESTORE)]
   return parse(CASES, others)
 
 
@@ -121,6 +133,23 @@ def test_machines_do_not_cut_frames_to_the_lengths_of_slots(parsed, name):
   for scale in names("scale"):
     for lengths in parsed[f"lengths of {name} {scale}"].values():
       assert lengths == "%FRAME_LENGTHS"
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if MINILM_T5 in CASES[name][0]])
+def test_no_input_has_more_tokens_than_minilm_has_positions(parsed, name):
+  lengths = parsed[f"lengths of {name}"]
+  for found in lengths.values():
+    while isinstance(found, str):
+      found = lengths[found]
+    assert found["inputs"] <= 512
+    assert found["targets"] >= 77  # D3ST's longest answer
+
+
+def test_only_training_starts_with_a_random_decoder(parsed):
+  """Regression: `t5x.eval` scored a random decoder if a checkpoint had none."""
+  for name in ("models/minilm_t5", "eval minilm_t5", "infer minilm_t5"):
+    found = {"used": "@start/utils.RestoreCheckpointConfig()", "start": True, "others": None}
+    assert parsed[f"restored by {name}"] == found
 
 
 def test_machines_leave_trackers_with_an_encoder_their_batch(parsed):

@@ -150,10 +150,11 @@ def test_either_vocabulary_with_the_other_network(monkeypatch, tmp_path):
 
   (tmp_path / "vocab.txt").write_text("[PAD]\n")
   (tmp_path / "sentencepiece.model").write_bytes(b"")
-  monkeypatch.setenv("SGDX_VOCAB", str(tmp_path / "vocab.txt"))
-  with pytest.raises(SgdxError, match="of a BERT, and a T5"):
-    tasks.vocabulary()
-  monkeypatch.setenv("SGDX_VOCAB", str(tmp_path / "sentencepiece.model"))
-  with pytest.raises(SgdxError) as error:
-    tasks.wordpiece_vocabulary()
-  assert_four_parts(error.value.text, "sentencepiece.model")
+  for name, vocabulary, words in (
+    ("vocab.txt", tasks.vocabulary, "of a BERT, and a T5"),
+    ("sentencepiece.model", tasks.wordpiece_vocabulary, "sentencepiece.model"),
+  ):
+    monkeypatch.setenv("SGDX_VOCAB", str(tmp_path / name))
+    with pytest.raises(SgdxError) as error:
+      vocabulary()
+    assert_four_parts(error.value.text, words)

@@ -2,10 +2,22 @@
 
 import types
 
+import pytest
+from minilm import minilm
+
+from sgdx_t5x.corpus.dialogue import frame_id
+from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.metrics.goals import goal_scores
+from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.sdt.format import SDT
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.t5dst import T5DST
+from sgdx_t5x.prompts.t5dst.text import PromptStyle
+from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.tracking.prompted import PromptedTracker
+from sgdx_t5x.tracking.protocol import Shown
 
 
 def settings(prompt_format):
@@ -26,3 +38,37 @@ def test_demonstrations_are_settings(tmp_path):
   assert found[0]["demos"] != found[1]["demos"]
   assert {**found[0], "demos": ""} == {**found[1], "demos": ""}
   assert "demos" not in settings(T5DST())
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+  "style", [load_format("t5dst", PromptStyle(lowercase=True)), *map(load_format, ("d3st", "state"))]
+)
+def test_gold_answers_in_minilms_pieces_are_spelled_as_the_dialogue_does(style, real_archive):
+  """Every tenth dialogue of test; docs/trackers.md has all."""
+  corpus, vocabulary = open_corpus(real_archive), WordPieceVocabulary(minilm())
+  schema, dialogues = corpus.schema("test"), list(corpus.dialogues("test"))[::10]
+  pairs, gold, texts = service_pairs(schema, schema), {}, []
+  for dialogue in dialogues:
+    for turn, frame in dialogue.user_frames():
+      name = frame_id(dialogue.dialogue_id, turn, frame.service)
+      gold[name] = pairs[frame.service], frame.state.slot_values
+      texts += style.targets(ExampleId("original", "test", name), pairs[frame.service], frame.state)
+  knowing = types.SimpleNamespace(
+    task=types.SimpleNamespace(how=style),
+    model=types.SimpleNamespace(input_vocabulary=vocabulary, output_vocabulary=vocabulary),
+    lengths={"inputs": 512},
+    answer=lambda prompts: [list(vocabulary.encode(text)) for text in texts],
+  )
+  shown = Shown("test", "original", schema, schema)
+  (found,) = PromptedTracker(knowing).track(dialogues, shown)
+  number, exact = 0, 0
+  for name, (pair, state) in gold.items():
+    values = found[name].slot_values
+    assert goal_scores(pair.original, state, values)["joint_goal_accuracy"] == 1, name
+    for slot in state.keys() & pair.original.noncategorical_slots:
+      number += 1
+      exact += values[slot][0] in state[slot]
+      assert values[slot][0].lower() in [value.lower() for value in state[slot]]
+  assert len(gold) > 2000
+  assert exact / number > 0.998
