@@ -12,7 +12,6 @@ from sgdx_t5x.files.reading import decode_json
 
 FORMAT: Literal["sgdx-perturb/1"] = "sgdx-perturb/1"
 SCORED_LAST: Literal["last"] = "last"
-COUNTERFACTUAL_KIND, CONTROL_KIND = "coco", "coco_ori"  # whose last user turn alone is scored
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +19,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
   Attributes:
     format: of the file.
-    kind: "ned", "pi", "sdi", "vs", "coco" or "coco_ori".
+    kind: of perturbation, see `variants.PERTURBATIONS`.
     options: all that determined the result besides the seed.
     seed: the seed.
     split: of the corpus.

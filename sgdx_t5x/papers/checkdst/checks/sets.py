@@ -5,6 +5,7 @@ import functools
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
@@ -19,7 +20,8 @@ from sgdx_t5x.scoring.gold import gold_frames
 
 OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
-OF_GOALS = ("coco", "coco_ori")  # a frame counts as changed if its goal was edited
+CONTROLS = annexes.table("COUNTERFACTUALS")  # kind of counterfactuals -> kind of their control
+OF_GOALS = (*CONTROLS, *CONTROLS.values())  # a frame counts as changed if its goal was edited
 KINDS = ("ned", "pi", "sdi", "vs")
 
 _Values = tuple[tuple[str, ...], ...]
