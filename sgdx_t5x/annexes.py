@@ -9,6 +9,7 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   FORMATS          name of a prompt format -> its class
   TRACKERS         format of a checkpoint's task -> function that loads the tracker
   PERTURBATIONS    kind of perturbation of a corpus' dialogues -> what it does
+  COUNTERFACTUALS  those of them that give users other goals -> kind of their control
   RECORDS          name of records, without "sample_" -> (command that writes their corpus, gin
                    file, {} for the folder of the sample's; if it names no task: task or mixture,
                    module), for errors and `sgdx data prepare`, with environment variables

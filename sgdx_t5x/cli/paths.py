@@ -1,11 +1,11 @@
 """Files that a command reads and writes: no output overwrites an input, however it is spelled.
 
-The only place where the two are compared. Files are the same if device and inode are, so links and
-other spellings of a path count.
+The only place where the two are compared, as by `os.path.samefile`: links count.
 """
 
 import argparse
-import contextlib
+import functools
+import itertools
 import json
 import os
 import pathlib
@@ -19,7 +19,6 @@ from sgdx_t5x.files.writing import check_regular
 STDOUT = "-"
 _Path = str | os.PathLike[str]
 _Parser = argparse.ArgumentParser | argparse._ActionsContainer
-_Identity = tuple[int, int]  # device and inode
 # What commands read in a folder, which can hold other files that they wrote.
 _OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz|\.xz)?")
 _PREDICTIONS = ".jsonl"  # in the folder itself, or below it in one of these:
@@ -110,24 +109,28 @@ def check_no_inputs(
   Raises:
     UsageError: an input would be lost.
   """
+  from sgdx_t5x.corpus.sources import paths_below
+
   paths = [os.fspath(path) for path in paths if os.path.exists(path)]
-  inputs = _files_read(args) if paths else {}
+  inputs = list(_paths_read(args)) if paths else []
+  status = functools.cache(os.stat)  # `samefile` would ask the file system again for each pair
   for path in paths:
-    name = inputs.get(_identity(path))
-    if name and os.path.isfile(path):
+    replaced = [pathlib.Path(path), *paths_below(pathlib.Path(path))]
+    for place, name in itertools.product(filter(os.path.exists, replaced), inputs):
+      if not os.path.samestat(status(place), status(name)):
+        continue
+      if os.path.isdir(path):
+        raise UsageError(
+          f"{option} {path} contains {name}, which this command reads",
+          expected="a folder that contains no inputs: its content is replaced",
+          fix="name another folder",
+        )
       also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
       raise UsageError(
         f"{option} {path!r} is also an input{also}",
         expected="an output file that is not also an input",
         fix="name another file",
       )
-    for below in _walk(path):
-      if name := inputs.get(_identity(below)):
-        raise UsageError(
-          f"{option} {path} contains {name}, which this command reads",
-          expected="a folder that contains no inputs: its content is replaced",
-          fix="name another folder",
-        )
 
 
 def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
@@ -145,47 +148,24 @@ def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
 # --- what a command reads ------------------------------------------------------------------
 
 
-def _files_read(args: argparse.Namespace) -> dict[_Identity, str]:
-  """Returns the files and folders that a command's options name or imply, by identity."""
-  files: dict[_Identity, str] = {}
+def _paths_read(args: argparse.Namespace) -> Iterator[str]:
+  """Yields the files and folders that a command's options name or imply, of those that exist."""
   for action in args.parser._actions:
-    path_in = getattr(action, "input_path", None)
-    if path_in is None:
-      continue
-    value = getattr(args, action.dest)
-    for text in [value] if isinstance(value, str) else value or ():
-      path = path_in(text)
-      with contextlib.suppress(OSError, ValueError):  # not there; or a NUL in the path
-        files[_identity(path)] = path
-        for file in (*_files_in(path), *_frames_file(path)):
-          files.setdefault(_identity(file), file)
-  return files
-
-
-def _identity(path: _Path) -> _Identity:
-  status = os.stat(path)
-  return status.st_dev, status.st_ino
+    if path_in := getattr(action, "input_path", None):
+      value = getattr(args, action.dest)
+      texts = [value] if isinstance(value, str) else value or ()
+      for path in filter(os.path.exists, map(path_in, texts)):
+        yield from filter(os.path.exists, (path, *_files_in(path), *_frames_file(path)))
 
 
 def _files_in(folder: str) -> Iterator[str]:
   """Yields the files of a corpus, and predictions, in a folder that is an input."""
-  for path in _walk(folder):
-    place, name = os.path.split(path)
-    is_prediction = _PREDICTIONS in name and os.path.relpath(place, folder) in _OF_PREDICTIONS
-    if _OF_CORPUS.fullmatch(name) or is_prediction:
-      yield path
+  from sgdx_t5x.corpus.sources import paths_below
 
-
-def _walk(folder: _Path) -> Iterator[str]:
-  """Yields a folder and everything below it; links are followed, each folder is visited once."""
-  visited = set()
-  for parent, folders, files in os.walk(folder, followlinks=True):
-    if os.path.realpath(parent) in visited:  # a link that leads in a circle
-      folders.clear()
-      continue
-    visited.add(os.path.realpath(parent))
-    yield parent
-    yield from (path for name in files if os.path.exists(path := os.path.join(parent, name)))
+  for path in paths_below(pathlib.Path(folder)):
+    place = os.path.relpath(path.parent, folder)
+    if _OF_CORPUS.fullmatch(path.name) or (_PREDICTIONS in path.name and place in _OF_PREDICTIONS):
+      yield str(path)
 
 
 def _frames_file(path: str) -> list[str]:

@@ -12,9 +12,10 @@ import hashlib
 import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import overload
 
 from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, check_ids, read_dialogues
+from sgdx_t5x.corpus.manifest import FORMAT, Manifest
 from sgdx_t5x.corpus.schema import Schema, check_aligned, check_slot_names, load_schema
 from sgdx_t5x.corpus.sources import DOWNLOAD_HINT, Source
 from sgdx_t5x.corpus.variants import (
@@ -25,8 +26,8 @@ from sgdx_t5x.corpus.variants import (
   tagged,
   untagged,
 )
-from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files.reading import decode_json
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import converted, decode_json
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
@@ -36,7 +37,7 @@ _KNOWN_BY = {"train": "RideSharing_2", "dev": "Hotels_4", "test": "Payment_1"}  
 # The splits of the sample. Its services are SGD's neither in number nor by name.
 _SAMPLE_SERVICES, _SAMPLE_KNOWN_BY = {"train": 12, "dev": 14, "test": 16}, "Ferries_1"
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
-SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
+SIMULATION = "{split}/simulation.json"  # how a program made a split; SGD's have none
 PERTURBATION = "{split}/perturbation.json"  # how a split's dialogues were perturbed
 
 
@@ -47,6 +48,7 @@ class Corpus:
     origin: path it was opened from, or "sample".
     splits: splits present, of train, dev, test.
     variants: schema variants present, `original` first.
+    manifest: function that returns how a split was perturbed; None if it was not.
   """
 
   def __init__(self, source: Source):
@@ -60,7 +62,7 @@ class Corpus:
         variants.append(variant)
     self.variants = tuple(variants)
     self._schemas: dict[tuple[str, str], Schema] = {}
-    self._perturbation = functools.cache(self._read_perturbation)
+    self.manifest = functools.cache(self._read_manifest)
 
   def __repr__(self) -> str:
     splits, variants = ", ".join(self.splits), ", ".join(self.variants)
@@ -82,10 +84,9 @@ class Corpus:
     name with other services is called "own_sgd". A perturbed corpus has its kinds of perturbation
     appended: "sgd+ned".
     """
-    perturbations = [p for p in map(self._perturbation, self.splits) if p.kinds]
-    if perturbations:
-      kinds_of_splits = dict.fromkeys("+".join(p.kinds) for p in perturbations)
-      return "+".join([perturbations[0].original, *kinds_of_splits])
+    manifests = [manifest for manifest in map(self.manifest, self.splits) if manifest]
+    if manifests:
+      return "+".join([manifests[0].of["corpus"], *dict.fromkeys(x.kind for x in manifests)])
     first_split, own_name = self.splits[0], ""
     if SIMULATION.format(split=first_split) not in self._names:
       services = self.schema(first_split).names
@@ -100,8 +101,9 @@ class Corpus:
     return f"own_{name}" if name in ("sgd", "sample") and name != own_name else name
 
   def perturbed(self, split: str) -> tuple[str, ...]:
-    """Returns the kinds of perturbation of a split, in their order; () for none."""
-    return self._perturbation(split).kinds
+    """Returns the kinds of perturbation of a split: one, or () for none."""
+    manifest = self.manifest(split)
+    return (manifest.kind,) if manifest else ()
 
   def check_kinds(self, split: str, variant: str) -> None:
     """Refuses "ned" or "ned+v3" of a split whose dialogues are not perturbed so."""
@@ -129,30 +131,14 @@ class Corpus:
     self.check_kinds(split, variant)
     return tagged(self.perturbed(split), untagged(variant)[1])
 
-  def perturbation_label(self, split: str) -> str:
-    """Returns the kinds of perturbation of a split as records name them, such as "ned"."""
-    return self._perturbation(split).label
-
-  def _read_perturbation(self, split: str) -> "_Perturbation":
+  def _read_manifest(self, split: str) -> Manifest | None:
     name = PERTURBATION.format(split=split)
     if name not in self._names:
-      return _Perturbation()
-    expected, fix = "a manifest of a perturbed corpus", "perturb the original again"
-    data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
-    try:
-      steps = data if isinstance(data, list) else [data]  # a list if perturbed more than once
-      return _Perturbation(
-        str(steps[0]["of"]["corpus"]),
-        tuple(str(step["kind"]) for step in steps),
-        int(steps[-1]["counts"]["dialogues"]),
-        bool(steps[-1]["complete"]),
-        any(step.get("scored") == "last" for step in steps),
-        "_".join(map(_label, steps)),
-      )
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError) as e:
-      raise SgdxError(
-        f"{self.origin}: {name}: {malformed(e)}", expected=expected, fix=fix
-      ) from None
+      return None
+    place, fix = f"{self.origin}: {name}", "perturb the original again"
+    expected = f"a manifest of a perturbed corpus, format {FORMAT}"
+    data = decode_json(self.source.read(name), place, expected, fix)
+    return converted(data, Manifest, place, expected, fix)
 
   def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
     """Returns a split's schema, checked to align with the original.
@@ -203,7 +189,8 @@ class Corpus:
 
   def scores_last_turns(self, split: str) -> bool:
     """Whether only each dialogue's last turn is scored, as of counterfactuals."""
-    return self._perturbation(split).last_only
+    manifest = self.manifest(split)
+    return manifest is not None and manifest.scores_last_turns
 
   def dialogue_files(self, split: str) -> list[str]:
     """Names of a split's dialogue files, in order."""
@@ -217,9 +204,8 @@ class Corpus:
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
-    perturbation = self._perturbation(split)
-    if perturbation.kinds:
-      return perturbation.complete and num_dialogues == perturbation.dialogues
+    if manifest := self.manifest(split):
+      return manifest.complete and num_dialogues == manifest.counts["dialogues"]
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
     return num_dialogues == PUBLISHED_DIALOGUES[split]
@@ -232,8 +218,8 @@ class Corpus:
 
   def expected_dialogues(self, split: str) -> int | None:
     """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""
-    if self.perturbed(split):
-      return self._perturbation(split).dialogues
+    if manifest := self.manifest(split):
+      return int(manifest.counts["dialogues"])
     if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
       return None
     return PUBLISHED_DIALOGUES[split]
@@ -333,24 +319,6 @@ def schema_path(variant: str, split: str) -> str:
   if variant in BACK_TRANSLATIONS:
     return f"back_translations/{variant.removeprefix('bt_')}/{split}/schema.json"
   return f"sgd_x/data/{variant}/{split}/schema.json"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Perturbation:
-  """What a corpus needs to know from the manifest of a perturbed split; the default for others."""
-
-  original: str = ""  # name of the corpus that was perturbed first
-  kinds: tuple[str, ...] = ()
-  dialogues: int = 0
-  complete: bool = True
-  last_only: bool = False  # of each dialogue, only the last turn is scored
-  label: str = ""
-
-
-def _label(step: Mapping[str, Any]) -> str:
-  """Names a step: its kind; for counterfactuals also which slots were added."""
-  slots = step.get("options", {}).get("slots") if step.get("scored") == "last" else None
-  return f"{step['kind']}_{slots}" if slots else str(step["kind"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -166,22 +166,23 @@ class DirectorySource:
 
 
 def _json_names(folder: pathlib.Path) -> list[str]:
-  return sorted(path.relative_to(folder).as_posix() for path in _json_files(folder))
+  paths = (path for path in paths_below(folder) if path.name.endswith(".json"))
+  # Regular files only: a folder may have such a name, and reading a pipe would block.
+  return sorted(path.relative_to(folder).as_posix() for path in paths if path.is_file())
 
 
-def _json_files(
+def paths_below(
   folder: pathlib.Path, ancestors: frozenset[str] = frozenset()
 ) -> Iterator[pathlib.Path]:
-  """Regular files only: a folder may have such a name, and reading a pipe would block."""
+  """Yields what is below a folder, links followed; nothing for a file. Args: folder."""
   place = os.path.realpath(folder)
   if place in ancestors:  # a link that leads in a circle
     return
   try:
     names = os.listdir(folder)
-  except OSError:  # not ours to read
+  except OSError:  # not a folder, or not ours to read
     return
   for path in map(folder.joinpath, names):
+    yield path
     if path.is_dir():
-      yield from _json_files(path, ancestors | {place})
-    elif path.name.endswith(".json") and path.is_file():
-      yield path
+      yield from paths_below(path, ancestors | {place})

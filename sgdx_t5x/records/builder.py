@@ -139,13 +139,12 @@ def config_name(corpus: Corpus | None) -> str:
   """
   if corpus is None:
     return FULL
-  perturbed_splits = [split for split in corpus.splits if corpus.perturbed(split)]
-  if not perturbed_splits:
+  manifest = next(filter(None, map(corpus.manifest, corpus.splits)), None)
+  if manifest is None:
     return SAMPLE if corpus.name == SAMPLE else FULL
-  split = perturbed_splits[0]
   prefix = f"{SAMPLE}_" if corpus.name.split("+")[0] == SAMPLE else ""
-  suffix = "_aug" if split == "train" else ""
-  return f"{prefix}{corpus.perturbation_label(split)}{suffix}"
+  suffix = "_aug" if manifest.split == "train" else ""
+  return f"{prefix}{manifest.label}{suffix}"
 
 
 def frame_records(dialogue: Dialogue, schema: Schema, seen_services: frozenset[str]):

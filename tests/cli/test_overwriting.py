@@ -175,7 +175,9 @@ def test_files_of_a_corpus_and_of_a_variants_folder(corpus, tmp_path, capsys):
   files = sorted(corpus.rglob("*.json"))
   before = [file.read_bytes() for file in files]
   mine = corpus / "sgd_x/data/v3"
-  command = ("prompts", "--corpus", corpus, "--variant", f"mine={mine}", "--out")
+  (tmp_path / "linked").mkdir()
+  (tmp_path / "linked/test").symlink_to(corpus / "test")  # followed when it is read, too
+  command = ("prompts", "--corpus", tmp_path / "linked", "--variant", f"mine={mine}", "--out")
   for out in (corpus / "test/dialogues_001.json", mine / "test/schema.json"):
     assert sgdx(*command, out) == 2
     assert_four_parts(capsys.readouterr().err, "--out", "is also an input")

@@ -8,6 +8,7 @@ import json
 import pathlib
 
 from sgdx_t5x.corpus import variants
+from sgdx_t5x.corpus.manifest import Manifest
 
 VARIANTS = ("v1", "v2", "v3", "v4", "v5")
 # service -> (slot, categorical, possible values); `balance` is only a result, not tracked.
@@ -169,6 +170,8 @@ def mark_perturbed(root: pathlib.Path, monkeypatch, kind: str, split: str = "tes
   monkeypatch.setattr(variants, "PERTURBATIONS", (*variants.PERTURBATIONS, kind))
   files = sorted((root / split).glob("dialogues_*.json"))
   number = sum(len(json.loads(file.read_text())) for file in files)
-  manifest = {"kind": kind, "of": {"corpus": root.name}, "counts": {"dialogues": number}}
-  write_json(root / split / "perturbation.json", {**manifest, "complete": True, **more})
+  manifest = Manifest(kind=kind, options={}, seed=0, split=split, of={"corpus": root.name},
+                      counts={"dialogues": number}, files={}, complete=True, version="",
+                      **more)  # fmt: skip
+  (root / split / "perturbation.json").write_text(manifest.text())
   return root

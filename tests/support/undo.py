@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.papers.checkdst import vs
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifest
 from sgdx_t5x.papers.checkdst.split import Line, Split
 from sgdx_t5x.papers.checkdst.texts import edit_turn, spans_of
 from sgdx_t5x.papers.checkdst.values import replace_values
@@ -36,7 +36,7 @@ def undo_dialogue(
 
 def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, bytes]]:
   """Yields name and content of each file as it was before the perturbation."""
-  manifest, changes = read_manifest(corpus, split), read_changes(corpus, split)
+  manifest, changes = corpus.manifest(split), read_changes(corpus, split)
   for name, raw, dialogues in Split(corpus, split).files():
     for data in dialogues:
       undo_dialogue(data, changes.pop(data["dialogue_id"], ()), manifest)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.manifest import SCORED_LAST, Manifest, read_manifest
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit
 from sgdx_t5x.papers.checkdst.split import Line, Split
 
@@ -37,7 +37,7 @@ def compare(
     SgdxError: for a different original, and for the first dialogue that violates an invariant.
   """
   manifest, changes = _manifest_of(perturbed, original, split), read_changes(perturbed, split)
-  is_cut, schema = manifest.scored == SCORED_LAST, original.schema(split)
+  is_cut, schema = manifest.scores_last_turns, original.schema(split)
   contract, slots = Contract(schema, is_cut), manifest.slots or entity_slots(schema)
   counts: collections.Counter = collections.Counter()
   if perturbed.dialogue_files(split) != original.dialogue_files(split):
@@ -85,7 +85,7 @@ def _unrecorded(
     return "it differs"
   if manifest.slots:  # values change wherever they occur
     return ""
-  recorded, is_cut = {line["turn"] for line in lines}, manifest.scored == SCORED_LAST
+  recorded, is_cut = {line["turn"] for line in lines}, manifest.scores_last_turns
   pairs = zip(data["turns"], original["turns"], strict=True)
   for number, (turn, original_turn) in enumerate(pairs):
     if number not in recorded:
@@ -123,7 +123,7 @@ def _other_goals(turn: Mapping[str, Any], line: Line) -> list[Any]:
 
 def _manifest_of(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
   """Returns the manifest of a perturbed split. Raises SgdxError if the original is another one."""
-  manifest = read_manifest(perturbed, split)
+  manifest = perturbed.manifest(split)
   if manifest is None:
     raise SgdxError(
       f"{perturbed.origin}: {split} was not perturbed",

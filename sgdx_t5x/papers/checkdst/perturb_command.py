@@ -23,7 +23,7 @@ from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.papers.checkdst.manifest import Manifest
+  from sgdx_t5x.corpus.manifest import Manifest
   from sgdx_t5x.papers.checkdst.split import Split
 
 _OPTIONS = {"entities": "ned", "provider": "pi"}  # option -> its kind

@@ -10,13 +10,13 @@ from typing import Any
 
 from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
 from sgdx_t5x.corpus.dialogue import USER, decode_dialogues, frame_id
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.corpus.sources import is_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
 from sgdx_t5x.papers.checkdst.contract import Contract
-from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
 from sgdx_t5x.signature import package_version
 

@@ -8,15 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
+from sgdx_t5x.corpus.manifest import SCORED_LAST, Manifest
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, json_line
-from sgdx_t5x.papers.checkdst.manifest import (
-  CONTROL_KIND,
-  COUNTERFACTUAL_KIND,
-  SCORED_LAST,
-  Manifest,
-)
 from sgdx_t5x.papers.checkdst.split import Line, Split, annotation_of
 from sgdx_t5x.papers.checkdst.write import (
   check_has_dialogues,
@@ -26,6 +21,7 @@ from sgdx_t5x.papers.checkdst.write import (
   write_file,
 )
 from sgdx_t5x.papers.coco.coco import Coco, Counterfactual, counterfactuals
+from sgdx_t5x.papers.coco.register import CONTROL_KIND, COUNTERFACTUAL_KIND
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
 COMBINATIONS = "{split}/combinations.json"

@@ -10,7 +10,7 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.papers.checkdst.perturb_command import add_perturbing, open_split, print_next
 
 if TYPE_CHECKING:
-  from sgdx_t5x.papers.checkdst.manifest import Manifest
+  from sgdx_t5x.corpus.manifest import Manifest
 
 _EPILOG = """\
 examples:

@@ -6,15 +6,17 @@ COMMANDS = {"coco": "sgdx_t5x.papers.coco.commands"}
 SUMMARIES = {
   "coco perturb": "counterfactual dialogues: another goal in a turn",
 }
+COUNTERFACTUAL_KIND, CONTROL_KIND = "coco", "coco_ori"
 PERTURBATIONS = {
-  "coco": "users have another goal in the last turn",
-  "coco_ori": "its control: the same generator, the original goal",
+  COUNTERFACTUAL_KIND: "users have another goal in the last turn",
+  CONTROL_KIND: "its control: the same generator, the original goal",
 }
+COUNTERFACTUALS = {COUNTERFACTUAL_KIND: CONTROL_KIND}
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
 _TASKS = "sgdx_t5x.papers.coco.tasks"
 RECORDS: dict[str, tuple[str, ...]] = {}
 # `sgdx coco perturb` writes the control beside its folder.
-for _set, _slots in itertools.product(("coco", "coco_ori"), ("freq", "neutral", "rare")):
+for _set, _slots in itertools.product(PERTURBATIONS, ("freq", "neutral", "rare")):
   _name = f"{_set}_{_slots}"
   RECORDS[_name] = (_MAKE.format(_slots), "gin/{}eval.gin", f"t5dst_{_name}", _TASKS)
 RECORDS["coco_freq_aug"] = (

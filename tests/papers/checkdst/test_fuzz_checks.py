@@ -15,7 +15,6 @@ from sgdx_t5x.papers.checkdst.changes import recorded_changes
 from sgdx_t5x.papers.checkdst.checks import check, check_report, checkdst_rows, files
 from sgdx_t5x.papers.checkdst.checks.sets import open_sets
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
 pytestmark = pytest.mark.long
@@ -36,7 +35,8 @@ def split(tmp_path):
 
 
 def test_manifests(folder, split):
-  corpora = [perturb(split, kind, folder) for kind in KINDS]
+  for kind in KINDS:
+    perturb(split, kind, folder)
   paths = [folder / kind / "test/perturbation.json" for kind in KINDS]
   makers = [Document(json.loads(path.read_text())) for path in paths]
 
@@ -47,9 +47,10 @@ def test_manifests(folder, split):
   def read(case):
     place, content = case
     paths[place].write_bytes(content)
-    if manifest := read_manifest(corpora[place], "test"):
+    corpus = open_corpus(folder / KINDS[place])
+    if manifest := corpus.manifest("test"):
       manifest.text()
-    for found in open_sets(split.corpus, "test", {"mine": corpora[place]}).values():
+    for found in open_sets(split.corpus, "test", {"mine": corpus}).values():
       found.replaced({})
       assert isinstance(found.kind, str)
 

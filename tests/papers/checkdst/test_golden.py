@@ -13,7 +13,6 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot, write_perturbed
 
@@ -55,4 +54,4 @@ def test_every_gold_entity_is_said(kind):
 def test_the_mini_corpus_can_be_perturbed(kind, tmp_path):
   split = Split(open_corpus(GOLDEN / "original"), "test")
   write_perturbed(open_perturber(kind, split, 0, {}), split, 0, tmp_path / kind)
-  assert read_manifest(open_corpus(tmp_path / kind), "test").kind == kind
+  assert open_corpus(tmp_path / kind).manifest("test").kind == kind

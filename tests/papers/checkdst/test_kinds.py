@@ -9,12 +9,12 @@ from undo import undo_dialogue
 
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.papers.checkdst import register
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.kinds import KINDS, open_perturber
-from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.split import changed
 from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot
 
@@ -34,8 +34,8 @@ def way(request):
 
 def _manifest(perturber) -> Manifest:
   same = {name: getattr(perturber, name) for name in ("kind", "options", "slots")}
-  return Manifest(**same, seed=0, split="test", of={}, counts={}, files={}, complete=True,
-                  version="")  # fmt: skip
+  return Manifest(**same, seed=0, split="test", of={"corpus": ""}, counts={"dialogues": 0},
+                  files={}, complete=True, version="")  # fmt: skip
 
 
 def _remarks(dialogues: list[dict]) -> dict[str, int]:

@@ -9,12 +9,12 @@ from undo import undo_dialogue
 
 from sgdx_t5x.corpus.annotation import validate_annotation
 from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.invariants import _annotation
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
-from sgdx_t5x.papers.checkdst.manifest import Manifest
 from sgdx_t5x.papers.checkdst.mapping import SHORTEST_MENTION
 from sgdx_t5x.papers.checkdst.split import Split, changed
 from sgdx_t5x.papers.checkdst.texts import whole_words
@@ -52,8 +52,9 @@ def _perturbed(split: Split, kind: str, **options) -> collections.Counter:
   perturber = open_perturber(kind, split, 0, options)
   schema, remarks = split.schema, {}
   check, slots = validate_annotation(schema, remarks), entity_slots(schema)
-  manifest = Manifest(kind=kind, options={}, seed=0, split="test", of={}, counts={}, files={},
-                      complete=False, version="", slots=perturber.slots)  # fmt: skip
+  manifest = Manifest(kind=kind, options={}, seed=0, split="test", of={"corpus": ""},
+                      counts={"dialogues": 0}, files={}, complete=False, version="",
+                      slots=perturber.slots)  # fmt: skip
   counts = collections.Counter()
   for number, data in enumerate(split.dialogues()):
     is_compared = number % EVERY == 0

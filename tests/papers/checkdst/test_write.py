@@ -12,7 +12,6 @@ from undo import undone_files
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.changes import read_changes
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 
 KINDS = ("ned", "pi", "sdi", "vs")
 PERTURB = ("checkdst", "perturb")
@@ -48,7 +47,7 @@ def test_it_is_a_corpus_of_the_official_layout(perturbed, kind):
     if variant.startswith("bt_"):
       name = f"back_translations/{variant[3:]}/test/schema.json"
     assert (perturbed / kind / name).read_bytes() == sample.source.read(name)
-  manifest = read_manifest(corpus, "test")
+  manifest = corpus.manifest("test")
   assert manifest.of == {"corpus": "sample", "checksum": sample.checksum()}
   assert (manifest.kind, manifest.seed, manifest.scored) == (kind, 0, "all")
   assert manifest.counts["frames_changed"] > 400

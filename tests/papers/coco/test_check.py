@@ -9,7 +9,6 @@ from sample_folder import write_sample
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.tables import csv_lines
 
 SETS = ("coco", "coco_ori")
@@ -83,7 +82,7 @@ def test_csv_has_fractions_as_of_other_tables(folder, tmp_path):
 
 def test_numbers_are_over_the_turns_with_a_control(folder, tmp_path):
   found = _check(folder, "gold", tmp_path)["counterfactual"]["coco"]
-  counts = read_manifest(open_corpus(folder / "coco"), "test").counts
+  counts = open_corpus(folder / "coco").manifest("test").counts
   assert found["num_frames"] == counts["controls"]
   low, high = found["intervals"]["original"]
   assert low == high == 1

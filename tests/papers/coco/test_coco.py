@@ -12,7 +12,6 @@ from sample_folder import few_in_train
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.changes import read_changes
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.coco.coco_values import value_source
 from sgdx_t5x.papers.coco.coco_words import read_answers, read_candidates
@@ -61,7 +60,7 @@ def test_a_set_and_its_control_keep_every_rule_but_one(sets, name, capsys):
 
 
 def test_most_turns_that_tell_something_have_a_counterfactual(sets):
-  counts = read_manifest(open_corpus(sets / "templates"), "test").counts
+  counts = open_corpus(sets / "templates").manifest("test").counts
   assert counts["eligible"] == sum(
     any(a["act"] == "INFORM" for frame in turn["frames"] for a in frame["actions"])
     for data in sample_dialogues()
@@ -112,7 +111,7 @@ def test_the_control_has_the_original_goal_in_the_generators_words(sets):
 
 
 def test_coco_plus_substitutes_where_no_words_are_found(sets):
-  counts = read_manifest(open_corpus(sets / "exchange"), "test").counts
+  counts = open_corpus(sets / "exchange").manifest("test").counts
   assert set(counts["source"]) == {"exchange", "vs"}
   controls = _dialogues(sets / "exchange_ori")
   lines = [x[0] for x in read_changes(open_corpus(sets / "exchange"), "test").values()]
@@ -204,7 +203,7 @@ def test_a_classifier_is_a_filter(tmp_path, capsys):
   given = ("--classifier", answers)
   assert sgdx(*command, *given, "--out", tmp_path / "good") == 0
   assert "classifier: precision 0.9" in capsys.readouterr().out.splitlines()[0]
-  counts = read_manifest(open_corpus(tmp_path / "good"), "test").counts
+  counts = open_corpus(tmp_path / "good").manifest("test").counts
   assert counts["kept"]["classifier"] > 50  # those that drop a slot: it still finds it
   capsys.readouterr()
   assert sgdx(*command, *given, "--seed", 1, "--out", tmp_path / "seed") == 1

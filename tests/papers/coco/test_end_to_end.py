@@ -7,7 +7,6 @@ from commands import sgdx
 from places import ROOT
 
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.papers.checkdst.manifest import read_manifest
 from sgdx_t5x.papers.coco.coco_words import read_candidates
 
 pytestmark = pytest.mark.long
@@ -54,7 +53,7 @@ def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, 
 
   given = (*command, "--generator", "file", "--candidates", answers, "--plus")
   assert sgdx(*given, "--out", tmp_path / "coco") == 0
-  counts = read_manifest(open_corpus(tmp_path / "coco"), "test").counts
+  counts = open_corpus(tmp_path / "coco").manifest("test").counts
   assert counts["source"]["vs"] > 0.8 * counts["generated"]
   assert sgdx(*given, "--classify-out", asked) == 0
   _answer(run, "coco_classify", model, asked, tmp_path / "slots")

@@ -10,7 +10,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet
 from sgdx_t5x.papers.checkdst.checks.columns import GOALS
-from sgdx_t5x.papers.checkdst.manifest import CONTROL_KIND, COUNTERFACTUAL_KIND
+from sgdx_t5x.papers.checkdst.checks.sets import CONTROLS
 from sgdx_t5x.papers.checkdst.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.scoring.summaries import null_for_nan
 from sgdx_t5x.tables import Table, count, percent
@@ -34,14 +34,14 @@ def counterfactual_report(
   """
   reports = {}
   for label, edited_set in sets.items():
-    if edited_set.kind == COUNTERFACTUAL_KIND and edited_set.compared_with:
+    if edited_set.kind in CONTROLS and edited_set.compared_with:
       control = next((x for x in sets.values() if _is_control(edited_set, x)), None)
       reports[label] = _of_set(edited_set, sets[edited_set.compared_with], control, samples)
   return reports
 
 
 def _is_control(edited_set: CheckedSet, candidate: CheckedSet) -> bool:
-  if candidate.kind != CONTROL_KIND or candidate.variant != edited_set.variant:
+  if candidate.kind != CONTROLS[edited_set.kind] or candidate.variant != edited_set.variant:
     return False
   mine, its = edited_set.source["steps"][-1], candidate.source["steps"][-1]
   return (mine["options"], mine["seed"]) == (its["options"], its["seed"])
@@ -118,9 +118,10 @@ def notes(report: Mapping[str, Any]) -> Iterator[str]:
   """Yields what a reader of the tables should know."""
   for label, x in report["counterfactual"].items():
     if x["control_set"] is None:
+      control = CONTROLS.get(report["sets"][label]["kinds"][0], "unknown")
       yield (
-        f"{label}: without its control set (kind {CONTROL_KIND}, written alongside), the effect of "
-        "the new goal cannot be separated from that of the generator's style"
+        f"{label}: without its control set (kind {control}, written alongside), the effect of the "
+        "new goal cannot be separated from that of the generator's style"
       )
     yield (
       f'{label}: "with fallback" is computed as in CoCo: over all frames, where frames without a '

@@ -5,21 +5,23 @@ import functools
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sgdx_t5x import annexes
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.papers.checkdst.changes import Changes, recorded_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.manifest import Manifest, read_manifest
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring.gold import gold_frames
 
 OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
-OF_GOALS = ("coco", "coco_ori")  # a frame counts as changed if its goal was edited
+CONTROLS = annexes.table("COUNTERFACTUALS")  # kind of counterfactuals -> kind of their control
+OF_GOALS = (*CONTROLS, *CONTROLS.values())  # a frame counts as changed if its goal was edited
 KINDS = ("ned", "pi", "sdi", "vs")
 
 _Values = tuple[tuple[str, ...], ...]
@@ -107,7 +109,7 @@ def open_sets(
         fix="choose another name, for example ned=DIR",
       )
     set_corpus = place if isinstance(place, Corpus) else open_corpus(place)
-    manifest = read_manifest(set_corpus, split)
+    manifest = set_corpus.manifest(split)
     set_corpus.dialogue_files(split)  # refuses a split that it does not have
     if manifest is None and name not in KINDS:
       raise SgdxError(

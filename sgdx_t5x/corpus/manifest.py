@@ -6,13 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from sgdx_t5x.corpus.corpus import PERTURBATION, Corpus
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_json
-
 FORMAT: Literal["sgdx-perturb/1"] = "sgdx-perturb/1"
 SCORED_LAST: Literal["last"] = "last"
-COUNTERFACTUAL_KIND, CONTROL_KIND = "coco", "coco_ori"  # whose last user turn alone is scored
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,13 +15,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
   Attributes:
     format: of the file.
-    kind: "ned", "pi", "sdi", "vs", "coco" or "coco_ori".
+    kind: of perturbation, see `variants.PERTURBATIONS`.
     options: all that determined the result besides the seed.
     seed: the seed.
     split: of the corpus.
     of: name ("corpus") and checksum of the corpus that was perturbed.
     scored: "all" frames, or the "last" user turn of each dialogue only.
-    counts: what was changed, see docs/papers/checkdst.md.
+    counts: of "dialogues", and of what was changed.
     files: dialogue file -> CRC-32 of the original's, 8 hex digits.
     complete: whether the original split had all dialogues that were published.
     version: of this package.
@@ -46,6 +41,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
   version: str
   slots: Mapping[str, frozenset[str]] = {}
 
+  def __post_init__(self) -> None:
+    """Raises ValueError if a corpus could not use it; msgspec adds the place in the file."""
+    if "corpus" not in self.of or not isinstance(self.counts.get("dialogues"), int):
+      raise ValueError("`of` lacks the corpus, or `counts` the number of dialogues")
+
+  @property
+  def scores_last_turns(self) -> bool:
+    """Whether only each dialogue's last turn is scored, as of counterfactuals."""
+    return self.scored == SCORED_LAST
+
+  @property
+  def label(self) -> str:
+    """Name of the split's records: the kind; of counterfactuals also which slots were added."""
+    slots = self.options.get("slots") if self.scores_last_turns else None
+    return f"{self.kind}_{slots}" if slots else self.kind
+
   def text(self) -> str:
     """Returns the text of perturbation.json."""
     data = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -53,18 +64,3 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     if not self.slots:
       del data["slots"]
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-
-def read_manifest(corpus: Corpus, split: str) -> Manifest | None:
-  """Returns the manifest of a split; None if it was not perturbed."""
-  if not corpus.perturbed(split):
-    return None
-  name = PERTURBATION.format(split=split)
-  origin = f"{corpus.origin}: {name}"
-  expected = f"a manifest written by `sgdx checkdst perturb`, format {FORMAT}"
-  fix = "perturb the original again"
-  data = decode_json(corpus.source.read(name), origin, expected, fix)
-  try:
-    return msgspec.convert(data, Manifest)
-  except ValueError as e:  # of msgspec, or of half a character
-    raise SgdxError(f"{origin}: {e}", expected=expected, fix=fix) from None
