@@ -90,7 +90,7 @@ def train(
       (last step, last train state).
 
   Raises:
-      T5XError: a setting, the data or a checkpoint does not fit; a metric failed.
+      T5XError: a setting, the data or a checkpoint does not fit.
       Interrupted: after Ctrl-C or SIGTERM, once the state is saved.
   """
   arguments = dict(locals())  # now, while these are the only names

@@ -144,3 +144,14 @@ def test_the_users_search_paths_come_first(tmp_path, monkeypatch):
   assert gin_config.macros() == {"MARK": "mine"}
   with pytest.raises(T5XError, match=r"Unable to open file: run\.cfg"):
     gin_config.parse_gin_flags([str(tmp_path)], ["run.cfg"], [], finalize_config=False)
+
+
+def test_what_an_imported_module_raises_is_passed_on(tmp_path, monkeypatch):
+  """With its own traceback; that the module is missing is told by gin's own words."""
+  monkeypatch.syspath_prepend(tmp_path)
+  (tmp_path / "faulty.py").write_text("import no_such_package\n")
+  with gin.unlock_config():
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+      gin_config.parse_gin_flags([], [], ["import faulty"], finalize_config=False)
+    with pytest.raises(T5XError, match="No module named 'no_such_package'"):
+      gin_config.parse_gin_flags([], [], ["import no_such_package"], finalize_config=False)

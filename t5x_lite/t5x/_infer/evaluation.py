@@ -21,8 +21,7 @@ from t5x._infer.infer_fn import get_infer_fn
 from t5x._infer.journal import Journal, config_hash, decoder
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
-from t5x._script.cli import find_unwritable
-from t5x.errors import T5XError, first_line
+from t5x.errors import T5XError
 
 _SHOWN = 12  # scores per task on the console; all are in its files
 
@@ -162,7 +161,7 @@ class InferenceEvaluator:
     """Waits for the metrics of `evaluate`; all processes get what the first one computed.
 
     Raises:
-        T5XError: a metric failed; the run must not end as if it had succeeded.
+        Exception: what a metric raised; the run must not end as if it had succeeded.
     """
     results: dict[str, dict[str, Any]] = {}
     failure: Exception | None = None
@@ -172,17 +171,12 @@ class InferenceEvaluator:
       failure = e
     if jax.process_count() > 1:  # otherwise actions would end training on the first process only
       results, failure = _of_first_process(results, failure)
-    unwritable = find_unwritable(failure) if failure is not None else None
-    if unwritable is not None:  # not the metric's fault
-      raise unwritable from failure
     if failure is not None:
-      raise T5XError(
-        "A metric failed, or the task's postprocessing: this evaluation has no scores.",
-        found=f"{first_line(failure)} ({type(failure.__cause__ or failure).__name__})",
-        expected="functions of the task that accept every prediction",
-        fix="run again with --debug to see where; predictions can be made without "
-        "metrics by `python -m t5x.infer`.",
-      ) from failure
+      failure.add_note(
+        "A metric failed, or the task's postprocessing: this evaluation has no scores. Predictions "
+        "can be made without metrics by `python -m t5x.infer`."
+      )
+      raise failure
     for journal in self._journals:
       journal.close(complete=True)
     self._journals = []

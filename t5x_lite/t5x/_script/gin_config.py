@@ -13,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ import gin
 from etils import epath
 
 from t5x._process.log import log
-from t5x.errors import T5XError, UsageError, find_user_error, nearest
+from t5x.errors import T5XError, UsageError, nearest
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SEARCH_PATHS = "t5x.gin_search_paths"  # group of entry points
@@ -117,8 +118,9 @@ def _explained(context: str) -> Iterator[None]:
   try:
     yield
   except Exception as e:
-    if find_user_error(e):  # of a module that the file imports
-      raise
+    frames = traceback.walk_tb(e.__traceback__)
+    if any(frame.f_code.co_name == "<module>" for frame, _ in frames):
+      raise  # of a module that the file imports
     raise T5XError(
       f"gin failed {context}.",
       found=str(e).strip() or type(e).__name__,
@@ -169,8 +171,8 @@ def parse_gin_flags(
       finalize_config: lock the configuration and run the checks of `check_config`.
 
   Raises:
-      T5XError: for the first unreadable line, or all unset and unknown macros together. A user
-          error raised by a module that a file imports is passed on unchanged.
+      T5XError: for the first unreadable line, or all unset and unknown macros together. What a
+          module raises that a file imports is passed on.
   """
   for path in (*gin_search_paths, *DEFAULT_SEARCH_PATHS, *installed_search_paths()):
     if path:
