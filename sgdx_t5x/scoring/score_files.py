@@ -10,11 +10,13 @@ import json
 import os
 import pathlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_json, read_input
+from sgdx_t5x.files.reading import converted, decode_json, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
@@ -25,17 +27,24 @@ from sgdx_t5x.scoring.score_tables import annex_notes
 from sgdx_t5x.signature import Signature
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
-_REPORT: dict[str, Any] = {  # keys of a report and the types of their values
-  "signature": str,
-  "complete": bool,
-  "warnings": list,
-  "notes": list,
-  "per_frame": (dict, type(None)),
-  "variants": dict,
-  "sgdx": dict,
-  "metrics": dict,
-  "predict_nothing": dict,
-}
+
+
+class _Head(msgspec.Struct):
+  """What a report says of its per-frame scores."""
+
+  format: Literal["sgdx-score/1"]  # REPORT_FORMAT
+  signature: str
+  warnings: list[str]
+  per_frame: dict[str, Any] | None
+
+
+class _Report(_Head):
+  complete: bool
+  notes: list[str]
+  variants: dict[str, dict[str, Any]]
+  sgdx: dict[str, Any]
+  metrics: dict[str, Any]
+  predict_nothing: dict[str, Any]
 
 
 def save(
@@ -123,7 +132,7 @@ def read_frames(path: str | os.PathLike, metrics: Collection[str] | None = None)
     partial = Signature.parse(table.signature).partial
     warnings = ("marked PARTIAL in its signature; the report states the reason",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
-  return read_frames_of(_read_report(path, ("signature", "warnings", "per_frame")), path, metrics)
+  return read_frames_of(_read_report(path, _Head), path, metrics)
 
 
 def read_frames_of(
@@ -180,7 +189,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
     SgdxError: the file is missing, of another kind, or has an invalid number.
   """
   path = pathlib.Path(path)
-  report = _read_report(path, tuple(_REPORT))
+  report = _read_report(path, _Report)
   part = ""
   try:
     for part in ("sgdx", "predict_nothing"):
@@ -199,23 +208,16 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
   return report
 
 
-def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
-  """Reads a report whose required keys are `keys`."""
-  expected = "a report written by `sgdx score --json`"
+def _read_report(path: pathlib.Path, kind: type[_Head]) -> dict[str, Any]:
+  """Reads a report that has at least the keys of `kind`."""
+  expected = f'a report written by `sgdx score --json`, "format": "{REPORT_FORMAT}"'
   if is_frames_file(path):  # easily confused, as both are written by one command
     raise SgdxError(
       f"{path}: per-frame scores, not a report of `sgdx score`",
       expected=expected,
       fix="pass the --json file that was written along with it",
     )
-  report = decode_json(read_input(path, expected), str(path), expected, "run `sgdx score` again")
-  is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
-  # 0 is of none of these types, so a missing key is found too.
-  if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
-    raise SgdxError(
-      f"{path}: not a report of `sgdx score`",
-      expected=f'"format": "{REPORT_FORMAT}" with {", ".join(keys)}',
-      available=", ".join(report)[:200] if isinstance(report, dict) else type(report).__name__,
-      fix="run `sgdx score` again with --json and --per-frame",
-    )
+  fix = "run `sgdx score` again with --json and --per-frame"
+  report: dict[str, Any] = decode_json(read_input(path, expected), str(path), expected, fix)
+  converted(report, kind, f"{path}: not a report of `sgdx score`", expected, fix)
   return report
