@@ -30,7 +30,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from t5x import gin_utils, losses, metrics, models, utils
+from t5x import gin_utils, losses, models, utils
 from t5x._infer import infer_fn, inference, setup, staged_decode
 from t5x._train import trim
 from t5x.examples.t5 import blocked_attention, embedding, products, softmax_attention
@@ -121,10 +121,6 @@ def _plain_loss(logits, targets, label_smoothing=0.0, z_loss=0.0):
   return log_z - of_target + total_z_loss, total_z_loss
 
 
-def _plain_accuracy(logits, targets, mask):
-  return metrics.clu_metrics.Accuracy.from_model_output(logits=logits, labels=targets, mask=mask)
-
-
 TRAINING = {
   "trimmed batches": lambda: _patch(trim, "trim", lambda batch: batch),
   "blocked attention": lambda: _patch(blocked_attention, "applies", lambda *_: False),
@@ -134,7 +130,6 @@ TRAINING = {
     softmax_attention, "_sum_rows", lambda x: jnp.sum(x, axis=0, keepdims=True, dtype=jnp.float32)
   ),
   "loss's own gradient": lambda: _patch(losses, "smoothed_cross_entropy", _plain_loss),
-  "accuracy without argmax": lambda: _patch(metrics, "_accuracy", _plain_accuracy),
   "bias by shifting": lambda: _patch(embedding, "_toeplitz", _gathered),
 }
 

@@ -216,7 +216,9 @@ def compute_base_metrics(
   num_tokens, num_seqs, num_devices = targets.size, targets.shape[0], jax.device_count()
   per_token = functools.partial(clu_metrics.Average, count=jnp.asarray(num_tokens, jnp.int32))
   metrics = {
-    "accuracy": _accuracy(logits, targets, mask != 0),
+    "accuracy": clu_metrics.Accuracy.from_model_output(
+      logits=logits, labels=targets, mask=mask != 0
+    ),
     "loss": AveragePerStep(total=loss),
     "loss_per_nonpadding_target_token": clu_metrics.Average(total=loss, count=weight_sum),
     "loss_per_all_target_tokens": per_token(total=loss),
@@ -237,23 +239,6 @@ def compute_base_metrics(
     metrics["z_loss_per_all_target_tokens"] = per_token(total=z_loss)
     metrics["cross_ent_loss_per_all_target_tokens"] = per_token(total=loss - z_loss)
   return metrics
-
-
-def _accuracy(logits: Array, targets: Array, mask: Array) -> clu_metrics.Accuracy:
-  """Share of targets that are the argmax of their logits; the first, if several are largest.
-
-  An argmax would read the logits, the largest array of all, once more. The maximum and the
-  target's logit are there already: the loss needs them.
-  """
-  logits = logits.astype(jnp.float32)
-  ids = jnp.arange(logits.shape[-1], dtype=targets.dtype)
-  target, largest = targets[..., None], jnp.max(logits, axis=-1)
-  of_target = jnp.sum(jnp.where(ids == target, logits, 0.0), axis=-1)
-  ties_before = (logits == largest[..., None]) & (ids < target)
-  as_large_before = jnp.sum(jnp.where(ties_before, 1.0, 0.0), axis=-1)
-  correct = (of_target == largest) & (as_large_before == 0)
-  average = clu_metrics.Average.from_model_output(values=correct.astype(jnp.float32), mask=mask)
-  return clu_metrics.Accuracy(total=average.total, count=average.count)
 
 
 def compute_padding_metrics(
