@@ -3,7 +3,7 @@
   SGDX_ENCODER=mpnet python benchmarks/gpu/prepare_training.py DATA --archive SGD --records RECORDS
 
 DATA, a new folder, gets files of at most 60 MiB, which can travel one by one: weights in 16 bits,
-rows in the order of training, dialogues of test without gold, and its schemas in six wordings.
+rows in the order of training, dialogues of test, and its schemas in six wordings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.corpus.variants import SGDX_VARIANTS
 from sgdx_t5x.spandst.features import SpanFeatureConverter
-from sgdx_t5x.tracking.predicting import without_gold
 from t5x import utils
 
 _PART = 60 * 2**20  # bytes of a file
@@ -97,12 +96,12 @@ def save_rows(data: pathlib.Path, task: str, steps: int, rows: int) -> None:
 
 
 def save_test(data: pathlib.Path, archive: str, number: int) -> None:
-  """Writes dialogues of test without gold, and its schemas in six wordings."""
+  """Writes dialogues of test, and its schemas in six wordings."""
   corpus = open_corpus(archive)
   folder = data / "corpus" / "test"
   folder.mkdir(parents=True)
   dialogues = Subset(corpus, {"test": number}).dialogues("test")
-  (folder / "dialogues_001.json").write_text(write_dialogues(map(without_gold, dialogues)))
+  (folder / "dialogues_001.json").write_text(write_dialogues(dialogues))
   for variant in ("original", *SGDX_VARIANTS):
     name = folder / "schema.json" if variant == "original" else data / f"{variant}.json"
     name.write_text(json.dumps(corpus.schema("test", variant).to_json()))
