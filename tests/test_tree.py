@@ -1,10 +1,11 @@
 """The tree in CONTRIBUTING.md is that of the folders, tests mirror the library, links lead on."""
 
 import ast
+import os
 import re
 
 import pytest
-from places import ROOT
+from places import ANNEXES, ROOT
 
 # Private folders, and those that are not tracked.
 IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
@@ -12,6 +13,11 @@ IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
 # hold only files.
 WHOLE = {"tests", "gin/papers", "t5x_lite/tests", "t5x_lite/t5x", "docs"}
 WHOLE |= {"benchmarks/own_schemas", "benchmarks/results"}
+
+
+def is_deleted(path):
+  """Whether a path of the repository is that of an annex whose folder is not there."""
+  return f"{path}/".startswith(tuple(x for x in ANNEXES if not (ROOT / x).is_dir()))
 
 
 def named_folders():
@@ -22,7 +28,7 @@ def named_folders():
     indent, name = re.match(r"( *)(\S+)/ ", line).groups()
     path[len(indent) // 2 :] = [name]
     folders.add("/".join(path))
-  return folders
+  return {folder for folder in folders if not is_deleted(folder)}
 
 
 def holds_files(folder):
@@ -100,7 +106,7 @@ def test_links_of_pages_lead_to_files_and_headings(page):
   for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
     path, _, anchor = link.partition("#")
     target = page.parent / path if path else page
-    if re.match(r"[a-z]+:", link):
+    if re.match(r"[a-z]+:", link) or is_deleted(os.path.relpath(target, ROOT)):
       continue
     if not target.exists() or (anchor and anchor not in anchors_of(target)):
       broken.append(link)

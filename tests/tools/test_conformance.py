@@ -34,7 +34,7 @@ def test_a_case_is_judged_by_its_answer_alone():
 
 
 def test_the_file_is_what_its_maker_writes():
-  path = ROOT / "tests/fixtures/conformance/make.py"
+  path = ROOT / "tests/tools/fixtures/conformance/make.py"
   spec = importlib.util.spec_from_file_location("make_conformance", path)
   maker = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(maker)

@@ -163,7 +163,7 @@ def test_configurations_of_all_shipped_files_are_trusted(monkeypatch):
     if "import __main__ as train_script" in config:
       check_config(checkpoints._MAIN.sub(r"from t5x import train as \1", config), str(file))
       checked += 1
-  assert checked >= 30
+  assert checked >= 10
 
 
 def test_options_reach_the_checkpoints(tmp_path):

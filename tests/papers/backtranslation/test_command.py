@@ -12,7 +12,7 @@ import pytest
 import tiny_corpus as tiny
 from commands import python_code
 from fake_translator import Shouting
-from places import SUPPORT
+from places import ROOT
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
@@ -212,7 +212,7 @@ main(sys.argv[1:])
 
 def test_a_kill_loses_one_batch(corpus, shouting, tmp_path):
   args = ["backtranslate", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
-  path = os.pathsep.join(filter(None, (str(SUPPORT), os.environ.get("PYTHONPATH"))))
+  path = f"{ROOT}/tests/papers/support{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
   args += ["--provider", "hf", "--model", str(corpus), "--pivots", "zh"]
   done = python_code(_KILLED, *args, env={**os.environ, "PYTHONPATH": path})
   assert done.returncode == -signal.SIGKILL

@@ -1,13 +1,13 @@
 """A mini corpus of our own invention, its perturbed twins, and numbers of both.
 
-`expected.json` in tests/fixtures/perturb is from a reference that shares no code with ours, with
-`--fuzzy exact`; tests/papers/checkdst/checks/test_check.py compares its metrics.
+`expected.json` in tests/papers/fixtures/perturb is from a reference that shares no code with ours,
+with `--fuzzy exact`; tests/papers/checkdst/checks/test_check.py compares its metrics.
 """
 
 import json
 
 import pytest
-from places import FIXTURES
+from places import ROOT
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
@@ -16,7 +16,7 @@ from sgdx_t5x.papers.checkdst.kinds import open_perturber
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot, write_perturbed
 
-GOLDEN = FIXTURES / "perturb"
+GOLDEN = ROOT / "tests/papers/fixtures/perturb"
 
 
 def _dialogues(name: str) -> list[dict]:

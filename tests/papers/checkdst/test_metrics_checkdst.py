@@ -1,14 +1,15 @@
 """CheckDST's numbers: its parser and corner cases by hand, and the output of its own class.
 
-tests/fixtures/checkdst has cases of our own, and what CheckDST's class (commit 36da911) gives for
-them, with four digits as it does: `expected.json`; `parser.json` is how it reads texts of states.
+tests/papers/fixtures/checkdst has cases of our own, and what CheckDST's class (commit 36da911)
+gives for them, with four digits as it does: `expected.json`; `parser.json` is how it reads texts
+of states.
 """
 
 import json
 import math
 
 import pytest
-from places import FIXTURES
+from places import ROOT
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst import metrics_checkdst as checkdst
@@ -104,14 +105,14 @@ def test_a_prediction_without_gold_is_refused():
 
 
 def test_what_checkdst_reads():
-  for case in json.loads((FIXTURES / "checkdst/parser.json").read_text()):
+  for case in json.loads((ROOT / "tests/papers/fixtures/checkdst/parser.json").read_text()):
     state = checkdst.parse_state(case["text"])
     assert [list(state.slots), list(state.entities)] == [case["slots"], case["named"]], case["text"]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_checkdst_gave(case):
-  folder = FIXTURES / "checkdst" / case
+  folder = ROOT / "tests/papers/fixtures/checkdst" / case
   files = {
     kind: checkdst_rows.read_rows(folder / f"{kind}.jsonl")
     for kind in ("orig", "NED", "PI", "SDI")

@@ -1,6 +1,6 @@
 """Which slots a counterfactual goal has: as CoCo chooses them, and as we do.
 
-CoCo's own choices are in tests/fixtures/coco_goals.json: how often its generator (d092bb4 of
+CoCo's own choices are in tests/papers/fixtures/coco_goals.json: how often its generator (d092bb4 of
 salesforce/coco-dst; each operation on, values `out_domain_test`) chose each set of slots for four
 turns, with three tables of combinations, in 300 seeds each.
 """
@@ -9,14 +9,14 @@ import json
 import random
 
 import pytest
-from places import FIXTURES
+from places import ROOT
 
 from sgdx_t5x.corpus.schema import Schema, Service, Slot
 from sgdx_t5x.papers.checkdst.pi_words import Exchange
 from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
 from sgdx_t5x.papers.coco.coco_turns import UserTurn, belief_of, original_goal
 
-GOALS = FIXTURES / "coco_goals.json"
+GOALS = ROOT / "tests/papers/fixtures/coco_goals.json"
 # The order of CoCo's dictionaries; the pairs of its tables that the turns look up.
 ORDER = {
   "hotel": ("internet", "type", "parking", "pricerange", "book day", "book people", "book stay",

@@ -262,7 +262,7 @@ def test_both_stages_train(fork_server, data, tmp_path):
   common = (
     "--gin.BATCH_SIZE=4", "--gin.EVAL_STEPS=1", "--gin.EVALUATOR_NUM_EXAMPLES=2",
     "--gin.network.T5Config.num_encoder_layers=1", "--gin.network.T5Config.num_decoder_layers=1",
-    "--gin.MIXTURE_OR_TASK_MODULE='tests.support.few_sample'", f"--tfds_data_dir={data}",
+    "--gin.MIXTURE_OR_TASK_MODULE='tests.papers.support.few_sample'", f"--tfds_data_dir={data}",
     "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 16}",  # so that both compile the same
     "--gin.infer_eval/utils.DatasetConfig.task_feature_lengths={'inputs': 224, 'targets': 16}",
     "--gin.infer_eval/utils.DatasetConfig.batch_size=2",

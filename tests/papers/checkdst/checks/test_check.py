@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from commands import sgdx
-from places import FIXTURES
+from places import ROOT
 from planted import TRACKERS, write_planted
 from sample_folder import write_sample
 
@@ -281,11 +281,11 @@ def test_sgd(real_archive, tmp_path):
   assert 0.7 < row["from_train"] < 0.8  # from train's 10,560 values
 
 
-# --- the mini corpus of tests/fixtures/perturb -------------------------------------------------
+# --- the mini corpus of tests/papers/fixtures/perturb ------------------------------------------
 
 
 def test_the_mini_corpus(tmp_path):
-  golden = FIXTURES / "perturb"
+  golden = ROOT / "tests/papers/fixtures/perturb"
   for name in ("original", "ned", "pi", "sdi"):
     dialogues = json.loads((golden / name / "test" / "dialogues_001.json").read_text())
     states = json.loads((golden / f"predictions_{name}.json").read_text())

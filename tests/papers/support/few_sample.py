@@ -3,8 +3,8 @@
 import pathlib
 import sys
 
-# A process that a test starts does not have this folder on its path.
-sys.path.append(str(pathlib.Path(__file__).parent))
+# A process that a test starts does not have that folder on its path.
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "support"))
 
 from sample_folder import shorten_train
 
