@@ -15,7 +15,8 @@ from task_names import FAMILIES, SUFFIXES
 pytestmark = pytest.mark.long
 
 # Of the core's quick tests, those that would take CI another minute.
-LEFT_OUT = """cli/test_data.py launch/test_[!g]*.py metrics/test_bootstrap.py report/* t5/*
+LEFT_OUT = """cli/test_data.py cli/test_prompts.py cli/test_report.py launch/test_[!g]*.py
+metrics/test_bootstrap.py report/* t5/* tasks/test_tasks.py
 prompts/t5dst/test_examples.py prompts/test_uncased.py tasks/test_reading.py tasks/test_spandst.py
 spandst/*encoder.py spandst/*model.py spandst/*network.py tracking/test_packed.py
 tracking/test_shipped.py weights/test_weights.py"""
