@@ -55,7 +55,6 @@ def main() -> None:
       {
         "encoder": read.sizes.gin(),
         "style": dataclasses.asdict(tasks.REGISTERED[args.task].how),
-        "lengths": prepare.SPANDST_LENGTHS,
         "steps": args.steps,
       }
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import _data
 import _engine
@@ -62,15 +61,13 @@ def train(data: pathlib.Path, rows: int, arrays: Mapping[str, np.ndarray]) -> No
 class Model:
   """Answers frames as `tracking.model.LoadedModel` does, without TensorFlow."""
 
-  settings: Mapping[str, str] = MappingProxyType({})
-
   def __init__(
     self,
     model: span_model.SpanModel,
     arrays: Mapping[str, np.ndarray],
     lengths: Mapping[str, int],
   ):
-    self.lengths = lengths
+    self.lengths, self.settings = lengths, {}
     # The method reads nothing of the converter, whose base class is SeqIO's.
     lengths_of = features.SpanFeatureConverter.get_model_feature_lengths
     self._features = lengths_of(None, lengths)

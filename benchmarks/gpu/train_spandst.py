@@ -23,16 +23,13 @@ from flax import traverse_util
 import sgdx_t5x
 from sgdx_t5x.corpus.schema import Schema, load_schema
 from sgdx_t5x.spandst import encoder, optimizer
+from sgdx_t5x.spandst.span_features import LENGTHS
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.predicting import track_split
 from sgdx_t5x.tracking.spandst import SpanTracker
 
 _PORTION = 100  # steps between two lines, and between two looks at the clock
-_FRAME_LENGTHS = {  # those of gin/spandst_model.gin
-  "inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
-  "memory": 12, "intents": 8, "intent_context": 8, "targets": 256,
-}  # fmt: skip
 
 
 def main() -> None:
@@ -63,7 +60,7 @@ def main() -> None:
   print(f"{done:,} of {steps:,} steps, {time.time() - started:.0f} s", flush=True)
 
   tracker = SpanTracker(
-    spandst.Model(model, trained, _FRAME_LENGTHS),
+    spandst.Model(model, trained, LENGTHS),
     SpanStyle(**config["style"]),
     WordPieceFile(args.data),
   )
