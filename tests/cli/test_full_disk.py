@@ -5,6 +5,7 @@ import errno
 import os
 import pathlib
 import resource
+import sys
 import threading
 import time
 
@@ -25,11 +26,14 @@ HF = FIXTURES / "hf_t5/t5_1_0"
 def largest_file(size: int):
   """Limits the files that this process writes to `size` bytes."""
   before = resource.getrlimit(resource.RLIMIT_FSIZE)
+  # Python 3.11 would keep compiled modules cut off at the limit, and later fail to import them.
+  compiles, sys.dont_write_bytecode = sys.dont_write_bytecode, True
   resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
   try:
     yield
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    sys.dont_write_bytecode = compiles
 
 
 @pytest.mark.parametrize("size", [30, 20_000])

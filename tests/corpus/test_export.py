@@ -353,6 +353,7 @@ import resource, sys
 from sgdx_t5x.cli import main
 if __name__ == "__main__":
   if limit := int(sys.argv.pop(1)):
+    sys.dont_write_bytecode = True  # which Python 3.11 would cut off at the limit
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
   sys.exit(main(sys.argv[1:]))
 """

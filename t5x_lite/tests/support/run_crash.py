@@ -93,6 +93,7 @@ def _child(layout, case, folder):
   checkpointer.save(State(1))
   checkpointer.wait()
   if case == "full":
+    sys.dont_write_bytecode = True  # which Python 3.11 would cut off at the limit
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
   else:
     _arm(POINTS[layout][case], folder)

@@ -2,9 +2,11 @@
 
 import os
 import resource
+import sys
 
 
 def _fill(size):
+  sys.dont_write_bytecode = True  # which Python 3.11 would cut off at the limit
   resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
