@@ -1,10 +1,14 @@
 """Ctrl-C and SIGTERM end a command cleanly: what it was writing is removed."""
 
 import contextlib
+import math
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from types import FrameType
+
+_CLEANUP_SECONDS = 5.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -22,9 +26,15 @@ def ended(stop: KeyboardInterrupt, state: str) -> int:
 def termination_raises() -> Iterator[None]:
   """Raises `Terminated` in the block on SIGTERM, as Python raises KeyboardInterrupt on Ctrl-C."""
 
+  last = -math.inf
+
   def on_signal(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # a second one must not stop the cleanup
-    raise Terminated
+    # A second one right after the first must not stop the cleanup. A later one counts: Python drops
+    # what is raised in a callback, as of a weak reference, and JAX has many of them.
+    nonlocal last
+    if time.monotonic() - last > _CLEANUP_SECONDS:
+      last = time.monotonic()
+      raise Terminated
 
   try:
     previous = signal.signal(signal.SIGTERM, on_signal)

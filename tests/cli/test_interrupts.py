@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGKILL: exit codes, nothing partial, nothing left for ever."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import signal
@@ -12,7 +13,8 @@ import tiny_corpus
 from commands import python_code, sgdx
 
 import sgdx_t5x
-from sgdx_t5x.cli.interrupts import termination_raises
+from sgdx_t5x.cli import interrupts
+from sgdx_t5x.cli.interrupts import Terminated, termination_raises
 from sgdx_t5x.files.writing import atomic_write, check_folder, list_files
 
 SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
@@ -67,6 +69,34 @@ def test_nothing_else_of_the_library_is_imported_before_an_interrupt_is_handled(
   command = [sys.executable, "-I", "-S", "-c", code, root]
   found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
   assert found == ["sgdx_t5x", "sgdx_t5x.cli", "sgdx_t5x.cli.interrupts"]
+
+
+def test_a_second_signal_does_not_stop_the_cleanup():
+  cleaned = []
+
+  def work():
+    try:
+      os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+      os.kill(os.getpid(), signal.SIGTERM)
+      cleaned.append("all")
+
+  with pytest.raises(Terminated), termination_raises():
+    work()
+  assert cleaned == ["all"]
+
+
+def test_a_signal_that_was_swallowed_can_be_sent_again(monkeypatch):
+  """Seen once: SIGTERM during a compilation of JAX, after which nothing but SIGKILL helped."""
+  monkeypatch.setattr(interrupts, "_CLEANUP_SECONDS", 0.0)
+
+  def work():
+    with contextlib.suppress(Terminated):
+      os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+  with pytest.raises(Terminated), termination_raises():
+    work()
 
 
 def test_another_thread_changes_no_handlers():
