@@ -1,11 +1,9 @@
 """Copies SGD's archive without the acts of the system, as a dialogue is on text alone.
 
   python benchmarks/text_alone.py sgd.zip text.zip
-  sgdx track --corpus text.zip --variant original v1 v2 v3 v4 v5 --limit 500 --out runs/text
-  sgdx score --corpus sgd.zip --predictions runs/text --allow-missing
 
-Such are the scores "on text alone" of the tracker that ships (sgdx_t5x/spandst/shipped/README.md).
-Gold states stay; trackers do not see them.
+benchmarks/results/shipped/README.md says what it was used for. Gold states stay; trackers do not
+see them.
 """
 
 import json

@@ -1,5 +1,7 @@
 """The tracker that ships: its size, its card, and what it says on schemas of strangers."""
 
+import json
+import lzma
 import re
 import subprocess
 
@@ -12,6 +14,7 @@ import sgdx_t5x
 from sgdx_t5x.spandst import packed
 
 OWN = ROOT / "benchmarks/own_schemas"
+RESULTS = ROOT / "benchmarks/results/shipped"
 
 
 def test_its_size_and_card():
@@ -22,6 +25,19 @@ def test_its_size_and_card():
   assert f"{config.trained_on}'" in card
   assert f"TRAIN_STEPS={config.step}" in card
   assert not any(name.startswith("encoder/token_embedder") for name in arrays)
+
+
+@pytest.mark.parametrize(("name", "label"), [("acts", "with the acts"), ("text", "**text alone**")])
+def test_the_scores_of_its_card_are_those_kept(name, label):
+  config, _ = packed.read(packed.SHIPPED)
+  assert config.digest in (RESULTS / "README.md").read_text("utf-8")
+  report = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
+  card = (packed.SHIPPED / "README.md").read_text("utf-8")
+  (line,) = (line for line in card.splitlines() if line.startswith(f"| {label}"))
+  scores = report["sgdx"]["all"]
+  kept = [f"{100 * scores[x]:.1f}" for x in ("jga_orig", "jga_v1_5", "ss_jga")]
+  assert [cell.split()[0] for cell in line.split(" | ")[1:4]] == kept
+  assert report["signature"] in card
 
 
 def test_two_commands_lead_to_a_state(monkeypatch):
