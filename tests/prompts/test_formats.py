@@ -2,10 +2,9 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
 
 import pytest
+from commands import python_code
 from places import ROOT
 
 from sgdx_t5x.errors import UsageError
@@ -66,5 +65,5 @@ def test_no_tensorflow_and_no_jax_until_examples_are_made():
     "import sgdx_t5x.scoring.score;"
     "print(sorted({'tensorflow', 'seqio', 'jax'} & set(sys.modules)))"
   )
-  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-  assert (done.stdout.strip(), done.stderr) == ("[]", "")
+  done = python_code(code)
+  assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
