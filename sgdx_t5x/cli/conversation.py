@@ -24,7 +24,7 @@ shown with the names of the schema; * marks differences between variants.
   /undo  removes the last line        /reset  starts a new dialogue
   /help  shows this help              Ctrl-D  quits"""
 _HELP_ACTS = """\
-{} also reads system acts, which utterances do not contain:
+{} uses the system's acts; if you know them, type them too:
   system> I found the Ramada. {{OFFER hotel_name=Ramada; REQUEST check_in}}
   acts: INFORM, REQUEST, CONFIRM, OFFER, OFFER_INTENT, NOTIFY_SUCCESS"""
 

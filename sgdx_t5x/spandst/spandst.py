@@ -100,11 +100,11 @@ def _right(
     # A value that the schema lists twice is right at both places.
     labels += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
   else:
-    labels += _spans(position, context, gold, values, by_user=True)
+    labels += right_spans(position, context, gold, values, by_user=True)
   if _meet(values, choices.system.get(position, ())[:1]):
     labels.append(Choice(SYSTEM))
   if not slot.is_categorical:
-    labels += _spans(position, context, gold, values, by_user=False)
+    labels += right_spans(position, context, gold, values, by_user=False)
   for number, value in enumerate(choices.memory):
     if _meet(values, value.values):
       labels.append(Choice(MEMORY, number))
@@ -123,10 +123,17 @@ def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
   return not set(map(str.casefold, values)).isdisjoint(map(str.casefold, alternatives))
 
 
-def _spans(
+def right_spans(
   slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
-  """Returns the spans of a value in an utterance: annotated ones, else text matches."""
+  """Returns the spans of a value in an utterance: annotated ones, else text matches.
+
+  Args:
+    slot: position in the service.
+    context, gold: as in `right_choices`.
+    values: alternatives.
+    by_user: whether the utterance is the user's; else it is the system's before it.
+  """
   if annotated := _annotated(slot, context, gold, values, by_user):
     return annotated
   text = context.user if by_user else context.system
@@ -189,13 +196,13 @@ def new_values(
     if answer.kind == CLEAR:
       values.pop(position, None)
       continue
-    text = _text(service.slots[position], position, context, choices, answer)
+    text = given_value(service.slots[position], position, context, choices, answer)
     if text:
       values[position] = (text,)
   return dict(sorted(values.items()))  # by position, whichever was filled first
 
 
-def _text(
+def given_value(
   slot: Slot, position: int, context: FrameContext, choices: Choices, answer: Choice
 ) -> str:
   """Returns the value that an answer names; "" if none."""

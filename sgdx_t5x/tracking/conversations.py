@@ -52,7 +52,8 @@ class DialogueTracker:
     Args:
       dialogue: in the names of `schema`, its states are not read; or a list of what the user and
         the system said in turn, the user first: texts, or for the system (text, its acts in SGD's
-        format). A tracker that reads acts (such as SpanDST) sees none where none are given.
+        format). Where none are given, a tracker that reads acts sees none, but the SpanDST that
+        ships reads them from the text.
       schema: the schema, decoded, or the path of its file.
       variant: a paraphrased schema to show the model instead.
       services: which services to track if `dialogue` is a list; defaults to all.
@@ -181,21 +182,23 @@ def from_utterances(
     speaker = SYSTEM if number % 2 else USER
     if acts and speaker == USER:
       raise _unreadable(acts[0], f"utterance {number} is the user's, who has no acts")
-    for act in acts:
+    for act in acts or ():
       _check_act(act, schema)
     frames = []
     for name in names:
       # In a system's frame an empty list says that there were no acts, not that they are unknown.
-      actions = _acts_of(acts, name, schema) if speaker == SYSTEM else None
-      frames.append(Frame(name, actions=actions))
+      if acts is None or speaker == USER:
+        frames.append(Frame(name))
+      else:
+        frames.append(Frame(name, actions=_acts_of(acts, name, schema)))
     turns.append(Turn(speaker, text, tuple(frames)))
   return Dialogue("0", names, tuple(turns))
 
 
-def _text_and_acts(utterance: Any, number: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
-  """Returns an utterance's text and acts. Raises SgdxError if it is of another form."""
+def _text_and_acts(utterance: Any, number: int) -> tuple[str, Sequence[Mapping[str, Any]] | None]:
+  """Returns an utterance's text, and its acts if given. Raises SgdxError for another form."""
   if isinstance(utterance, str):
-    return utterance, ()
+    return utterance, None
   if isinstance(utterance, tuple) and len(utterance) == 2:
     text, acts = utterance
     if isinstance(text, str) and isinstance(acts, list | tuple):

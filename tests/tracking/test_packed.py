@@ -17,9 +17,10 @@ from minilm import minilm
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import minilm as encoder
-from sgdx_t5x.spandst import packed
+from sgdx_t5x.spandst import packed, span_features
 from sgdx_t5x.spandst.span_features import LENGTHS
 from sgdx_t5x.spandst.span_text import SpanStyle
+from sgdx_t5x.tracking.conversations import DialogueTracker
 from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.packed import load
 
@@ -145,6 +146,33 @@ def test_damaged_files(tmp_path, folder, spoil, words):
     packed.read(tmp_path / "t")
   assert words in error.value.text
   assert_four_parts(error.value.text)
+
+
+def test_acts_that_are_not_given_are_read_from_the_text(folder, tmp_path, monkeypatch):
+  """By a tracker trained on the system's turns; an empty list says that there were no acts."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  style = dataclasses.asdict(SpanStyle(plain_text=0.25, system_turns=0.25))
+  packed.write(tmp_path / "t", dataclasses.replace(CONFIG, style=style), arrays())
+  of_acts = sum(span_features._ACT_BITS.values())
+
+  def acts_seen(path, system_turn):
+    """How many slots of the last frames are marked with an act of the system's last turn."""
+    tracker = DialogueTracker(load(path))
+    model, asked = tracker.tracker._model, []
+    answer = model.answer
+
+    def recorded(features):
+      asked.append(features)
+      return answer(features)
+
+    monkeypatch.setattr(model, "answer", recorded)
+    tracker.track([SAID[0], system_turn, SAID[2]], SCHEMA)
+    return sum(bits & of_acts > 0 for frame in asked[-1] for bits in frame["slot_context"])
+
+  text, acts = SAID[1]
+  assert acts_seen(tmp_path / "t", text) > 0  # random weights answer something
+  assert acts_seen(tmp_path / "t", (text, [])) == acts_seen(folder, text) == 0
+  assert acts_seen(tmp_path / "t", (text, acts)) == acts_seen(folder, (text, acts)) == len(SCHEMA)
 
 
 def test_a_typed_dialogue_is_tracked_without_jax(folder):
