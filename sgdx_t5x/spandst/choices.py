@@ -8,7 +8,7 @@ from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.records.turns import CONFIRM, INFORM, OFFER, FrameContext, States
 
 MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
-GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one
+_GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one
 _BOOLEANS = ("True", "False")  # meaningless without their slot
 
 
@@ -52,7 +52,7 @@ def frame_choices(context: FrameContext, states: States, size: int = MEMORY_SIZE
   last_given = {}  # acts are in the order of turns: a later value replaces an earlier one
   # Unpacked, which takes half the time of reading fields by name.
   for turn, service, act, slot, values in context.acts:
-    if act in GIVING and len(values) == 1:
+    if act in _GIVING and len(values) == 1:
       last_given[service, slot] = turn, values
   system, carried = {}, []
   for (service, slot), (turn, values) in last_given.items():

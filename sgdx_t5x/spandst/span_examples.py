@@ -12,7 +12,6 @@ from sgdx_t5x.records.turns import FrameContext, Gold, States
 from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader, targets
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
-from sgdx_t5x.spandst.system_turns import as_read, example_of, labels_of
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 
@@ -28,9 +27,8 @@ def span_examples(
   """Returns what makes the examples of a frame, one per variant.
 
   The state before a turn is the gold one; `span_tracking` is inference without it.
-  Slots, values and intents are in the schema's order, except for training. There, shares of the
-  frames are read without annotated acts (`SpanStyle.plain_text`), or the system's turn before them
-  instead (`SpanStyle.system_turns`).
+  Slots, values and intents are in the schema's order, except for training; a share of training's
+  frames (`SpanStyle.plain_text`) is read without acts.
 
   Args:
     split: of the records.
@@ -44,7 +42,6 @@ def span_examples(
   readers = {v: SpanReader(schema, vocabulary, style, lengths) for v, schema in shown.items()}
   shuffled = style.shuffle and split == "train"
   plain_text = style.plain_text if split == "train" else 0.0
-  system_turns = style.system_turns if split == "train" else 0.0
 
   def make(
     context: FrameContext, states: States, gold: Gold
@@ -52,20 +49,11 @@ def span_examples(
     service, state = original[context.service], states.get(context.service)
     labels = None  # of the first variant for all: they are in the words of the dialogue
     # By the frame's id, so that all variants of a frame, and all runs, agree.
-    draw = zlib.crc32(context.frame_id.encode()) / 2**32
-    of_system = bool(context.system) and draw > 1 - system_turns
-    if of_system:
-      labels, gold = labels_of(service, context, gold)
-    elif draw < plain_text:
-      acts = as_read(context.acts) if system_turns else ()
-      context = dataclasses.replace(context, acts=acts)
+    if zlib.crc32(context.frame_id.encode()) < plain_text * 2**32:
+      context = dataclasses.replace(context, acts=())
     for variant, reader in readers.items():
       name = str(ExampleId(variant, split, context.frame_id))
-      shuffle = name if shuffled else None
-      if of_system:
-        example = example_of(reader, context, shuffle)
-      else:
-        example = reader.example(context, states, shuffle)
+      example = reader.example(context, states, name if shuffled else None)
       if labels is None:
         values = state.values if state else {}
         labels = right_choices(service, context, gold, values, example.choices)

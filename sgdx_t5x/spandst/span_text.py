@@ -25,9 +25,6 @@ class SpanStyle:
       share one order, which a model would memorize.
     plain_text: share of the training frames that are read without the system's annotated acts, as
       a dialogue of plain text has none.
-    system_turns: share of the training frames in whose place the system's turn before them is read
-      (`system_turns`). The model then reads acts where none are annotated, and `plain_text` frames
-      have those that can be read.
   """
 
   all_slots: bool = True
@@ -36,7 +33,6 @@ class SpanStyle:
   description_tokens: int = 30
   shuffle: bool = True
   plain_text: float = 0.0
-  system_turns: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.span_tracking import span_tracker
-from sgdx_t5x.spandst.system_turns import with_acts
+from sgdx_t5x.spandst.system_turns import with_values
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
@@ -64,8 +64,8 @@ class SpanTracker:
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     reader, answer = self._reader(shown), self._model.answer
-    if self._style.system_turns:
-      dialogues = with_acts(dialogues, shown.original, reader, answer)
+    if self._style.plain_text:  # such a model may track text alone
+      dialogues = with_values(dialogues, shown.original, reader, answer)
     predict = span_tracker(shown.original, reader, answer)
     for portion in walked(dialogues, shown, predict):
       if not self._style.intents:  # the model did not read them: it has none to answer

@@ -148,15 +148,14 @@ def test_damaged_files(tmp_path, folder, spoil, words):
   assert_four_parts(error.value.text)
 
 
-def test_acts_that_are_not_given_are_read_from_the_text(folder, tmp_path, monkeypatch):
-  """By a tracker trained on the system's turns; an empty list says that there were no acts."""
+def test_values_of_the_system_are_read_if_its_acts_are_not_given(folder, tmp_path, monkeypatch):
+  """By a tracker that may track text alone; an empty list says that there were no acts."""
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
-  style = dataclasses.asdict(SpanStyle(plain_text=0.25, system_turns=0.25))
+  style = dataclasses.asdict(SpanStyle(plain_text=0.0))
   packed.write(tmp_path / "t", dataclasses.replace(CONFIG, style=style), arrays())
-  of_acts = sum(span_features._ACT_BITS.values())
 
-  def acts_seen(path, system_turn):
-    """How many slots of the last frames are marked with an act of the system's last turn."""
+  def num_offered(path, system_turn):
+    """How many slots the last frames mark as offered in the system's last turn."""
     tracker = DialogueTracker(load(path))
     model, asked = tracker.tracker._model, []
     answer = model.answer
@@ -167,12 +166,13 @@ def test_acts_that_are_not_given_are_read_from_the_text(folder, tmp_path, monkey
 
     monkeypatch.setattr(model, "answer", recorded)
     tracker.track([SAID[0], system_turn, SAID[2]], SCHEMA)
-    return sum(bits & of_acts > 0 for frame in asked[-1] for bits in frame["slot_context"])
+    bits = [x for frame in asked[-1] for x in frame["slot_context"]]
+    return sum(x & span_features.OFFERED_NOW > 0 for x in bits)
 
   text, acts = SAID[1]
-  assert acts_seen(tmp_path / "t", text) > 0  # random weights answer something
-  assert acts_seen(tmp_path / "t", (text, [])) == acts_seen(folder, text) == 0
-  assert acts_seen(tmp_path / "t", (text, acts)) == acts_seen(folder, (text, acts)) == len(SCHEMA)
+  assert num_offered(folder, text) > 0  # random weights answer something
+  assert num_offered(folder, (text, [])) == num_offered(tmp_path / "t", text) == 0
+  assert num_offered(folder, (text, acts)) == num_offered(tmp_path / "t", (text, acts)) == 2
 
 
 def test_a_typed_dialogue_is_tracked_without_jax(folder):
