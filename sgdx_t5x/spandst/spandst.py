@@ -189,16 +189,23 @@ def new_values(
     if answer.kind == CLEAR:
       values.pop(position, None)
       continue
-    text = given_value(service.slots[position], position, context, choices, answer)
+    text = answered_value(service.slots[position], position, context, choices, answer)
     if text:
       values[position] = (text,)
   return dict(sorted(values.items()))  # by position, whichever was filled first
 
 
-def given_value(
+def answered_value(
   slot: Slot, position: int, context: FrameContext, choices: Choices, answer: Choice
 ) -> str:
-  """Returns the value that an answer names; "" if none."""
+  """Returns the value that an answer names; "" if none.
+
+  Args:
+    slot: in the original schema.
+    position: of the slot in the service.
+    context, choices: of the frame.
+    answer: for the slot.
+  """
   if answer.kind == ANY:
     return DONTCARE
   if answer.kind == VALUE:

@@ -13,7 +13,7 @@ from sgdx_t5x.records.turns import FrameContext
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import Example, SpanReader, read_choice
 from sgdx_t5x.spandst.span_tracking import Answer
-from sgdx_t5x.spandst.spandst import given_value
+from sgdx_t5x.spandst.spandst import answered_value
 
 
 def with_values(
@@ -85,6 +85,6 @@ def _offers(
   for position, answer in zip(example.slots, answers.read_answer(vector).slots, strict=False):
     if answer.kind in (answers.SPAN, answers.VALUE):
       slot, choice = slots[position], read_choice(example, answer)
-      if value := given_value(slot, position, context, example.choices, choice):
+      if value := answered_value(slot, position, context, example.choices, choice):
         acts.append({"act": "OFFER", "slot": slot.name, "values": [value]})
   return acts

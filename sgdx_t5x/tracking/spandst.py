@@ -64,7 +64,7 @@ class SpanTracker:
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     reader, answer = self._reader(shown), self._model.answer
-    if self._style.plain_text:  # such a model may track text alone
+    if not self.needs_acts:
       dialogues = with_values(dialogues, shown.original, reader, answer)
     predict = span_tracker(shown.original, reader, answer)
     for portion in walked(dialogues, shown, predict):

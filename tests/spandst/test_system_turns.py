@@ -17,6 +17,8 @@ from sgdx_t5x.spandst.spandst import Choice, _spans
 from sgdx_t5x.spandst.system_turns import _with_all_slots_open, with_values
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 
+VOCABULARY = WordPieceVocabulary(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", lower_case=True)
+
 
 def given(context, service):
   """The acts of a service in the system's last turn that give a single value."""
@@ -90,9 +92,8 @@ def assert_all_is_read(dialogues, original, shown, vocabulary):
 def test_all_values_of_the_sample_are_read():
   corpus = open_corpus(SAMPLE)
   dialogues, original = corpus["test"][:60], corpus.schema("test")
-  vocabulary = WordPieceVocabulary(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", lower_case=True)
   for variant in ("original", "v5"):
-    assert_all_is_read(dialogues, original, corpus.schema("test", variant), vocabulary)
+    assert_all_is_read(dialogues, original, corpus.schema("test", variant), VOCABULARY)
 
 
 @pytest.mark.real
@@ -106,8 +107,7 @@ def test_all_values_of_sgd_are_read(real_archive):
 def test_annotated_acts_stay_and_silence_is_not_read():
   corpus = open_corpus(SAMPLE)
   dialogue, original = corpus["test"][0], corpus.schema("test")
-  vocabulary = WordPieceVocabulary(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", lower_case=True)
-  reader = SpanReader(original, vocabulary)
+  reader = SpanReader(original, VOCABULARY)
 
   def read(turns):
     bare = dataclasses.replace(dialogue, turns=tuple(turns))
@@ -134,13 +134,12 @@ def test_annotated_acts_stay_and_silence_is_not_read():
 def test_all_slots_are_open_and_the_user_is_not_read():
   corpus, asked = open_corpus(SAMPLE), []
   original = corpus.schema("test")
-  vocabulary = WordPieceVocabulary(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", lower_case=True)
 
   def answer(features):
     asked.extend(features)
     return [[0, 0] for _ in features]
 
-  with_values([text_alone(corpus["test"][0])], original, SpanReader(original, vocabulary), answer)
+  with_values([text_alone(corpus["test"][0])], original, SpanReader(original, VOCABULARY), answer)
   for features in asked:
     assert answers.USER_UTTERANCE not in features["segments"]
     assert answers.SYSTEM_UTTERANCE in features["segments"]
