@@ -54,7 +54,7 @@ def main() -> None:
   drivers = []
   try:
     for name in PEERS if args.peers else ():
-      network = trackers[NUMPY]._model._network
+      network = trackers[NUMPY]._model.network
       np.savez(work / "frames.npz", **embedded(network, parts), **network._arrays)
       command = [args.peers, script("_torch_reading.py"), str(work / "frames.npz"), name]
       drivers.append(Driver(command, work / f"{_common.slug(name)}.log", _common.environment()))
@@ -74,20 +74,20 @@ def collect_frames(tracker: SpanTracker, corpus: str, number: int) -> list[Featu
   schema = opened.schema("test")
   shown = Shown("test", "original", schema, schema)
   frames: list[Features] = []
-  answer = tracker._model._network.answer
+  answer = tracker._model.network.answer
 
   def recorded(features: Sequence[Features]) -> list[list[int]]:
     frames.extend(features)
     return answer(features)
 
-  tracker._model._network.answer = recorded
+  tracker._model.network.answer = recorded
   dialogues = opened["test"][::17]  # over all services
   for start in range(0, len(dialogues), 4):
     for _ in tracker.track(dialogues[start : start + 4], shown):
       pass
     if len(frames) >= number:
       break
-  tracker._model._network.answer = answer
+  tracker._model.network.answer = answer
   tracker._model._cache.clear()
   return frames[:number]
 

@@ -5,12 +5,13 @@
 #
 #   launch/study.sh --archive sgd.zip
 #   launch/study.sh --archive sgd.zip --tracker spandst --encoder minilm
+#   launch/study.sh --archive sgd.zip --encoder minilm --arms none,backtrans,paraphrase
 #
 #   --archive FILE      the official archive (zip), or its folder
 #   --out DIR           output folder (default: runs/study); rerun to resume
-#   --tracker NAME      t5dst, or spandst: a span tracker on the encoder of
-#                       --encoder, evaluated by `sgdx track` (default: t5dst)
-#   --encoder DIR       pretrained encoder in Hugging Face's layout, for spandst;
+#   --tracker NAME      t5dst, or spandst, which needs --encoder (default: t5dst)
+#   --encoder DIR       pretrained encoder in Hugging Face's layout, trained with
+#                       the tracker, which `sgdx track` then evaluates;
 #                       launch/minilm.sh DIR fetches MiniLM
 #   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four),
 #                       paraphrase (five), paraphrase_3, paraphrase_15,
@@ -26,12 +27,15 @@
 #                       (95% JGA; spandst 97%)
 #   --dry-run           print the commands without running them
 # Other sizes: the default is a T5DST of 0.9 million parameters trained from
-# scratch on a CPU, and a SpanDST on MiniLM (22.7 million).
+# scratch on a CPU; with --encoder, a T5DST (32.3 million) or a SpanDST (22.7
+# million) on MiniLM.
 #   --model FILE        gin file of the model, given after the arm's file or
-#                       gin/eval.gin (default: gin/study/model.gin; spandst:
+#                       gin/eval.gin (default: gin/study/model.gin; with
+#                       --encoder gin/models/minilm_t5.gin; spandst:
 #                       gin/models/minilm.gin)
 #   --train FILE        gin file of steps, batch and hardware, given last
-#                       (default: gin/study/train.gin; spandst:
+#                       (default: gin/study/train.gin; with --encoder
+#                       gin/study/t5dst_minilm.gin; spandst:
 #                       gin/study/spandst.gin)
 #   --vocabulary FILE   SentencePiece model of t5dst (default: trained on the
 #                       archive's train split); T5's checkpoints need T5's
@@ -91,17 +95,17 @@ check() {
     "sgdx data prepare --download fetches it; $0 --archive FILE"
   [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
     "a tracker" "${trackers[*]}" "$0 --help"
-  if [ "$tracker" = spandst ]; then
-    [ -z "$vocabulary" ] || fail 2 "--vocabulary $vocabulary with --tracker spandst" \
+  if [ -n "$encoder" ] || [ "$tracker" = spandst ]; then
+    [ -z "$vocabulary" ] || fail 2 "--vocabulary $vocabulary with an encoder" \
       "the encoder's own vocabulary" "--encoder $encoder" "omit it"
     [ -f "$encoder/vocab.txt" ] || fail 2 "--encoder ${encoder:-is missing}${encoder:+ has no vocab.txt}" \
       "the folder of a pretrained encoder, in Hugging Face's layout" \
       "$(compgen -G '*/vocab.txt' || echo 'none here')" "launch/minilm.sh minilm; --encoder minilm"
-    : "${train:=gin/study/spandst.gin}" "${model:=gin/models/minilm.gin}"
+    if [ "$tracker" = spandst ]; then
+      : "${train:=gin/study/spandst.gin}" "${model:=gin/models/minilm.gin}"
+    fi
+    : "${train:=gin/study/t5dst_minilm.gin}" "${model:=gin/models/minilm_t5.gin}"
   fi
-  [ "$tracker" = spandst ] || [ -z "$encoder" ] || fail 2 \
-    "--encoder $encoder with --tracker $tracker" "a tracker with an encoder" "spandst" \
-    "--tracker spandst"
   : "${train:=gin/study/train.gin}" "${model:=gin/study/model.gin}"
   for word in "${arms[@]}"; do arm_options "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
@@ -139,7 +143,7 @@ arm_options() {
     scratch) start="" ;;
     *) echo "--gin.MIXTURE_OR_TASK_NAME='${tracker}_$1'" ;;
   esac
-  [ "$tracker" = spandst ] || return 0
+  [ -n "$encoder" ] || return 0
   if [ -n "$start" ]; then echo "--gin.INITIAL_CHECKPOINT_PATH='$start'"
   else # the whole model gets the learning rate of the other arms' heads
     echo "--gin.INITIAL_CHECKPOINT_PATH=[]"
@@ -186,7 +190,7 @@ prepare() {
 evaluate() {
   local run="$1" split="$2" name predictions=() variant
   name="$(basename "$run")"
-  if [ "$tracker" = t5dst ]; then
+  if [ -z "$encoder" ]; then
     predictions=("all=$run/eval_$split/inference_eval")
     skips eval || answer "$@"
   else
@@ -198,7 +202,7 @@ evaluate() {
     --per-frame "$out/results/$split/$name.frames.jsonl"
 }
 
-# answer RUN SPLIT DATA TASK: T5DST's predictions.
+# answer RUN SPLIT DATA TASK: predictions of a T5DST without an encoder.
 answer() {
   local run="$1" split="$2" data="$3" task="$4"
   [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split/inference_eval"
@@ -208,7 +212,7 @@ answer() {
     --gin.EVAL_OUTPUT_DIR="'$run/eval_$split'" --tfds_data_dir="$data"
 }
 
-# track RUN SPLIT: an encoder tracker's predictions; `sgdx track` resumes where it stopped.
+# track RUN SPLIT: predictions of a tracker on an encoder; `sgdx track` resumes where it stopped.
 track() {
   local limit=()
   [[ ! ",$dialogues," =~ ,$2=([0-9]+), ]] || limit=(--limit "${BASH_REMATCH[1]}")
@@ -335,7 +339,7 @@ describe() {
     echo "commit: $(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
     echo "machine: $(uname -sm), $(nproc) cores$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*:/,/')"
     echo "archive: $(digest "$archive")"
-    if [ "$tracker" = t5dst ]; then echo "vocabulary: $(digest "$vocabulary")"
+    if [ -z "$encoder" ]; then echo "vocabulary: $(digest "$vocabulary")"
     elif [ "${arms[*]}" != scratch ]; then echo "encoder: $(digest "$encoder/model.safetensors")"; fi
     echo "dialogues: $dialogues"
     python --version
@@ -356,8 +360,8 @@ digest() {
   else shasum -a 256 "$1"; fi
 }
 
-# What t5dst reads besides records: a vocabulary.
-t5dst_inputs() {
+# What T5DST reads besides records: a vocabulary.
+vocabulary_inputs() {
   if [ -z "$vocabulary" ]; then
     vocabulary="$out/vocabulary.model"
     [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
@@ -367,12 +371,14 @@ t5dst_inputs() {
   [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
 }
 
-# What spandst reads besides records: an encoder, as a checkpoint to start from.
-spandst_inputs() {
+# What a tracker on an encoder reads besides records: the encoder, as a checkpoint to start from.
+encoder_inputs() {
+  local setting="SGDX_ENCODER=$encoder"
+  [ "$tracker" = spandst ] || setting="SGDX_VOCAB=$encoder/vocab.txt"
   same_input vocabulary "$encoder/vocab.txt"
   [ ! -f "$encoder/model.safetensors" ] || same_input encoder "$encoder/model.safetensors"
-  export SGDX_ENCODER="$encoder"
-  [ -z "$dry_run" ] || echo "export SGDX_ENCODER=$(quoted "$encoder")"
+  export "${setting?}"
+  [ -z "$dry_run" ] || echo "export $(quoted "$setting")"
   { [ "${arms[*]}" = scratch ] && [ -z "$overfit" ]; } || [ -e "$out/encoder/checkpoint_0" ] ||
     perform sgdx weights import --hf "$encoder" --out "$out/encoder"
 }
@@ -390,7 +396,7 @@ main() {
   fi
   say "Records and vocabulary"
   [ -n "$overfit" ] || prepare "$out/data" "$dialogues"
-  "${tracker}_inputs"
+  if [ -n "$encoder" ]; then encoder_inputs; else vocabulary_inputs; fi
   if [ -n "$overfit" ]; then overfit_dialogues; return; fi
   if [ -n "$dry_run" ]; then jobs=1; worker 0; else work_together; fi
   skips report || report

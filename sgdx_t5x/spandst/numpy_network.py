@@ -12,8 +12,8 @@ import concurrent.futures
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import threadpoolctl
@@ -36,6 +36,20 @@ class _Frame(NamedTuple):
   lists: Mapping[str, Array]  # the other features by name
   numbers: Array  # [L]: the number of each token's text, from 1; 0 in utterances
   words: Array  # [L, L]: at a marker, the other tokens of its text: bool
+
+
+class FrameStates(NamedTuple):
+  """What `act_reader` reads of a frame.
+
+  Attributes:
+    slots: hidden states of the slots' markers, `[S, E]`.
+    user: of the pieces of the user's utterance, `[L, E]`.
+    values: logits of the possible values, `[V]`.
+  """
+
+  slots: Array
+  user: Array
+  values: Array
 
 
 class SpanNetwork:
@@ -76,20 +90,29 @@ class SpanNetwork:
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame, in the numbers that README.md describes."""
-    vectors: list[list[int]] = []
+    return self._encoded(features, self._read)
+
+  def states(self, features: Sequence[Features]) -> list[FrameStates]:
+    """Returns the hidden states of each frame."""
+    return self._encoded(features, self._states)
+
+  def _encoded(self, features: Sequence[Features], head: Callable[[_Frame, Array], Any]) -> list:
+    """Returns what `head` makes of each frame and its hidden states, `[L, E]`."""
+    outputs: list = []
+
+    def run(batch: Sequence[Features]) -> list:
+      frames = [_frame(x) for x in batch]
+      return list(map(head, frames, self._encode(frames)))
+
     # A thread for each core, all of them in NumPy at once: they also share what is no matrix
     # product, while threads of BLAS wait for each other after every small product.
     with (
       self._blas.limit(limits=1, user_api="blas"),
       concurrent.futures.ThreadPoolExecutor(_num_cores()) as threads,
     ):
-      for batch in threads.map(self._answer_batch, _batches(features)):
-        vectors += batch
-    return vectors
-
-  def _answer_batch(self, features: Sequence[Features]) -> list[list[int]]:
-    frames = [_frame(x) for x in features]
-    return list(map(self._read, frames, self._encode(frames)))
+      for batch in threads.map(run, _batches(features)):
+        outputs += batch
+    return outputs
 
   # --- encoder -------------------------------------------------------------------------------
 
@@ -188,7 +211,7 @@ class SpanNetwork:
     ends = _log_softmax(self._point("ends", slots, hidden), in_utterances)
     choices = self._choices(frame, hidden, slots, bool(in_utterances.any()))
     requested = 1 / (1 + np.exp(-self._classify("requested", slots)[:, 0]))
-    begins, stops, of_span = _best_spans(starts, ends, frame.segments, self._longest)
+    begins, stops, of_span = best_spans(starts, ends, frame.segments, self._longest)
     best, best_scores = choices.argmax(axis=-1), choices.max(axis=-1, initial=_CLOSED)
     num_values = len(lists["values"])
     pooled = np.tanh(self._dense("encoder/pooler", hidden[:1]))
@@ -210,6 +233,11 @@ class SpanNetwork:
       vector += [kind, first, last, *map(_millionths, shares)]
     return vector
 
+  def _states(self, frame: _Frame, hidden: Array) -> FrameStates:
+    slots = hidden[frame.lists["slots"]]
+    user = hidden[frame.segments == answers.USER_UTTERANCE]
+    return FrameStates(slots, user, self._value_logits(frame, hidden, slots))
+
   def _choices(self, frame: _Frame, hidden: Array, slots: Array, may_point: bool) -> Array:
     """Returns log probabilities of the choices for each slot, `[S, 5 + V + M]`."""
     lists, context = frame.lists, frame.lists["slot_context"]
@@ -225,17 +253,19 @@ class SpanNetwork:
     values_open = (owners == np.arange(len(slots))[:, None]) & fillable[:, None]
     memory_open = (fillable & ((context & answers.MEMORY_OPEN) > 0))[:, None]
     memory_open = np.repeat(memory_open, len(lists["memory"]), axis=1)
-    options = self._dense("values/option", hidden[lists["values"]])
-    options += self._dense("values/owner", slots[owners])
-    of_values = self._dense("values/logits", _gelu_by_tanh(options))[:, 0]
     memory = self._dense("memory/key", hidden[lists["memory"]])
     logits = [
       self._classify("kinds", slots),
-      np.broadcast_to(of_values, values_open.shape),
+      np.broadcast_to(self._value_logits(frame, hidden, slots), values_open.shape),
       self._point("memory", slots, memory),
     ]
     is_open = np.concatenate([np.stack(fixed, axis=-1), values_open, memory_open], axis=-1)
     return _log_softmax(np.concatenate(logits, axis=-1), is_open)
+
+  def _value_logits(self, frame: _Frame, hidden: Array, slots: Array) -> Array:
+    options = self._dense("values/option", hidden[frame.lists["values"]])
+    options += self._dense("values/owner", slots[frame.lists["value_slots"] - 1])
+    return self._dense("values/logits", _gelu_by_tanh(options))[:, 0]
 
   def _classify(self, name: str, x: Array) -> Array:
     """A class head: `[N, E]` -> logits `[N, classes]`."""
@@ -295,7 +325,7 @@ def _log_softmax(logits: Array, is_open: Array) -> Array:
   return np.where(is_open, logits, _CLOSED)
 
 
-def _best_spans(
+def best_spans(
   starts: Array, ends: Array, segments: Array, longest: int
 ) -> tuple[Array, Array, Array]:
   """Returns first and last token of each slot's most probable span, and its log probability.

@@ -1,7 +1,7 @@
-"""A trained SpanDST as two files, for NumPy alone: config.json and weights.npz.
+"""A trained SpanDST as files for NumPy alone: config.json, weights.npz and, maybe, acts.npz.
 
-`sgdx weights pack` writes them from a checkpoint of `t5x.train`. Only what was trained is in them:
-the embeddings are the encoder's own (`minilm.py`).
+`sgdx weights pack` writes them from a checkpoint of `t5x.train`; the last, of an `ActReader`, with
+`--corpus`. Only what was trained is in them: the embeddings are the encoder's own (`minilm.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from sgdx_t5x.files.reading import not_found
 from sgdx_t5x.spandst import minilm
 from sgdx_t5x.spandst.span_text import SpanStyle
 
-CONFIG, WEIGHTS = "config.json", "weights.npz"
+CONFIG, WEIGHTS, ACTS = "config.json", "weights.npz", "acts.npz"
 SHIPPED = pathlib.Path(__file__).parent / "shipped"
 FORMAT = "sgdx_t5x SpanDST, packed"
 _SCALE = " scale"  # suffix of an array's scales
+_READS = "reads"  # in acts.npz: the digest of the weights whose hidden states it reads
 _STEPS = 127  # of an 8-bit number on either side of 0
 
 
@@ -115,17 +116,43 @@ def read(folder: pathlib.Path) -> tuple[PackedConfig, dict[str, np.ndarray]]:
   """
   config = _read_config(folder / CONFIG)
   path = folder / WEIGHTS
-  try:
-    with path.open("rb") as file, np.load(file) as stored:
-      packed = dict(stored)
-  except Exception as e:  # many kinds, of zipfile, zlib and NumPy, by where the damage is
-    raise _damaged(path, f"cannot be read ({e})") from None
+  packed = _arrays(path)
   if (digest := _digest(packed)) != config.digest:
     raise _damaged(path, f"digest {digest}, config.json says {config.digest}")
   width = len(packed["encoder/embedding_layer_norm/scale"])
   if width % config.num_heads:
     raise _damaged(folder / CONFIG, f"{config.num_heads} heads do not divide a width of {width}")
   return config, unpack(packed)
+
+
+def write_acts(folder: pathlib.Path, reads: str, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes acts.npz. Args: folder; reads, digest of its weights; arrays of an `ActReader`."""
+  packed = {**pack(arrays, bits=16), _READS: np.array(reads)}
+  np.savez_compressed(folder / ACTS, **packed)  # type: ignore[arg-type]  # names, not options
+
+
+def read_acts(folder: pathlib.Path, reads: str) -> tuple[str, dict[str, np.ndarray]] | None:
+  """Reads acts.npz: its digest, and its arrays in float32. None if the folder has none.
+
+  Raises:
+    SgdxError: it is damaged, or reads other weights than `reads`.
+  """
+  path = folder / ACTS
+  if not path.is_file():
+    return None
+  packed = _arrays(path)
+  of_weights = str(packed.pop(_READS, ""))
+  if of_weights != reads:
+    raise _damaged(path, f"trained for weights {of_weights!r}, config.json says {reads}")
+  return _digest(packed), unpack(packed)
+
+
+def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+  try:
+    with path.open("rb") as file, np.load(file) as stored:
+      return dict(stored)
+  except Exception as e:  # many kinds, of zipfile, zlib and NumPy, by where the damage is
+    raise _damaged(path, f"cannot be read ({e})") from None
 
 
 def _read_config(path: pathlib.Path) -> PackedConfig:
@@ -149,7 +176,7 @@ def _read_config(path: pathlib.Path) -> PackedConfig:
 def _damaged(path: pathlib.Path, problem: str) -> SgdxError:
   return SgdxError(
     f"{path}: {problem}",
-    expected=f"{CONFIG} and {WEIGHTS} as `sgdx weights pack` wrote them together",
+    expected=f"{CONFIG}, {WEIGHTS} and {ACTS} as `sgdx weights pack` wrote them together",
     fix="install sgdx_t5x again, or pack the checkpoint again: sgdx weights pack --help",
   )
 

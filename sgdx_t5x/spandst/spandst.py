@@ -100,11 +100,11 @@ def _right(
     # A value that the schema lists twice is right at both places.
     labels += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
   else:
-    labels += _spans(position, context, gold, values, by_user=True)
+    labels += value_spans(position, context, gold, values, by_user=True)
   if _meet(values, choices.system.get(position, ())[:1]):
     labels.append(Choice(SYSTEM))
   if not slot.is_categorical:
-    labels += _spans(position, context, gold, values, by_user=False)
+    labels += value_spans(position, context, gold, values, by_user=False)
   for number, value in enumerate(choices.memory):
     if _meet(values, value.values):
       labels.append(Choice(MEMORY, number))
@@ -123,7 +123,7 @@ def _meet(values: Sequence[str], alternatives: Sequence[str]) -> bool:
   return not set(map(str.casefold, values)).isdisjoint(map(str.casefold, alternatives))
 
 
-def _spans(
+def value_spans(
   slot: int, context: FrameContext, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
   """Returns the spans of a value in an utterance: annotated ones, else text matches."""

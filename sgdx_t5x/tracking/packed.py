@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import minilm, packed
+from sgdx_t5x.spandst.act_reader import ActReader
 from sgdx_t5x.spandst.numpy_network import Features, SpanNetwork
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
@@ -22,6 +23,10 @@ class PackedModel:
     folder: of the packed files.
     lengths: of `inputs` and `memory`, overriding those in config.json. NumPy pads nothing, so a
       service may have any number of slots, values and intents.
+
+  Attributes:
+    network: the network.
+    read_acts: what reads the system's acts where none are annotated; None if the folder has none.
 
   Raises:
     SgdxError: damaged files, unknown lengths, or no MiniLM (`minilm.folder`).
@@ -44,28 +49,33 @@ class PackedModel:
         expected=f"at most {positions}, the encoder's number of positions",
         fix=f"pass --lengths inputs={positions}",
       )
-    self._network = SpanNetwork(
+    self.network = SpanNetwork(
       {**arrays, **tables},
       *(config.num_heads, config.epsilon, config.lexical, config.pooled, config.longest_span),
     )
     self.config = config
+    self.read_acts, self._acts_digest = None, ""
+    if stored := packed.read_acts(folder, config.digest):
+      self._acts_digest, of_reader = stored
+      self.read_acts = ActReader(self.network, of_reader)
     self._cache: dict[tuple[tuple[int, ...], ...], list[int]] = {}
 
   @property
   def settings(self) -> dict[str, str]:
     """What its answers depend on, for `protocol.Tracker.settings`."""
     lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
-    return {"weights": self.config.digest, "task": self.config.trained_on, "lengths": lengths}
+    settings = {"weights": self.config.digest, "task": self.config.trained_on, "lengths": lengths}
+    return settings | ({"acts": self._acts_digest} if self.read_acts else {})
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame; each distinct frame is computed once."""
     keys = []
     for example in features:
       keys.append(tuple(tuple(example[name]) for name in sorted(example)))
-    return answer_once(self._cache, keys, features, self._network.answer)
+    return answer_once(self._cache, keys, features, self.network.answer)
 
 
 def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanTracker:
   """Returns the tracker of a packed folder. Args, Raises: see `PackedModel`."""
   model = PackedModel(folder, lengths)
-  return SpanTracker(model, model.style, model.vocabulary)
+  return SpanTracker(model, model.style, model.vocabulary, model.read_acts)

@@ -4,25 +4,39 @@ import dataclasses
 import os
 import pathlib
 import re
+from collections.abc import Callable
 
 import jax
 import numpy as np
 
+from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.spandst import minilm, packed
 from sgdx_t5x.spandst.span_model import SpanModel
+from sgdx_t5x.tracking.act_training import train_acts
 from sgdx_t5x.tracking.checkpoints import find_checkpoints, one_of
 from sgdx_t5x.tracking.model import LoadedModel
 
 
-def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathlib.Path:
-  """Packs a checkpoint into a new folder, which is returned.
+def pack(
+  folder: str | os.PathLike,
+  out: str | os.PathLike,
+  bits: int,
+  corpus: Corpus | None = None,
+  update: Callable[..., None] = lambda *_: None,
+) -> float | None:
+  """Packs a checkpoint into a new folder.
 
   Args:
     folder: checkpoint_N or its MODEL_DIR.
     out: the new folder.
     bits: 8 or 16, see `packed.pack`.
+    corpus: trains an `ActReader`, too; None packs the tracker alone.
+    update: of `cli.progress`.
+
+  Returns:
+    What `act_training.train_acts` returns; None without `corpus`.
 
   Raises:
     SgdxError: it is not a SpanDST's, its embeddings are not MiniLM's, or `out` is in use.
@@ -63,4 +77,4 @@ def pack(folder: str | os.PathLike, out: str | os.PathLike, bits: int) -> pathli
   )
   with atomic_folder(out) as temporary:
     packed.write(temporary, config, arrays)
-  return out
+    return train_acts(temporary, corpus, update) if corpus else None

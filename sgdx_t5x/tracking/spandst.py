@@ -9,7 +9,7 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.span_tracking import span_tracker
-from sgdx_t5x.spandst.system_turns import with_values
+from sgdx_t5x.spandst.system_turns import ReadActs, with_acts
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
@@ -39,16 +39,24 @@ class SpanTracker:
     model: trained on tasks of SpanDST.
     style: of these tasks.
     vocabulary: of the model.
+    read_acts: reads the system's acts where none are annotated; None leaves them unread.
   """
 
   name = "SpanDST"
   reads_acts = True
   reads_gold = False
 
-  def __init__(self, model: SpanModelProtocol, style: SpanStyle, vocabulary: WordPieceFile):
+  def __init__(
+    self,
+    model: SpanModelProtocol,
+    style: SpanStyle,
+    vocabulary: WordPieceFile,
+    read_acts: ReadActs | None = None,
+  ):
     self._model, self._style, self._vocabulary = model, style, vocabulary
+    self._read_acts = read_acts
     # A model that was trained on plain text, too, may track it.
-    self.needs_acts = not self._style.plain_text
+    self.needs_acts = not self._style.plain_text and read_acts is None
     self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
 
   @property
@@ -64,8 +72,8 @@ class SpanTracker:
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     reader, answer = self._reader(shown), self._model.answer
-    if not self.needs_acts:
-      dialogues = with_values(dialogues, shown.original, reader, answer)
+    if self._read_acts:
+      dialogues = with_acts(dialogues, shown.original, reader, self._read_acts)
     predict = span_tracker(shown.original, reader, answer)
     for portion in walked(dialogues, shown, predict):
       if not self._style.intents:  # the model did not read them: it has none to answer

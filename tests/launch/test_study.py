@@ -87,6 +87,26 @@ def test_dry_run_of_a_span_tracker(tmp_path):
     assert ("sgdx weights import" in scratch.stdout) == imports
 
 
+def test_dry_run_of_t5dst_on_an_encoder(tmp_path):
+  (tmp_path / "vocab.txt").touch()
+  words = ("--archive", tmp_path, "--encoder", tmp_path, "--arms", "backtrans", "--dry-run")
+  done = study(*words, "--dialogues", "dev=3,test=7")
+  assert done.returncode == 0, done.stderr
+  assert f"export SGDX_VOCAB={tmp_path}/vocab.txt\n" in done.stdout
+  commands = [shlex.split(line) for line in done.stdout.splitlines()]
+  assert [words[3:-3] for words in commands if "t5x.train" in words] == [
+    [
+      "--gin_file=gin/t5dst.gin",
+      "--gin.MIXTURE_OR_TASK_NAME='t5dst_backtrans'",
+      "--gin.INITIAL_CHECKPOINT_PATH='runs/study/encoder/checkpoint_0'",
+      "--gin_file=gin/models/minilm_t5.gin",
+      "--gin_file=gin/study/t5dst_minilm.gin",
+    ]
+  ]
+  tracked = [words for words in commands if words[:2] == ["sgdx", "track"]]
+  assert [words[words.index("--limit") + 1] for words in tracked] == ["3", "7"]
+
+
 @pytest.mark.parametrize("name", ["study", "study_spandst"])
 def test_the_kept_scores_are_intact(name):
   results = RESULTS / name
@@ -167,7 +187,8 @@ def test_the_first_pages_have_the_means_over_seeds(condition, label, page):
     (["--archive", ".", "--arms", "none,oracle,none"], "none twice"),
     (["--archive", ".", "--seeds", "0,1,1"], "1 twice"),
     (["--archive", ".", "--arms", ""], "one or more"),
-    (["--archive", ".", "--encoder", "gin"], "--encoder gin with --tracker t5dst"),
+    (["--archive", ".", "--encoder", "gin"], "gin has no vocab.txt"),
+    (["--archive", ".", "--encoder", "gin", "--vocabulary", "a"], "--vocabulary a with an encoder"),
   ],
 )
 def test_refuses(words, said):

@@ -14,71 +14,24 @@ import pytest
 from commands import assert_four_parts, sgdx
 from hotels import BARE, SAID, SCHEMA
 from minilm import minilm
+from packed_tracker import CONFIG, act_arrays, arrays
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.records.turns import OFFER
 from sgdx_t5x.spandst import minilm as encoder
 from sgdx_t5x.spandst import packed, span_features
-from sgdx_t5x.spandst.span_features import LENGTHS
+from sgdx_t5x.spandst.act_reader import ACTS
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tracking.conversations import DialogueTracker
 from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.packed import load
-
-WIDTH, HEADS, LAYERS = 384, 12, 1
-CONFIG = packed.PackedConfig(
-  num_heads=HEADS,
-  epsilon=1e-12,
-  lexical=True,
-  pooled=True,
-  longest_span=14,
-  style=dataclasses.asdict(SpanStyle(plain_text=0.5)),
-  lengths=LENGTHS,
-  trained_on="plain_spandst_sgd",
-  step=1,
-  bits=8,
-)
-
-
-def arrays():
-  """Random weights of a SpanDST with one layer on MiniLM's embeddings."""
-  rng, found = np.random.default_rng(0), {}
-
-  def dense(name, rows, columns):
-    found[f"{name}/kernel"] = rng.normal(0, 0.05, (rows, columns)).astype(np.float32)
-    found[f"{name}/bias"] = rng.normal(0, 0.05, columns).astype(np.float32)
-
-  def norm(name):
-    found[f"{name}/scale"] = np.ones(WIDTH, np.float32)
-    found[f"{name}/bias"] = np.zeros(WIDTH, np.float32)
-
-  norm("encoder/embedding_layer_norm")
-  for layer in (f"encoder/layers_{i}" for i in range(LAYERS)):
-    for name in ("query", "key", "value", "out"):
-      dense(f"{layer}/{name}", WIDTH, WIDTH)
-    dense(f"{layer}/wi", WIDTH, 4 * WIDTH)
-    dense(f"{layer}/wo", 4 * WIDTH, WIDTH)
-    norm(f"{layer}/attention_layer_norm")
-    norm(f"{layer}/mlp_layer_norm")
-  dense("encoder/pooler", WIDTH, WIDTH)
-  for name, outputs in (("kinds", 5), ("requested", 1), ("no_intent", 1), ("intents", 1)):
-    dense(f"{name}/hidden", WIDTH, WIDTH)
-    dense(f"{name}/logits", WIDTH, outputs)
-  for name in ("starts/query", "ends/query", "memory/query", "memory/key"):
-    dense(name, WIDTH, WIDTH)
-  dense("values/option", WIDTH, WIDTH)
-  dense("values/owner", WIDTH, WIDTH)
-  dense("values/logits", WIDTH, 1)
-  for name, rows in (("marks/embedding", 10), ("marks/texts", 160)):
-    found[name] = rng.normal(0, 0.02, (rows, WIDTH)).astype(np.float32)
-  for name in ("slot_context", "intent_context"):
-    found[f"{name}/embedding"] = rng.normal(0, 0.02, (15, WIDTH)).astype(np.float32)
-  return found
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
   path = tmp_path_factory.mktemp("packed") / "tracker"
   packed.write(path, CONFIG, arrays())
+  packed.write_acts(path, packed.read(path)[0].digest, act_arrays())
   return path
 
 
@@ -148,11 +101,30 @@ def test_damaged_files(tmp_path, folder, spoil, words):
   assert_four_parts(error.value.text)
 
 
-def test_values_of_the_system_are_read_if_its_acts_are_not_given(folder, tmp_path, monkeypatch):
-  """By a tracker that may track text alone; an empty list says that there were no acts."""
+def read_other_weights(path):
+  packed.write_acts(path, "0" * 16, act_arrays())
+
+
+@pytest.mark.parametrize(
+  ("spoil", "words"),
+  [
+    (lambda path: (path / "acts.npz").write_bytes(b"PK\3\4 cut"), "cannot be read"),
+    (read_other_weights, "trained for weights"),
+  ],
+)
+def test_damaged_acts(tmp_path, monkeypatch, folder, spoil, words):
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
-  style = dataclasses.asdict(SpanStyle(plain_text=0.0))
-  packed.write(tmp_path / "t", dataclasses.replace(CONFIG, style=style), arrays())
+  shutil.copytree(folder, tmp_path / "t")
+  spoil(tmp_path / "t")
+  with pytest.raises(SgdxError) as error:
+    load(tmp_path / "t")
+  assert_four_parts(error.value.text, "acts.npz", words)
+
+
+def test_acts_are_read_if_they_are_not_given(folder, tmp_path, monkeypatch):
+  """By a tracker with an `ActReader`; an empty list says that there were no acts."""
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  packed.write(tmp_path / "t", CONFIG, arrays())  # without one
 
   def num_offered(path, system_turn):
     """How many slots the last frames mark as offered in the system's last turn."""
@@ -170,9 +142,26 @@ def test_values_of_the_system_are_read_if_its_acts_are_not_given(folder, tmp_pat
     return sum(x & span_features.OFFERED_NOW > 0 for x in bits)
 
   text, acts = SAID[1]
-  assert num_offered(folder, text) > 0  # random weights answer something
-  assert num_offered(folder, (text, [])) == num_offered(tmp_path / "t", text) == 0
-  assert num_offered(folder, (text, acts)) == num_offered(tmp_path / "t", (text, acts)) == 2
+  every_slot_is_offered = act_arrays()
+  every_slot_is_offered["logits/bias"][:] = 1e6 * np.eye(len(ACTS))[ACTS.index(OFFER)]
+  shutil.copytree(folder, tmp_path / "reads")
+  packed.write_acts(tmp_path / "reads", packed.read(folder)[0].digest, every_slot_is_offered)
+  assert num_offered(tmp_path / "reads", text) == 6  # three slots of two services
+  assert num_offered(tmp_path / "reads", (text, [])) == num_offered(tmp_path / "t", text) == 0
+  for path in (tmp_path / "reads", tmp_path / "t"):
+    assert num_offered(path, (text, acts)) == 2
+  settings = [load(path).settings for path in (folder, tmp_path / "reads", tmp_path / "t")]
+  assert settings[0]["acts"] != settings[1]["acts"]
+  assert "acts" not in settings[2]
+
+
+def test_a_tracker_trained_with_acts_alone_needs_an_act_reader(folder, tmp_path, monkeypatch):
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  style = dataclasses.asdict(SpanStyle(plain_text=0.0))
+  packed.write(tmp_path / "t", dataclasses.replace(CONFIG, style=style), arrays())
+  assert load(tmp_path / "t").needs_acts
+  packed.write_acts(tmp_path / "t", packed.read(tmp_path / "t")[0].digest, act_arrays())
+  assert not load(tmp_path / "t").needs_acts
 
 
 def test_a_typed_dialogue_is_tracked_without_jax(folder):

@@ -1,0 +1,25 @@
+"""Training of what reads the system's acts: on the sample, with a network of random weights."""
+
+from minilm import minilm
+from packed_tracker import CONFIG, arrays
+
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.records.turns import NONE
+from sgdx_t5x.spandst import packed
+from sgdx_t5x.spandst.act_reader import SlotAct
+from sgdx_t5x.tracking import act_training
+from sgdx_t5x.tracking.packed import PackedModel
+
+
+def test_acts_are_learnt(monkeypatch, tmp_path):
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  monkeypatch.setattr(act_training, "_TRAIN_DIALOGUES", 40)
+  packed.write(tmp_path / "t", CONFIG, arrays())
+  updates, corpus = [], open_corpus(SAMPLE)
+  share = act_training.train_acts(tmp_path / "t", corpus, lambda *x: updates.append(x))
+  (_, done, total) = updates[-1]
+  assert done == total > 100
+  model = PackedModel(tmp_path / "t")
+  _, right = act_training._system_turns(model, corpus, "dev", 60)
+  silent = sum(all(act == SlotAct(NONE) for act in acts) for acts in right) / len(right)
+  assert silent + 0.2 < share == act_training.share_read(model, corpus)
