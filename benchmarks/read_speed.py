@@ -88,7 +88,7 @@ def collect_frames(tracker: SpanTracker, corpus: str, number: int) -> list[Featu
     if len(frames) >= number:
       break
   tracker._model.network.answer = answer
-  tracker._model._cache.clear()
+  tracker._model._answers.clear()
   return frames[:number]
 
 

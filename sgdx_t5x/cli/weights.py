@@ -98,7 +98,7 @@ def add_parser(subparsers: Any) -> None:
   add_input(
     command,
     "--corpus",
-    help=f"{CORPUS}: also train what reads the system's acts where none are annotated, 20 minutes",
+    help=f"{CORPUS}: also train what reads the system's acts where none are given (half an hour)",
     path=corpus_path,
   )
   command.set_defaults(run=_pack)

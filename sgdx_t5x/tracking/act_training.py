@@ -74,9 +74,9 @@ def share_read(model: PackedModel, corpus: Corpus) -> float:
     model: with an `ActReader`.
     corpus: with dev, and the system's acts; a random sample of 60 dialogues is read.
   """
-  assert model.read_acts is not None
+  assert model.act_reader is not None
   examples, right = _system_turns(model, corpus, "dev", _DEV_DIALOGUES)
-  found = model.read_acts([example.features for example in examples])
+  found = model.act_reader([example.features for example in examples])
   return sum(map(operator.eq, found, right)) / len(right)
 
 

@@ -1,17 +1,18 @@
 """Answers of a model by what it read: frames of a dialogue that continues are computed once."""
 
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+_Answer = TypeVar("_Answer")
 _MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
 
 
 def answer_once(
-  cache: MutableMapping[Any, list[int]],
+  cache: MutableMapping[Any, _Answer],
   keys: Sequence[Hashable],
   examples: Sequence[Any],
-  compute: Callable[[list[Any]], Sequence[list[int]]],
-) -> list[list[int]]:
+  compute: Callable[[list[Any]], Sequence[_Answer]],
+) -> list[_Answer]:
   """Returns the answer for each example.
 
   Args:

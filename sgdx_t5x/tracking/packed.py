@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import minilm, packed
-from sgdx_t5x.spandst.act_reader import ActReader
+from sgdx_t5x.spandst.act_reader import ActReader, SlotAct
 from sgdx_t5x.spandst.numpy_network import Features, SpanNetwork
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.answer_cache import answer_once
 from sgdx_t5x.tracking.protocol import override_lengths
 from sgdx_t5x.tracking.spandst import SpanTracker
+
+_Key = tuple[tuple[int, ...], ...]
 
 
 class PackedModel:
@@ -26,7 +28,7 @@ class PackedModel:
 
   Attributes:
     network: the network.
-    read_acts: what reads the system's acts where none are annotated; None if the folder has none.
+    act_reader: reads the system's acts where none are annotated; None if the folder has none.
 
   Raises:
     SgdxError: damaged files, unknown lengths, or no MiniLM (`minilm.folder`).
@@ -54,28 +56,39 @@ class PackedModel:
       *(config.num_heads, config.epsilon, config.lexical, config.pooled, config.longest_span),
     )
     self.config = config
-    self.read_acts, self._acts_digest = None, ""
+    self.act_reader, self._acts_digest = None, ""
     if stored := packed.read_acts(folder, config.digest):
       self._acts_digest, of_reader = stored
-      self.read_acts = ActReader(self.network, of_reader)
-    self._cache: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+      self.act_reader = ActReader(self.network, of_reader)
+    self._answers: dict[_Key, list[int]] = {}
+    self._acts: dict[_Key, list[SlotAct]] = {}
 
   @property
   def settings(self) -> dict[str, str]:
     """What its answers depend on, for `protocol.Tracker.settings`."""
     lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
     settings = {"weights": self.config.digest, "task": self.config.trained_on, "lengths": lengths}
-    return settings | ({"acts": self._acts_digest} if self.read_acts else {})
+    return settings | ({"acts": self._acts_digest} if self.act_reader else {})
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame; each distinct frame is computed once."""
-    keys = []
-    for example in features:
-      keys.append(tuple(tuple(example[name]) for name in sorted(example)))
-    return answer_once(self._cache, keys, features, self.network.answer)
+    return answer_once(self._answers, _keys(features), features, self.network.answer)
+
+  def read_acts(self, features: Sequence[Features]) -> list[list[SlotAct]]:
+    """Returns what `act_reader` reads in each frame; each distinct frame is computed once."""
+    assert self.act_reader is not None
+    return answer_once(self._acts, _keys(features), features, self.act_reader)
+
+
+def _keys(features: Sequence[Features]) -> list[_Key]:
+  keys = []
+  for example in features:
+    keys.append(tuple(tuple(example[name]) for name in sorted(example)))
+  return keys
 
 
 def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanTracker:
   """Returns the tracker of a packed folder. Args, Raises: see `PackedModel`."""
   model = PackedModel(folder, lengths)
-  return SpanTracker(model, model.style, model.vocabulary, model.read_acts)
+  read_acts = model.read_acts if model.act_reader else None
+  return SpanTracker(model, model.style, model.vocabulary, read_acts)

@@ -1,7 +1,7 @@
-"""Training of what reads the system's acts: on the sample, with a network of random weights."""
+"""Training of what reads the system's acts: on the sample, for the tracker that ships."""
 
+import pytest
 from minilm import minilm
-from packed_tracker import CONFIG, arrays
 
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.records.turns import NONE
@@ -11,10 +11,14 @@ from sgdx_t5x.tracking import act_training
 from sgdx_t5x.tracking.packed import PackedModel
 
 
+@pytest.mark.long
 def test_acts_are_learnt(monkeypatch, tmp_path):
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
-  monkeypatch.setattr(act_training, "_TRAIN_DIALOGUES", 40)
-  packed.write(tmp_path / "t", CONFIG, arrays())
+  monkeypatch.setattr(act_training, "_TRAIN_DIALOGUES", 60)
+  monkeypatch.setattr(act_training, "_EPOCHS", 60)
+  (tmp_path / "t").mkdir()
+  for name in (packed.CONFIG, packed.WEIGHTS):
+    (tmp_path / "t" / name).symlink_to(packed.SHIPPED / name)
   updates, corpus = [], open_corpus(SAMPLE)
   share = act_training.train_acts(tmp_path / "t", corpus, lambda *x: updates.append(x))
   (_, done, total) = updates[-1]

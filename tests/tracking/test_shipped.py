@@ -11,7 +11,10 @@ from minilm import minilm
 from places import ROOT
 
 import sgdx_t5x
+from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.spandst import packed
+from sgdx_t5x.tracking.act_training import share_read
+from sgdx_t5x.tracking.packed import PackedModel
 
 OWN = ROOT / "benchmarks/own_schemas"
 RESULTS = ROOT / "benchmarks/results/shipped"
@@ -20,8 +23,10 @@ RESULTS = ROOT / "benchmarks/results/shipped"
 def test_its_size_and_card():
   assert sum(path.stat().st_size for path in packed.SHIPPED.iterdir()) < 26e6
   config, arrays = packed.read(packed.SHIPPED)
+  digest_of_acts, _ = packed.read_acts(packed.SHIPPED, config.digest)
   card = (packed.SHIPPED / "README.md").read_text("utf-8")
   assert config.digest in card
+  assert digest_of_acts in card
   assert f"{config.trained_on}'" in card
   assert f"TRAIN_STEPS={config.step}" in card
   assert not any(name.startswith("encoder/token_embedder") for name in arrays)
@@ -30,7 +35,10 @@ def test_its_size_and_card():
 @pytest.mark.parametrize(("name", "label"), [("acts", "with the acts"), ("text", "**text alone**")])
 def test_the_scores_of_its_card_are_those_kept(name, label):
   config, _ = packed.read(packed.SHIPPED)
-  assert config.digest in (RESULTS / "README.md").read_text("utf-8")
+  digest_of_acts, _ = packed.read_acts(packed.SHIPPED, config.digest)
+  page = (RESULTS / "README.md").read_text("utf-8")
+  assert config.digest in page
+  assert digest_of_acts in page
   report = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
   card = (packed.SHIPPED / "README.md").read_text("utf-8")
   (line,) = (line for line in card.splitlines() if line.startswith(f"| {label}"))
@@ -38,6 +46,14 @@ def test_the_scores_of_its_card_are_those_kept(name, label):
   kept = [f"{100 * scores[x]:.1f}" for x in ("jga_orig", "jga_v1_5", "ss_jga")]
   assert [cell.split()[0] for cell in line.split(" | ")[1:4]] == kept
   assert report["signature"] in card
+
+
+@pytest.mark.real
+def test_the_acts_that_it_reads_are_those_of_its_card(real_archive, monkeypatch):
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  share = share_read(PackedModel(packed.SHIPPED), open_corpus(real_archive))
+  card = (packed.SHIPPED / "README.md").read_text("utf-8")
+  assert f"in {share:.0%} of dev's turns" in card
 
 
 def test_two_commands_lead_to_a_state(monkeypatch):
