@@ -61,6 +61,8 @@ class ActReader:
 
   def _read(self, features: Mapping[str, Any], states: FrameStates) -> list[SlotAct]:
     slots, pieces, values = states
+    if not len(pieces):  # of a text of blanks
+      return [SlotAct(turns.NONE)] * len(slots)
     kinds = self._dense("logits", np.maximum(self._dense("hidden", slots), 0)).argmax(axis=-1)
     root = np.float32(math.sqrt(slots.shape[-1]))
     starts = self._dense("starts", slots) @ pieces.T / root

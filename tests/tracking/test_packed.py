@@ -147,6 +147,7 @@ def test_acts_are_read_if_they_are_not_given(folder, tmp_path, monkeypatch):
   shutil.copytree(folder, tmp_path / "reads")
   packed.write_acts(tmp_path / "reads", packed.read(folder)[0].digest, every_slot_is_offered)
   assert num_offered(tmp_path / "reads", text) == 6  # three slots of two services
+  assert num_offered(tmp_path / "reads", " ") == 0  # no pieces to point to
   assert num_offered(tmp_path / "reads", (text, [])) == num_offered(tmp_path / "t", text) == 0
   for path in (tmp_path / "reads", tmp_path / "t"):
     assert num_offered(path, (text, acts)) == 2
