@@ -5,7 +5,7 @@
 #
 #   launch/study.sh --archive sgd.zip
 #   launch/study.sh --archive sgd.zip --tracker spandst --encoder minilm
-#   launch/study.sh --archive sgd.zip --encoder minilm --arms none,backtrans,paraphrase
+#   launch/study.sh --archive sgd.zip --encoder minilm --arms none,backtrans
 #
 #   --archive FILE      the official archive (zip), or its folder
 #   --out DIR           output folder (default: runs/study); rerun to resume
