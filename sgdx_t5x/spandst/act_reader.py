@@ -1,7 +1,7 @@
 """Reads what the system asked and said from the hidden states of a trained SpanDST, in NumPy.
 
-A small network on top of one that stays as it is (`act_training.py`): for each slot, which act the
-utterance has for it, and where its value stands.
+A small network on top of one that stays as it is (`tracking/act_training.py`): for each slot, which
+act the utterance has for it, and where its value stands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from sgdx_t5x.spandst.numpy_network import FrameStates, SpanNetwork, best_spans
 Array = np.ndarray
 ACTS = (turns.NONE, turns.REQUEST, turns.INFORM, turns.OFFER, turns.CONFIRM)  # by class
 _LONGEST_VALUE = 20  # pieces
-_CLOSED = np.float32(-1e9)
 
 
 class SlotAct(NamedTuple):
@@ -42,7 +41,7 @@ class ActReader:
 
   Args:
     network: of the tracker.
-    arrays: name -> array, as `act_training.train` returns them. Shapes, with a width of E:
+    arrays: name -> array, as `packed.read_acts` returns them. Shapes, with a width of E:
       "hidden/kernel" `[E, N]`, "hidden/bias" `[N]`, "logits/kernel" `[N, 5]`, "logits/bias" `[5]`,
       "starts/kernel" `[E, E]`, "starts/bias" `[E]`, "ends/kernel" and "ends/bias" likewise.
   """
@@ -76,7 +75,7 @@ class ActReader:
       if act in (turns.NONE, turns.REQUEST):
         acts.append(SlotAct(act))
       elif is_own.any():
-        acts.append(SlotAct(act, value=int(np.where(is_own, values, _CLOSED).argmax()) + 1))
+        acts.append(SlotAct(act, value=int(np.where(is_own, values, -np.inf).argmax()) + 1))
       else:
         acts.append(SlotAct(act, int(firsts[i]), int(lasts[i])))
     return acts

@@ -141,23 +141,23 @@ def right_acts(
     values = act.get("values", ())
     if kind != turns.REQUEST and len(values) == 1:
       labels[position] = _choices(service, position, context, gold, values)
-  places = {}  # number of a slot -> what its value is
+  places = {}  # number of a slot -> where its value is
+  _, _, start = example.user
   rows = answers.target_rows(targets(example, labels, gold, limit=_ALL_ROWS))
   for number, kind, first, last in rows:
-    if kind in (answers.SPAN, answers.VALUE):
-      places.setdefault(number, (kind, first, last))
-  _, _, start = example.user
+    if kind == answers.VALUE:
+      places.setdefault(number, {"value": first})
+    elif kind == answers.SPAN:
+      places.setdefault(number, {"first": first - start, "last": last - start})
   found = []
   for number, position in enumerate(example.slots, start=1):
-    act, place = kinds.get(position, turns.NONE), places.get(number)
-    if act in (turns.NONE, turns.REQUEST):
+    act = kinds.get(position, turns.NONE)
+    if act == turns.REQUEST:
       found.append(SlotAct(act))
-    elif place is None:
-      found.append(SlotAct(turns.NONE))
-    elif place[0] == answers.VALUE:
-      found.append(SlotAct(act, value=place[1]))
+    elif number in places:
+      found.append(SlotAct(act, **places[number]))
     else:
-      found.append(SlotAct(act, place[1] - start, place[2] - start))
+      found.append(SlotAct(turns.NONE))
   return found
 
 
