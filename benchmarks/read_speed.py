@@ -23,7 +23,7 @@ from train_step import Driver, script
 import sgdx_t5x
 from sgdx_t5x.spandst import numpy_network
 from sgdx_t5x.tracking.protocol import Shown
-from sgdx_t5x.tracking.spandst import SpanTracker
+from sgdx_t5x.tracking.spandst import SpanDST
 
 NUMPY, JAX = "NumPy (packed)", "JAX (checkpoint)"
 PEERS = ("PyTorch, bfloat16", "PyTorch, float32", "ONNX Runtime, float32")
@@ -68,7 +68,7 @@ def main() -> None:
   _common.print_table(results, "frames/s", NUMPY, 1)
 
 
-def collect_frames(tracker: SpanTracker, corpus: str, number: int) -> list[Features]:
+def collect_frames(tracker: SpanDST, corpus: str, number: int) -> list[Features]:
   """Returns the features of the first frames of test that are tracked."""
   opened = sgdx_t5x.open_corpus(corpus)
   schema = opened.schema("test")

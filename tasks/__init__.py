@@ -1,4 +1,4 @@
-"""SeqIO tasks and mixtures; importing this module registers all of them.
+"""The core's SeqIO tasks and mixtures; importing this module registers them.
 
 `mixtures.py` lists them; README.md in this folder shows how to add one.
 """

@@ -1,4 +1,4 @@
-"""All tasks and mixtures of this project. To add one, add a call here."""
+"""The core's tasks and mixtures; an annex registers its own. To add one, add a call here."""
 
 from typing import Any
 

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path, path_of_name, style_path
 from sgdx_t5x.cli.prompt_style import parse_format
 from sgdx_t5x.errors import UsageError
@@ -32,14 +33,17 @@ def add_command(
     doc: its description, usually the docstring of its module.
     epilog: examples and notes below the options, in lines of 80 columns or less, which are kept;
       "" for what follows the first paragraph of `doc`.
-    help: a line for the list of subcommands; "" for a command of an annex, which
-      `annexes.table("SUMMARIES")` describes.
+    help: a line for the list of subcommands; "" for a command of an annex, whose line is in
+      `annexes.table("SUMMARIES")`.
 
   Returns:
     Its parser, which is also the attribute `parser` of what it parses.
   """
   if not epilog:
     doc, _, epilog = doc.partition("\n\n")
+  words = f"{subparsers._prog_prefix} {name}".split()[1:]  # without "sgdx"
+  if len(words) > 1:  # an annex's other commands are listed apart, see `commands.make_parser`
+    help = help or annexes.table("SUMMARIES").get(" ".join(words), "")
   parser = subparsers.add_parser(
     name,
     **({"help": help} if help else {}),

@@ -73,10 +73,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="NAME",
     help="modules of your own that config.gin may import and run",
   )
-  corpus = parser.add_argument_group("with --corpus")
-  add_split(corpus)
+  _add_corpus_options(parser.add_argument_group("with --corpus"))
+  _add_schema_options(parser.add_argument_group("with --schema"))
+  parser.set_defaults(run=run)
+  return parser
+
+
+def _add_corpus_options(group: Any) -> None:
+  add_split(group)
   add_input(
-    corpus,
+    group,
     "--variant",
     nargs="+",
     default=[],
@@ -84,22 +90,24 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="variants of the schema, as for `sgdx prompts` (default: original)",
     path=path_of_name,
   )
-  add_output(corpus, "--out", metavar="DIR", help="folder of the predictions", folder=True)
-  corpus.add_argument(
+  add_output(group, "--out", metavar="DIR", help="folder of the predictions", folder=True)
+  group.add_argument(
     "--limit", type=int, metavar="N", help="only N dialogues of the split, drawn at random"
   )
-  corpus.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
-  corpus.add_argument(
+  group.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
+  group.add_argument(
     "--history",
     choices=["predicted", "gold"],
     default="predicted",
     help="states of earlier turns that are read: predicted (default), or gold by a tracker whose "
     "published pipeline reads those; scores then say so",
   )
-  corpus.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
-  schema = parser.add_argument_group("with --schema")
+  group.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
+
+
+def _add_schema_options(group: Any) -> None:
   add_input(
-    schema,
+    group,
     "--variant-schema",
     nargs="+",
     default=[],
@@ -108,16 +116,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     path=path_of_name,
   )
   add_input(
-    schema,
+    group,
     "--dialogues",
     metavar="FILE",
     help="instead of the prompt: count the turns of these dialogues whose state a variant changes",
   )
-  schema.add_argument(
+  group.add_argument(
     "--service", nargs="+", metavar="NAME", help="services to track (default: all of the schema)"
   )
-  parser.set_defaults(run=run)
-  return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -134,14 +140,11 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="either a corpus to track, or a schema to type a dialogue for",
       fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
-  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit is not None}
-  of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
-  of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
-  of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
-  of_schema |= {"--dialogues": args.dialogues}
   mode, other_mode = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
-  for name, is_used in (of_schema if args.corpus else of_corpus).items():
-    if is_used:
+  (group,) = (x for x in args.parser._action_groups if x.title == f"with {other_mode}")
+  for option in group._group_actions:
+    name = option.option_strings[0]
+    if getattr(args, option.dest) != option.default:
       instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(name)
       raise UsageError(
         f"{name} with {mode}",

@@ -36,8 +36,8 @@ examples:
   sgdx weights export --checkpoint runs/spandst/checkpoint_20000 \\
     --config bert-base-cased --vocab bert-base-cased/vocab.txt --out encoder-hf
 
-Models: T5 1.0, T5 1.1, Flan-T5, mT5 and BERT (MiniLM too), of any size. A
-Hugging Face folder has config.json and safetensors; PyTorch is not needed. A
+Models: T5 1.0, T5 1.1, Flan-T5, mT5, BERT (MiniLM too) and MPNet, of any size.
+A Hugging Face folder has config.json and safetensors; PyTorch is not needed. A
 T5X checkpoint is a folder checkpoint_N; of a tracker with a BERT, the encoder
 is exported. Both directions take up to 13 bytes of memory per parameter.
 """
@@ -193,8 +193,9 @@ def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
       weights, args.out, config, "float32", args.vocab, args.overwrite, update
     )
   _print_written(path, None if args.vocab else "vocab.txt")
+  model = "MPNetModel" if weights.sizes.is_mpnet else "BertModel"
   print("next:       in Python, with transformers:")
-  print(f"  BertModel.from_pretrained({str(path)!r})")
+  print(f"  {model}.from_pretrained({str(path)!r})")
   return 0
 
 
@@ -232,7 +233,8 @@ def _print_read(origin: str, weights: "Weights") -> None:
 
   sizes = weights.sizes
   if isinstance(sizes, BertSizes):
-    family, layers = "BERT", f"{sizes.num_layers} layers"
+    family = "MPNet" if sizes.is_mpnet else "BERT"
+    layers = f"{sizes.num_layers} layers"
     head_dim, positions = sizes.emb_dim // sizes.num_heads, f", {sizes.max_positions:,} positions"
   else:
     family, head_dim, positions = _family(sizes), sizes.head_dim, ""

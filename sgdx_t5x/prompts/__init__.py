@@ -1,4 +1,4 @@
-"""Prompt formats: one package each, implementing the protocol of `protocol.py`.
+"""Prompt formats: a module or package each, implementing the protocol of `protocol.py`.
 
 README.md beside this file shows how to add one. Nothing here imports TensorFlow or JAX.
 """

@@ -212,7 +212,7 @@ def no_acts(place: str, tracker: str) -> SgdxError:
     f"{place}: the system's acts are not annotated",
     expected=f"`actions` in the frames of every system turn, an empty list if it has none: "
     f"{tracker} reads the values that the system offered, confirmed and informed",
-    available="trackers that read only the utterances: T5DST, D3ST and SDT",
+    available="trackers that need only the utterances: the SpanDST that ships, T5DST, D3ST and SDT",
     fix='add the acts, for example {"act": "OFFER", "slot": "city", "values": ["Fresno"]}, or use '
     "one of those trackers",
   )

@@ -119,7 +119,7 @@ def write(
   """Writes a report into a folder atomically; returns the path of the page.
 
   Args:
-    content: from `make`.
+    content: from `make_report`.
     out: the folder; a report in it is replaced.
     examples: frames to embed per run, service, slot, variant and kind; 0: no error browser.
     on_progress: called with (task, done, total, unit).

@@ -62,15 +62,19 @@ def seen_or_unseen(run: "Run") -> dict[str, str]:
   return kinds
 
 
-def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:
-  """Label of what the shares are of, and kind of error -> share, over v1 to v5 if there are any."""
-  variants = [variant for variant in SGDX_VARIANTS if variant in run] or list(run)
+def shares_of_kinds(errors: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:
+  """Returns which variants' errors are counted, v1 to v5 if there are any, and each kind's share.
+
+  Args:
+    errors: variant -> kind of error -> number.
+  """
+  variants = [variant for variant in SGDX_VARIANTS if variant in errors] or list(errors)
   totals: Counter[str] = Counter()
   for variant in variants:
-    totals.update(run[variant])
+    totals.update(errors[variant])
   num_errors = totals.total() or 1  # without errors, every share is 0
   shares = {kind: number / num_errors for kind, number in totals.items()}
-  return f"% of errors, {mean_of(variants)}", shares
+  return mean_of(variants), shares
 
 
 def mean_of(variants: Sequence[str]) -> str:

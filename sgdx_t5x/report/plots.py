@@ -173,7 +173,7 @@ def error_kinds(
   figure, axes = plot_style.panels(len(plotted), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
   for ax, (name, by_variant) in zip(axes, plotted.items(), strict=True):
-    share_label, shares = plot_numbers.shares_of_kinds(by_variant)
+    counted, shares = plot_numbers.shares_of_kinds(by_variant)
     share_of_line: dict[Line2D, float] = {}
     for index, kind in enumerate(totals):  # a kind looks the same in all panels
       rates = []
@@ -188,11 +188,11 @@ def error_kinds(
       share_of_line[line] = share
     handles = sorted(share_of_line, key=share_of_line.__getitem__, reverse=True)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "alignment": "left"}
-    ax.legend(handles=handles, title=share_label, **beside)
+    ax.legend(handles=handles, title=f"% of errors, {counted}", **beside)
     ax.set_xticks(range(len(variants)), [_short(variant) for variant in variants])
     ax.set_title(plot_style.printable(name, 2.8))
     phrase = ", ".join(str(line.get_label()) for line in handles).replace("\n", " ")
-    words.append(f"{plot_style.clean(name)} {phrase} ({share_label})")
+    words.append(f"{plot_style.clean(name)} {phrase} (% of errors, {counted})")
   axes[0].set_ylim(bottom=0)
   figure.supylabel("errors per 100 frames")
   return plot_style.finish(figure, f"Kinds of error: {'; '.join(words)}.")

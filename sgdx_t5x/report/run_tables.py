@@ -1,14 +1,13 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, seen_or_unseen
+from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, seen_or_unseen, shares_of_kinds
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row
@@ -138,21 +137,17 @@ def errors(run: Run) -> Table | None:
   counts, frames = kind_counts(run), run.rows.groups["all"].num_frames
   if not counts or not frames:  # none, if no service has slots
     return None
-  # As in the plot of these errors, so that both show the same shares.
-  shared = [variant for variant in counts if variant in SGDX_VARIANTS] or list(counts)
-  totals: Counter[str] = Counter()  # by kind, of what the shares are of
-  for variant in shared:
-    totals.update(counts[variant])
-  totals["all"] = totals.total()
+  variants, shares = shares_of_kinds(counts)
+  has_errors = any(shares.values())
   lines: list[tuple[Cell, ...]] = []
   for kind in (*KINDS, "all"):
     rates = []
     for by_kind in counts.values():
       number = sum(by_kind.values()) if kind == "all" else by_kind[kind]
       rates.append(Number(number / frames, f"{100 * number / frames:.1f}"))
-    share = totals[kind] / totals["all"] if totals["all"] else None
-    lines.append((kind, *rates, percent(share)))
-  header = ("", *counts, f"% of {mean_of(shared)}")
+    share = 1.0 if kind == "all" else shares.get(kind, 0.0)
+    lines.append((kind, *rates, percent(share if has_errors else None)))
+  header = ("", *counts, f"% of {variants}")
   return Table(f"Slot errors per 100 frames: {run.name}", header, tuple(lines))
 
 

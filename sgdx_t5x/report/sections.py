@@ -183,12 +183,12 @@ def _errors(scored: Sequence[Run]) -> Iterator[Section]:
 
 def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   """The most frequent kind of error; in the paper, most errors are slots not predicted."""
-  share_label, shares = plot_numbers.shares_of_kinds(counts)
+  counted, shares = plot_numbers.shares_of_kinds(counts)
   if not any(shares.values()):
     return f"{name}: no errors"
   kind = max(shares, key=shares.__getitem__)
   phrase = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
-  return f"{name}: the most frequent kind is {kind} ({share_label}: {phrase})"
+  return f"{name}: the most frequent kind is {kind} (% of errors, {counted}: {phrase})"
 
 
 def _plot(name: str, title: str, figure: Any, caption: str) -> tuple[Plot, ...]:

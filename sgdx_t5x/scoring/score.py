@@ -245,13 +245,7 @@ def _joined(
       own_schemas[variant] = selection.schemas.get(split, variant)
     for key, numbers in result.further.items():
       further.setdefault(key, {})[variant] = numbers
-  common = _common(scores)
-  frame_ids = dict.fromkeys(next(iter(common.values())).frame_ids.tolist())
-  common_gold = tuple(frame for frame in gold if frame.frame_id in frame_ids)
-  sample = ""
-  if len(common_gold) < len(gold):
-    # The split's name says which frames are scored only if all are.
-    sample = f"{zlib.crc32(' '.join(frame_ids).encode()):08x}"
+  common, common_gold = _common(scores, gold)
   # Their scores must not be taken for a tracker's own.
   oracles = [variant for variant, result in results.items() if result.gold_history]
   files = with_origins(files, own_schemas, oracles)
@@ -263,21 +257,26 @@ def _joined(
   )
   extra = {variant: result.extra_dialogues for variant, result in results.items()}
   return Scored(
-    corpus,
-    split,
-    options,
-    scores,
-    common,
-    common_gold,
-    {variant: result.states for variant, result in results.items()},
-    score(common_gold, metrics.predict_nothing(common_gold)),
-    sample,
-    missing,
-    tuple(warning_lines(missing, extra, selection)),
-    notes,
-    files,
-    further,
+    corpus=corpus,
+    split=split,
+    settings=options,
+    frames=scores,
+    common=common,
+    gold=common_gold,
+    states={variant: result.states for variant, result in results.items()},
+    nothing=score(common_gold, metrics.predict_nothing(common_gold)),
+    sample=_digest(common_gold) if len(common_gold) < len(gold) else "",
+    missing=missing,
+    warnings=tuple(warning_lines(missing, extra, selection)),
+    notes=notes,
+    provenance=files,
+    further=further,
   )
+
+
+def _digest(gold: Sequence[GoldFrame]) -> str:
+  """Returns 8 hex digits of frames that are a part of a split, whose name does not say which."""
+  return f"{zlib.crc32(' '.join(frame.frame_id for frame in gold).encode()):08x}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -417,16 +416,20 @@ def _read(
       yield variant, by_variant.pop(variant)
 
 
-def _common(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
+def _common(
+  scores: Mapping[str, FrameScores], gold: Sequence[GoldFrame]
+) -> tuple[dict[str, FrameScores], tuple[GoldFrame, ...]]:
+  """Returns the scores of the frames that all variants have, and these frames."""
   common = metrics.common_frames(scores)
-  if not len(next(iter(common.values()))):
+  frame_ids = set(next(iter(common.values())).frame_ids.tolist())
+  if not frame_ids:
     raise SgdxError(
       "no frame has predictions for all the given variants",
       expected="predictions for the same frames under every variant",
       available=", ".join(f"{v}: {len(frames):,} frames" for v, frames in scores.items()),
       fix="score the variants separately, or complete their predictions",
     )
-  return common
+  return common, tuple(frame for frame in gold if frame.frame_id in frame_ids)
 
 
 def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:

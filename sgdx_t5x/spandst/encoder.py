@@ -99,8 +99,9 @@ class BertConfig:
       raise SgdxError(
         f"inputs of {length} tokens, {length - limit} more than the encoder has positions",
         expected=f"at most {limit} tokens (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' to {limit} or less in TASK_FEATURE_LENGTHS, and in FRAME_LENGTHS where "
-        "a gin file has it: the oldest turns are cut, never the slot",
+        fix=f"set 'inputs', and 'segments' if there are, to {limit} or less in "
+        "TASK_FEATURE_LENGTHS, and in FRAME_LENGTHS or PACKED_LENGTHS where a gin file has it: "
+        "turns are cut, never the schema",
       )
 
 

@@ -16,7 +16,6 @@ import seqio
 from clu import metrics as clu_metrics
 from flax import linen as nn
 
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from t5x import metrics as metrics_lib
@@ -88,15 +87,7 @@ class EncoderModel(models.BaseModel):
     input_types: Mapping[str, Any] | None = None,
   ) -> flax.core.FrozenDict:
     """Returns freshly initialised `params` and their `params_axes`."""
-    length = input_shapes["encoder_input_tokens"][-1]
-    max_positions = self.module.config.max_positions
-    if length > max_positions:
-      raise SgdxError(
-        f"length of 'inputs' = {length}, {length - max_positions} more than there are positions",
-        expected=f"at most {max_positions} (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' and 'segments' to {max_positions} or less in TASK_FEATURE_LENGTHS, and "
-        "in PACKED_LENGTHS where a gin file has it: turns are cut, never the schema",
-      )
+    self.module.config.check_length(input_shapes["encoder_input_tokens"][-1])
     batch, types = {}, input_types or {}
     for name, shape in input_shapes.items():
       batch[name] = jnp.zeros(shape, types.get(name, jnp.int32))

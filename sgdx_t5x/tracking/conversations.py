@@ -52,8 +52,8 @@ class DialogueTracker:
     Args:
       dialogue: in the names of `schema`, its states are not read; or a list of what the user and
         the system said in turn, the user first: texts, or for the system (text, its acts in SGD's
-        format). Where none are given, a tracker that reads acts sees none; the SpanDST that ships
-        reads the values in the text as offers.
+        format). Where none are given, the SpanDST that ships reads them from the text, a checkpoint
+        sees none.
       schema: the schema, decoded, or the path of its file.
       variant: a paraphrased schema to show the model instead.
       services: which services to track if `dialogue` is a list; defaults to all.

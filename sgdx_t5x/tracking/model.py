@@ -1,7 +1,7 @@
 """A checkpoint of any model of `t5x.train` as a function from features to answers.
 
 Models are run by T5X's own `utils.get_infer_fn`, as in `python -m t5x.infer`, so their answers are
-the same. Only this module of the package uses T5X, whichever is installed.
+the same. Of `tracking`, this module alone uses T5X, whichever is installed.
 """
 
 from __future__ import annotations

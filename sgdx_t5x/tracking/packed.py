@@ -13,7 +13,7 @@ from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.answer_cache import answer_once
 from sgdx_t5x.tracking.protocol import override_lengths
-from sgdx_t5x.tracking.spandst import SpanTracker
+from sgdx_t5x.tracking.spandst import SpanDST
 
 _Key = tuple[tuple[int, ...], ...]
 
@@ -87,8 +87,8 @@ def _keys(features: Sequence[Features]) -> list[_Key]:
   return keys
 
 
-def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanTracker:
+def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanDST:
   """Returns the tracker of a packed folder. Args, Raises: see `PackedModel`."""
   model = PackedModel(folder, lengths)
   read_acts = model.read_acts if model.act_reader else None
-  return SpanTracker(model, model.style, model.vocabulary, read_acts)
+  return SpanDST(model, model.style, model.vocabulary, read_acts)

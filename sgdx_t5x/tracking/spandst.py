@@ -32,7 +32,7 @@ class SpanModelProtocol(Protocol):
     """Returns the answer for each frame: see `spandst.answers`."""
 
 
-class SpanTracker:
+class SpanDST:
   """See `protocol.Tracker`.
 
   Args:

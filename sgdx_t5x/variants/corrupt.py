@@ -10,24 +10,19 @@ import random
 from collections.abc import Sequence
 
 from sgdx_t5x.corpus.schema import Schema
-from sgdx_t5x.variants.wording import Element, Repair, reword, wording
+from sgdx_t5x.variants.wording import Element, reword, wording
 
-REPLACED = 0.2  # share of words
+REPLACED = 0.2  # share of words that become others of the schema's names, or descriptions
 MOVED = 2  # most places that a word moves
 
 
-def corrupt_schema(
-  schema: Schema, seed: int, replaced: float = REPLACED, moved: int = MOVED
-) -> tuple[Schema, list[Repair]]:
-  """Returns the schema with random words in it and words out of place, and repairs of names.
+def corrupt_schema(schema: Schema, seed: int) -> Schema:
+  """Returns the schema with random words in it and words out of place.
 
   Args:
     schema: the original.
     seed: determines an element's corruption, whatever other services and elements the schema
       has, except that these change the words to draw from.
-    replaced: share of words that are replaced by a word of the schema's names, or of its
-      descriptions.
-    moved: most places that a word can move.
   """
   texts = wording(schema)
   words: dict[str, set[str]] = {}  # of all names, and of all descriptions
@@ -36,15 +31,14 @@ def corrupt_schema(
   pools = {field: sorted(of_field) for field, of_field in words.items()}
   corrupted = {}
   for element, text in texts.items():
-    corrupted[element] = _corrupt(element, text, pools[element.field], seed, replaced, moved)
-  return reword(schema, corrupted, f"{schema.origin}, corrupted with seed {seed}")
+    corrupted[element] = _corrupt(element, text, pools[element.field], seed)
+  corrupted_schema, _ = reword(schema, corrupted, f"{schema.origin}, corrupted with seed {seed}")
+  return corrupted_schema
 
 
-def _corrupt(
-  element: Element, text: str, pool: Sequence[str], seed: int, replaced: float, moved: int
-) -> str:
+def _corrupt(element: Element, text: str, pool: Sequence[str], seed: int) -> str:
   rng = random.Random(f"{seed}/{element.key}")  # per element: others do not affect it
-  words = [rng.choice(pool) if rng.random() < replaced else word for word in text.split()]
-  # Sorting by place + up to `moved` + 1: no word passes more than `moved` others.
-  places = [i + rng.uniform(0, moved + 1) for i in range(len(words))]
+  words = [rng.choice(pool) if rng.random() < REPLACED else word for word in text.split()]
+  # Sorting by place + up to MOVED + 1: no word passes more than MOVED others.
+  places = [i + rng.uniform(0, MOVED + 1) for i in range(len(words))]
   return " ".join(word for _, word in sorted(zip(places, words, strict=True)))

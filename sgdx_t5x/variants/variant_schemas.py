@@ -140,7 +140,7 @@ class VariantSchemas:
       if (schema := find(split, variant)) is not None:
         return schema
     if seed := _CORRUPTED.fullmatch(variant):
-      return corrupt_schema(self.get(split), int(seed[1]))[0]
+      return corrupt_schema(self.get(split), int(seed[1]))
     return None
 
   def _find_released(self, split: str, variant: str) -> Schema | None:

@@ -28,7 +28,7 @@ from sgdx_t5x.signature import package_version
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tracking import predicting
 from sgdx_t5x.tracking.predicting import track_split
-from sgdx_t5x.tracking.spandst import SpanTracker
+from sgdx_t5x.tracking.spandst import SpanDST
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +289,7 @@ def test_a_corpus_without_acts_is_refused_by_who_reads_them(corpus, tmp_path):
 
 def test_a_span_tracker_reads_plain_text_if_it_was_trained_on_it():
   for share, refuses in ((0.0, True), (0.5, False)):
-    tracker = SpanTracker(types.SimpleNamespace(), SpanStyle(plain_text=share), None)
+    tracker = SpanDST(types.SimpleNamespace(), SpanStyle(plain_text=share), None)
     assert tracker.needs_acts is refuses
     assert tracker.reads_acts
 

@@ -31,11 +31,11 @@ def write_schema(folder, schema, split="test"):
 
 
 def test_each_kind_of_variant(corpus, tmp_path):
-  own = write_schema(tmp_path / "own", corrupt_schema(corpus.schema("test"), 9)[0])
+  own = write_schema(tmp_path / "own", corrupt_schema(corpus.schema("test"), 9))
   schemas = VariantSchemas(corpus, {"mine": own, "bt_zh": own})
   assert schemas.get("test") is corpus.schema("test")
   assert schemas.get("test", "v3") is corpus.schema("test", "v3")
-  corrupted = corrupt_schema(corpus.schema("test"), 2)[0]
+  corrupted = corrupt_schema(corpus.schema("test"), 2)
   assert schemas.get("test", "corrupt_2").to_json() == corrupted.to_json()
   mine = load_schema((own / "test/schema.json").read_bytes(), "mine")
   assert schemas.get("test", "mine").to_json() == mine.to_json()
@@ -104,7 +104,7 @@ def test_prompts_of_back_translations_that_ship_and_of_corrupted_schemas(
   assert asked["original"].keys() == asked["bt_zh"].keys() == asked["corrupt_1"].keys()
   schemas = {
     "bt_zh": shipped_schema(archive.schema("train"), "bt_zh"),
-    "corrupt_1": corrupt_schema(archive.schema("train"), 1)[0],
+    "corrupt_1": corrupt_schema(archive.schema("train"), 1),
   }
   for variant, schema in schemas.items():
     names = [slot.name.replace("_", " ") for service in schema for slot in service.slots]
@@ -113,7 +113,7 @@ def test_prompts_of_back_translations_that_ship_and_of_corrupted_schemas(
 
 
 def test_prompts_and_files_of_a_folder_of_ones_own(corpus, tmp_path, capsys):
-  own = write_schema(tmp_path / "own", corrupt_schema(corpus.schema("test"), 9)[0])
+  own = write_schema(tmp_path / "own", corrupt_schema(corpus.schema("test"), 9))
   out, exported = tmp_path / "p.jsonl", tmp_path / "files"
   where = ["--corpus", corpus.origin, "--split", "test"]
   variants = ["--variant", f"mine={own}", "corrupt_9"]
@@ -130,7 +130,7 @@ def test_prompts_and_files_of_a_folder_of_ones_own(corpus, tmp_path, capsys):
   for file in files:
     assert (exported / "mine" / file).read_text() == (exported / "corrupt_9" / file).read_text()
   written = load_schema((exported / "mine/test/schema.json").read_bytes(), "written")
-  assert written.to_json() == corrupt_schema(corpus.schema("test"), 9)[0].to_json()
+  assert written.to_json() == corrupt_schema(corpus.schema("test"), 9).to_json()
   assert main(["prompts", *where, "--variant", "mine=", "--out", str(out)]) == 2
   assert "NAME=DIR" in capsys.readouterr().err
 

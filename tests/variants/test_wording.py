@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.variants import corrupt
 from sgdx_t5x.variants.corrupt import corrupt_schema
 from sgdx_t5x.variants.wording import Element, join_words, name_words, reword, wording
 
@@ -173,9 +174,9 @@ def test_whatever_the_texts_the_schema_is_valid(texts):
 
 
 def test_corruption_is_seeded_and_keeps_what_is_not_wording():
-  made, _ = corrupt_schema(SCHEMA, 1)
-  assert made.to_json() == corrupt_schema(SCHEMA, 1)[0].to_json()
-  assert made.to_json() != corrupt_schema(SCHEMA, 2)[0].to_json()
+  made = corrupt_schema(SCHEMA, 1)
+  assert made.to_json() == corrupt_schema(SCHEMA, 1).to_json()
+  assert made.to_json() != corrupt_schema(SCHEMA, 2).to_json()
   check_aligned(SCHEMA, made)
   before, after = wording(SCHEMA), wording(made, SCHEMA)
   words = [(before[e].split(), after[e].split()) for e in before if e.field == "description"]
@@ -185,8 +186,9 @@ def test_corruption_is_seeded_and_keeps_what_is_not_wording():
   assert sum(a == b for a, b in words) < len(words) / 4
 
 
-def test_corruption_without_replacing_moves_words_a_little():
-  made, _ = corrupt_schema(SCHEMA, 3, replaced=0.0)
+def test_corruption_without_replacing_moves_words_a_little(monkeypatch):
+  monkeypatch.setattr(corrupt, "REPLACED", 0.0)
+  made = corrupt.corrupt_schema(SCHEMA, 3)
   before, after = wording(SCHEMA), wording(made, SCHEMA)
   moved = 0
   for e in before:

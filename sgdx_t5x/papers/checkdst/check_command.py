@@ -34,8 +34,7 @@ from sgdx_t5x.cli.paths import add_input, corpus_path, path_of_name
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  summary = "check a tracker on perturbed dialogues, after CheckDST"
-  parser = add_command(subparsers, "check", __doc__, help=summary)
+  parser = add_command(subparsers, "check", __doc__)
   text = 'the original corpus, before perturbation (zip or folder), or "sample"'
   add_input(parser, "--corpus", required=True, help=text, path=corpus_path)
   add_split(parser)

@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
   perturb_command.add_parser(verbs)
 
   text = "`sgdx checkdst verify`: tests what a perturbation must not change."
-  verify = add_command(verbs, "verify", text, "", "compare a perturbed corpus with its original")
+  verify = add_command(verbs, "verify", text)
   add_corpus(verify)
   text = "corpus that --corpus was made from"
   add_input(verify, "--against", metavar="CORPUS", required=True, help=text, path=corpus_path)
@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
   text = "`sgdx checkdst diff`: do two trackers differ on perturbed dialogues by more than chance? "
   text += "The interval and p are for B-A, from a paired bootstrap over dialogues, which does not "
   text += "cover randomness in training."
-  compare = add_command(verbs, "diff", text, "", "compare two checks")
+  compare = add_command(verbs, "diff", text)
   text = "JSON of `sgdx checkdst check --json --per-frame`"
   add_input(compare, "a", metavar="A", help=text)
   add_input(compare, "b", metavar="B", help="the same for the other tracker")
@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
   compare.set_defaults(run=run_diff)
 
   text = "`sgdx checkdst rows`: CheckDST's numbers for its own prediction files."
-  rows = add_command(verbs, "rows", text, "", "CheckDST's numbers for its own files")
+  rows = add_command(verbs, "rows", text)
   text = "CheckDST's prediction files (JSONL), the original's first: orig=FILE NED=FILE ..."
   add_input(rows, "files", nargs="+", metavar="KIND=FILE", help=text, path=path_of_name)
   add_input(rows, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")

@@ -1,4 +1,4 @@
-"""The kinds of perturbation: a line here and a file each."""
+"""The functions of the kinds of perturbation, which `register.PERTURBATIONS` lists."""
 
 from collections.abc import Callable, Mapping
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli.options import add_command, add_corpus, add_split
 from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.papers.checkdst.register import PERTURBATIONS
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.manifest import Manifest
@@ -31,8 +32,8 @@ _OPTIONS = {"entities": "ned", "provider": "pi"}  # option -> its kind
 
 def add_parser(subparsers: Any) -> None:
   """Adds `perturb`."""
-  parser = add_command(subparsers, "perturb", __doc__, help="perturb what users say")
-  kinds = ("ned", "pi", "sdi", "vs")
+  parser = add_command(subparsers, "perturb", __doc__)
+  kinds = tuple(PERTURBATIONS)
   parser.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
   add_perturbing(parser)
   add_output(

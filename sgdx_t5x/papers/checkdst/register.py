@@ -32,7 +32,7 @@ PERTURBATIONS = {
 REPORT_OPTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.commands"}
 REPORT_SECTIONS = {"checkdst": "sgdx_t5x.papers.checkdst.report_section"}
 RECORDS = {
-  **{kind: _test_set(kind) for kind in ("ned", "pi", "sdi", "vs")},
+  **{kind: _test_set(kind) for kind in PERTURBATIONS},
   "ned_aug": _train_copy("ned --entities names", "t5dst_ned_aug"),
   "sdi_aug": _train_copy("sdi", "t5dst_sdi_aug"),
 }

@@ -5,9 +5,8 @@ are made with seed 0, the training sets with another seed and other names.
 """
 
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, tagged
+from sgdx_t5x.papers.checkdst.register import PERTURBATIONS
 from sgdx_t5x.tasks.registration import FAMILIES, register_mixture
-
-KINDS = ("ned", "pi", "sdi", "vs")
 
 
 def register_perturbed(family: str, records: str, suffix: str, kind: str) -> list[str]:
@@ -48,7 +47,7 @@ def test_sets(family: str) -> list[str]:
 
 def _register_family(family: str) -> None:
   original = FAMILIES[family].tasks[0]
-  for kind in KINDS:
+  for kind in PERTURBATIONS:
     names = register_perturbed(family, kind, f"checkdst_{kind}", kind)
     register_mixture(f"{family}_checkdst_{kind}_all_variants", names)
   every = test_sets(family)

@@ -18,12 +18,12 @@ from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 
-def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "BaselineTracker":
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgdBaseline":
   """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
-  return BaselineTracker(LoadedModel(one_of(checkpoints), lengths))
+  return SgdBaseline(LoadedModel(one_of(checkpoints), lengths))
 
 
-class BaselineTracker:
+class SgdBaseline:
   """See `protocol.Tracker`. Args: model, trained on tasks of the baseline."""
 
   name = "the SGD baseline"

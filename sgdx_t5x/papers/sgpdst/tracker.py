@@ -149,7 +149,7 @@ class _Asked:
 _FORMAT = "sgpdst_"
 
 
-def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpTracker":
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpDST":
   """Returns the tracker of four checkpoints. Raises SgdxError unless they are of its four parts."""
   sub_models = [_part(checkpoint) for checkpoint in checkpoints]
   if sorted(sub_models) != sorted(PARTS):
@@ -161,7 +161,7 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
       "copy.gin and cross.gin, and no others",
     )
   models = dict(zip(sub_models, checkpoints, strict=True))
-  return SgpTracker({part: LoadedModel(models[part], lengths) for part in PARTS})
+  return SgpDST({part: LoadedModel(models[part], lengths) for part in PARTS})
 
 
 def _part(checkpoint: Checkpoint) -> str:
@@ -170,7 +170,7 @@ def _part(checkpoint: Checkpoint) -> str:
   return task.format.removeprefix(_FORMAT) if task else checkpoint.task
 
 
-class SgpTracker:
+class SgpDST:
   """See `protocol.Tracker`."""
 
   name = "SGP-DST"
@@ -197,9 +197,9 @@ class SgpTracker:
       settings |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
     return settings
 
-  def with_gold_history(self) -> "SgpTracker":
+  def with_gold_history(self) -> "SgpDST":
     """Returns the same tracker with gold history."""
-    return SgpTracker(self._models, reads_gold=True)
+    return SgpDST(self._models, reads_gold=True)
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""

@@ -58,7 +58,6 @@ class Judgement:
   Attributes:
     right: tools and arguments.
     right_tool: exactly the tools that are due are called, or none if none is.
-    right_arguments: and their arguments are valid, and those that are due; False with a wrong tool.
     reason: kind of the first fault; "" if right. Of the tool: "malformed", "no call", "call",
       "unknown tool", "wrong tool". Of arguments: "mistyped", "missing", "invented", "format",
       "invalid" by the schema that was shown, "wrong value", "not due".
@@ -68,7 +67,6 @@ class Judgement:
 
   right: bool
   right_tool: bool
-  right_arguments: bool
   reason: str = ""
   detail: str = ""
   invented: int = 0
@@ -121,7 +119,7 @@ def judge(
 
 
 def _wrong_tool(reason: str, detail: str) -> Judgement:
-  return Judgement(False, False, False, reason, detail[:_LONGEST_DETAIL])
+  return Judgement(False, False, reason, detail[:_LONGEST_DETAIL])
 
 
 def _read(
@@ -184,8 +182,8 @@ def _compare(
     waiting.remove(same_tool[index])
   invented = sum(item.invented for item in called)
   if faults:
-    return Judgement(False, True, False, faults[0].reason, faults[0].detail, invented)
-  return Judgement(True, True, True, invented=invented)
+    return Judgement(False, True, faults[0].reason, faults[0].detail, invented)
+  return Judgement(True, True, invented=invented)
 
 
 def _fault(called: _Called, due: Call, base: ToolSet, as_written: bool) -> Fault | None:

@@ -15,6 +15,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.papers.checkdst.changes import Changes, recorded_changes
 from sgdx_t5x.papers.checkdst.entities import Slots
+from sgdx_t5x.papers.checkdst.register import PERTURBATIONS
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring.gold import gold_frames
 
@@ -22,7 +23,6 @@ OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
 CONTROLS = annexes.table("COUNTERFACTUALS")  # kind of counterfactuals -> kind of their control
 OF_GOALS = (*CONTROLS, *CONTROLS.values())  # a frame counts as changed if its goal was edited
-KINDS = ("ned", "pi", "sdi", "vs")
 
 _Values = tuple[tuple[str, ...], ...]
 
@@ -111,12 +111,12 @@ def open_sets(
     set_corpus = place if isinstance(place, Corpus) else open_corpus(place)
     manifest = set_corpus.manifest(split)
     set_corpus.dialogue_files(split)  # refuses a split that it does not have
-    if manifest is None and name not in KINDS:
+    if manifest is None and name not in PERTURBATIONS:
       raise SgdxError(
         f"{set_corpus.origin}: no {split}/perturbation.json, and the set is named {name!r}",
         expected="a corpus written by `sgdx checkdst perturb`, or a set named after its kind",
-        available=", ".join(KINDS),
-        fix=f"pass it as one of {', '.join(f'{kind}={set_corpus.origin}' for kind in KINDS)}",
+        available=", ".join(PERTURBATIONS),
+        fix=f"pass it as KIND={set_corpus.origin}, with one of these kinds",
       )
     if manifest and manifest.of.get("checksum") != corpus.checksum():
       raise SgdxError(
