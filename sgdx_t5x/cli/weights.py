@@ -144,7 +144,7 @@ def _export(args: argparse.Namespace) -> int:
       )
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     with progress("MB") as update:
-      path = write_huggingface(weights, args.out, "float32", args.vocab, args.overwrite, update)
+      path = write_huggingface(weights, args.out, args.vocab, args.overwrite, update)
   _print_written(path, None if args.vocab else "SentencePiece model")
   if not weights.sizes.tied:
     print("            transformers 5 warns that lm_head is not tied, which is correct")
@@ -189,9 +189,7 @@ def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
   )
   _print_read(f"{args.checkpoint}, step {weights.step}", weights)
   with progress("MB") as update:
-    path = bert_huggingface.write(
-      weights, args.out, config, "float32", args.vocab, args.overwrite, update
-    )
+    path = bert_huggingface.write(weights, args.out, config, args.vocab, args.overwrite, update)
   _print_written(path, None if args.vocab else "vocab.txt")
   model = "MPNetModel" if weights.sizes.is_mpnet else "BertModel"
   print("next:       in Python, with transformers:")

@@ -74,9 +74,9 @@ class SpanTracker(nn.Module):
       types=(segments >= answers.SCHEMA).astype(jnp.int32),
       positions=batch["encoder_positions"],
       segment_ids=frames,
-      added=added,
+      extra_embeddings=added,
       deterministic=deterministic,
-      read=None if self.pooled else markers | _span_tokens(segments),
+      needed=None if self.pooled else markers | _span_tokens(segments),
     )
     if self.pooled:  # averages over the words of each marker's text
       words = heads.words_of_texts(segments, markers)  # [B, L, L]

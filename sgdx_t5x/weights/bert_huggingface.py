@@ -128,7 +128,6 @@ def write(
   weights: layout.Weights,
   folder: str | pathlib.Path,
   config: Mapping[str, Any],
-  dtype: str = "float32",
   vocabulary: str | pathlib.Path | None = None,
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
@@ -140,7 +139,6 @@ def write(
     folder: a new or empty folder.
     config: config.json of the model that the weights come from; e.g. the number of heads cannot be
       inferred from the arrays.
-    dtype: "float32" or "bfloat16".
     vocabulary: vocab.txt to copy beside the weights, with a tokenizer_config.json that says whether
       it is cased: the one beside it, or as its tokenizer.json says; or None.
     overwrite: replace a folder that contains only such files.
@@ -159,7 +157,7 @@ def write(
     embedding = _exchanged(weights.arrays[bert_layout.EMBEDDING])
     arrays = {**weights.arrays, bert_layout.EMBEDDING: embedding}
     weights = dataclasses.replace(weights, arrays=arrays)
-  content = {**config, **kind, "dtype": dtype}
+  content = {**config, **kind, "dtype": "float32"}
   content.pop("torch_dtype", None)  # the older name of dtype
   json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
@@ -168,7 +166,6 @@ def write(
     folder,
     bert_layout.tensors(weights.sizes),
     weights,
-    dtype,
     json_files,
     (vocabulary, VOCABULARY),
     on_progress,

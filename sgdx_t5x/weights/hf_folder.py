@@ -271,18 +271,16 @@ def write_folder(
   folder: pathlib.Path,
   table: Sequence[layout.Tensor],
   weights: layout.Weights,
-  dtype: str,
   json_files: Mapping[str, Mapping[str, Any]],
   vocabulary: tuple[str | pathlib.Path | None, str],
   on_progress: OnProgress,
 ) -> None:
-  """Writes the arrays of a table, JSON files and a vocabulary, atomically.
+  """Writes the arrays of a table in float32, JSON files and a vocabulary, atomically.
 
   Args:
     folder: its absolute path.
     table: which of the weights to write.
     weights: weights by T5X name.
-    dtype: "float32" or "bfloat16".
     json_files: name of a JSON file -> its content.
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
@@ -292,7 +290,7 @@ def write_folder(
   for tensor in table:
     array = tensor.turned(weights.arrays[tensor.t5x])
     # Contiguous, since safetensors writes an array's memory, ignoring its strides.
-    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=dtype)
+    arrays[tensor.hf] = np.ascontiguousarray(array, dtype=np.float32)
   size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
     temporary.mkdir()

@@ -128,7 +128,6 @@ def _is_tied(config: Mapping[str, Any]) -> bool:
 def write_huggingface(
   weights: layout.Weights,
   folder: str | pathlib.Path,
-  dtype: str = "float32",
   vocabulary: str | pathlib.Path | None = None,
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
@@ -138,7 +137,6 @@ def write_huggingface(
   Args:
     weights: what to write.
     folder: a new or empty folder.
-    dtype: "float32" or "bfloat16".
     vocabulary: SentencePiece model to copy beside the weights, or None.
     overwrite: replace a folder that contains only such files.
     on_progress: see `read_huggingface`.
@@ -150,11 +148,9 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  json_files = {hf_folder.CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+  json_files = {hf_folder.CONFIG: _config(weights.sizes), _GENERATION_CONFIG: _TOKENS}
   table = layout.tensors(weights.sizes)
-  hf_folder.write_folder(
-    folder, table, weights, dtype, json_files, (vocabulary, _VOCABULARY), on_progress
-  )
+  hf_folder.write_folder(folder, table, weights, json_files, (vocabulary, _VOCABULARY), on_progress)
   return folder
 
 
@@ -174,7 +170,7 @@ def check_huggingface_free(
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 
 
-def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
+def _config(sizes: layout.Sizes) -> dict[str, Any]:
   """Returns config.json: sizes inferred from the arrays, and T5's defaults for the rest."""
   kind, name = "t5", "T5ForConditionalGeneration"
   if sizes.vocab_size == MT5_VOCAB_SIZE and not sizes.tied:
@@ -189,6 +185,6 @@ def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
     "dropout_rate": 0.1,
     "initializer_factor": 1.0,
     "use_cache": True,
-    "torch_dtype": dtype,
+    "torch_dtype": "float32",
     **_FIXED,
   }

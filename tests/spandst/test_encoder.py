@@ -54,13 +54,13 @@ def test_hidden_states_and_pooled_equal_torchs(model):
 def test_what_is_read_is_the_same_where_the_rest_is_not_encoded(share):
   config, params, batch = golden()
   shape = batch["input_ids"].shape
-  read = np.random.default_rng(0).random(shape) < share
-  read[0] = False
-  assert (read.sum(axis=1).max() <= -(-shape[1] // 2)) == (share == 0.3)
+  needed = np.random.default_rng(0).random(shape) < share
+  needed[0] = False
+  assert (needed.sum(axis=1).max() <= -(-shape[1] // 2)) == (share == 0.3)
   whole, _ = encode(config, params, batch)
-  some, _ = encode(config, params, batch, read=read)
-  read &= batch["attention_mask"] > 0
-  np.testing.assert_allclose(some[read], whole[read], atol=1e-5, rtol=0)
+  some, _ = encode(config, params, batch, needed=needed)
+  needed &= batch["attention_mask"] > 0
+  np.testing.assert_allclose(some[needed], whole[needed], atol=1e-5, rtol=0)
 
 
 def test_gradients_equal_torchs():

@@ -136,10 +136,10 @@ def test_examples_of_a_packed_row_do_not_change_each_other():
   whole = run(packed, segment_ids=segments, positions=positions)
   for row, hidden in zip(rows, (whole[:, :13], whole[:, 13:34]), strict=True):
     np.testing.assert_allclose(run(row), hidden, atol=1e-5)
-  read = np.zeros((1, 38), bool)
-  read[0, [2, 15, 33]] = True
-  some = run(packed, segment_ids=segments, positions=positions, read=read)
-  np.testing.assert_allclose(some[read], whole[read], atol=1e-5)
+  needed = np.zeros((1, 38), bool)
+  needed[0, [2, 15, 33]] = True
+  some = run(packed, segment_ids=segments, positions=positions, needed=needed)
+  np.testing.assert_allclose(some[needed], whole[needed], atol=1e-5)
   other = {**params, "relpos_bias": {"rel_embedding": jnp.zeros((2, 32))}}
   moved = Bert(config).apply({"params": other}, packed, segment_ids=segments, positions=positions)
   assert np.abs(moved - whole)[0, :34].max() > 5e-3

@@ -165,16 +165,6 @@ def test_there_and_back_is_bitwise(family, tmp_path):
   assert not list(tmp_path.glob(".*"))
 
 
-def test_bfloat16_export_rounds_to_nearest(tmp_path):
-  imported = weights.read_huggingface(DATA / "t5_1_1")
-  folder = weights.write_huggingface(imported, tmp_path / "hf", dtype="bfloat16")
-  original = load_file(DATA / "t5_1_1" / ONE_FILE)
-  for name, array in load_file(folder / ONE_FILE).items():
-    assert array.dtype == ml_dtypes.bfloat16
-    np.testing.assert_array_equal(array, original[name].astype(ml_dtypes.bfloat16))
-  assert json.loads((folder / "config.json").read_text())["torch_dtype"] == "bfloat16"
-
-
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_precision_becomes_float32(folder, dtype):
   path = folder()

@@ -66,7 +66,7 @@ class SgpTracker(nn.Module):
       types=(segments >= a.SECOND).astype(jnp.int32),
       positions=batch["encoder_positions"],
       segment_ids=(segments > 0).astype(jnp.int32),
-      added=context(batch["encoder_context"]),
+      extra_embeddings=context(batch["encoder_context"]),
       deterministic=deterministic,
       visible=visible(segments),
     )
