@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from shared import shared_file
 
 from sgdx_t5x import weights
+from sgdx_t5x.cli import main
 from sgdx_t5x.spandst import hidden_states, states
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
@@ -110,6 +111,18 @@ def test_files_have_the_published_names_and_order_of_pieces(folder):
   shapes = {name: array.shape for name, array in read.arrays.items()}
   assert bert_layout.sizes_of(shapes, "").relative_buckets == 32
   assert json.loads((folder / "config.json").read_text())["architectures"] == ["MPNetModel"]
+
+
+def test_the_commands_speak_of_an_mpnet(folder, tmp_path, capsys):
+  imported, exported = str(tmp_path / "t5x"), str(tmp_path / "hf")
+  assert main(["weights", "import", "--hf", str(folder), "--out", imported]) == 0
+  options = ["--checkpoint", f"{imported}/checkpoint_0", "--config", str(folder)]
+  assert main(["weights", "export", *options, "--out", exported]) == 0
+  out = capsys.readouterr().out
+  assert out.count("MPNet: 2 layers") == 2
+  assert f"MPNetModel.from_pretrained('{exported}')" in out
+  in_both = [load_file(path + "/model.safetensors") for path in (str(folder), exported)]
+  assert all((in_both[1][name] == array).all() for name, array in in_both[0].items())
 
 
 def test_padding_is_piece_0_in_its_vocabulary(folder):

@@ -220,5 +220,5 @@ def test_padding_slots_have_no_answer():
 
 def test_inputs_longer_than_the_positions():
   shapes = {name: (2, 80) for name in features.MODEL_FEATURES}
-  with pytest.raises(SgdxError, match=r"= 80, 16 more"):
+  with pytest.raises(SgdxError, match="of 80 tokens, 16 more"):
     model().get_initial_variables(jax.random.key(0), shapes)
