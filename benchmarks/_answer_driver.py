@@ -12,13 +12,12 @@ import os
 import sys
 import time
 
-import gin
+import _configured
 import jax
 import numpy as np
-import seqio
 import tensorflow as tf
 
-from t5x import gin_utils, utils
+from t5x import utils
 
 
 def evaluate(*, model, dataset_cfg, partitioner, **unused) -> None:
@@ -53,16 +52,5 @@ def evaluate(*, model, dataset_cfg, partitioner, **unused) -> None:
     print(f"SECONDS {time.perf_counter() - started}", flush=True)
 
 
-def main() -> None:
-  """Usage: _answer_driver.py DATA_DIR GIN_FILE... -- BINDING..."""
-  divider = sys.argv.index("--")
-  gin_files, bindings = sys.argv[2:divider], sys.argv[divider + 1 :]
-  seqio.set_tfds_data_dir_override(sys.argv[1])
-  configured = gin.configurable(evaluate)
-  paths = [".", os.path.dirname(os.path.dirname(utils.__file__))]
-  gin_utils.parse_gin_flags(paths, gin_files, bindings)
-  configured()
-
-
 if __name__ == "__main__":
-  main()
+  _configured.run(evaluate)

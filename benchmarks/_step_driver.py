@@ -11,16 +11,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
 import sys
 import time
 
-import gin
+import _configured
 import jax
 import numpy as np
-import seqio
 
-from t5x import gin_utils, utils
+from t5x import utils
 
 try:
   from t5x._train.trim import trimmed
@@ -115,16 +113,5 @@ def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **
     taken += len(chosen)
 
 
-def main() -> None:
-  """Usage: _step_driver.py DATA_DIR GIN_FILE... -- BINDING..."""
-  divider = sys.argv.index("--")
-  gin_files, bindings = sys.argv[2:divider], sys.argv[divider + 1 :]
-  seqio.set_tfds_data_dir_override(sys.argv[1])
-  configured = gin.configurable(train)
-  paths = [".", os.path.dirname(os.path.dirname(utils.__file__))]
-  gin_utils.parse_gin_flags(paths, gin_files, bindings)
-  configured()
-
-
 if __name__ == "__main__":
-  main()
+  _configured.run(train)

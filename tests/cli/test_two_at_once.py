@@ -21,8 +21,8 @@ def writing(tmp_path_factory):
   """(folder of all outputs, PID of the process that holds their locks)."""
   folder = tmp_path_factory.mktemp("writing")
   tiny_corpus.write_corpus(folder / "tiny")
-  with locked(*(folder / name / below for name, (_, below) in COMMANDS.items())) as pid:
-    yield folder, pid
+  with locked(*(folder / name / below for name, (_, below) in COMMANDS.items())) as process:
+    yield folder, process.pid
 
 
 @pytest.mark.parametrize("name", COMMANDS)

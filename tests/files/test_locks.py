@@ -2,32 +2,20 @@
 
 import os
 import socket
-import subprocess
-import sys
 
 import pytest
+from locked import locked
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.files.writing import atomic_folder
 
-HOLD = """
-import sys
-from sgdx_t5x.files.locks import lock
-with lock(sys.argv[1]):
-  print("held", flush=True)
-  sys.stdin.read()
-"""
-
 
 @pytest.fixture
 def held(tmp_path):
   """A process that holds the lock of tmp_path/a/out until it is killed or its stdin is closed."""
-  command = [sys.executable, "-c", HOLD, tmp_path / "a/out"]
-  with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-    assert process.stdout.readline() == b"held\n"
+  with locked(tmp_path / "a/out") as process:
     yield process
-    process.kill()
 
 
 def test_the_owner_is_named(held, tmp_path):

@@ -7,10 +7,10 @@ from minilm import minilm
 from places import ROOT
 from span_answers import right_answer
 from spandst_ceiling import changes, gold_and_before
+from walked import walked_scores
 
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
-from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, Span, gold_history
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.span_features import SpanReader, _fixed_bits, read_choice, targets
@@ -18,12 +18,11 @@ from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.spandst import right_choices
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
-from sgdx_t5x.spandst.walk import walk
 from sgdx_t5x.tasks import sample_encoder_vocabulary
 
 
-def track(dialogues, original, variant, vocabulary):
-  """Tracks with the correct answers, encoded as a model's output."""
+def track(dialogues, original, variant, vocabulary, seen):
+  """Returns the scores with the correct answers, encoded as a model's output; the longest span."""
   reader, longest = SpanReader(variant, vocabulary), 0
   gold, before = gold_and_before(dialogues, original)
 
@@ -44,21 +43,7 @@ def track(dialogues, original, variant, vocabulary):
       found.append(span_prediction(original, question, example, vector))
     return found
 
-  predictions = {}
-  for turn in walk(dialogues, original, predict):
-    predictions |= turn
-  return predictions, longest
-
-
-def scores(dialogues, original, predictions, seen):
-  predicted = {}
-  for gold in gold_frames(dialogues):
-    service, one = original[gold.service], predictions[gold.frame_id]
-    intent = "NONE" if one.intent < 0 else service.intents[one.intent].name
-    requested = tuple(service.slots[i].name for i in one.requested)
-    slots = {service.slots[i].name: values for i, values in one.values.items()}
-    predicted[gold.frame_id] = PredictedFrame(slots, intent, requested)
-  return score_frames(gold_frames(dialogues), predicted, original, seen)
+  return walked_scores(dialogues, original, predict, seen), longest
 
 
 def sample_vocabulary():
@@ -70,8 +55,8 @@ def test_the_sample_is_tracked_without_a_mistake():
   dialogues, original = list(corpus.dialogues("test"))[:60], corpus.schema("test")
   for variant in ("original", "v5"):
     shown = corpus.schema("test", variant)
-    predictions, _ = track(dialogues, original, shown, sample_vocabulary())
-    found = scores(dialogues, original, predictions, corpus.seen_services("test"))
+    seen = corpus.seen_services("test")
+    found, _ = track(dialogues, original, shown, sample_vocabulary(), seen)
     assert found.metrics["joint_goal_accuracy"].mean() == 1
     assert found.metrics["active_intent_accuracy"].mean() == 1
     assert (found.metrics["requested_slots_f1"] == 1).all()
@@ -83,8 +68,8 @@ def test_sgd_is_tracked_without_a_mistake_in_pieces(real_archive):
   corpus = open_corpus(real_archive)
   dialogues, original = list(corpus.dialogues("dev")), corpus.schema("dev")
   vocabulary = WordPieceVocabulary(minilm())
-  predictions, longest = track(dialogues, original, original, vocabulary)
-  found = scores(dialogues, original, predictions, corpus.seen_services("dev"))
+  seen = corpus.seen_services("dev")
+  found, longest = track(dialogues, original, original, vocabulary, seen)
   assert longest <= 14  # in pieces, like `SpanModel.longest_span`
   assert found.metrics["joint_goal_accuracy"].mean() == 1
   assert found.metrics["active_intent_accuracy"].mean() == 1

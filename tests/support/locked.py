@@ -18,10 +18,10 @@ with contextlib.ExitStack() as stack:
 
 
 @contextlib.contextmanager
-def locked(*paths: str | os.PathLike) -> Iterator[int]:
-  """Yields the PID of a process that holds the locks of paths until the end of the block."""
+def locked(*paths: str | os.PathLike) -> Iterator[subprocess.Popen]:
+  """Yields a process that holds the locks of paths until the end of the block."""
   command = [sys.executable, "-c", _HOLD, *paths]
   with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
     assert process.stdout.readline() == b"held\n"
-    yield process.pid
+    yield process
     process.kill()

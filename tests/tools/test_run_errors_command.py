@@ -465,8 +465,8 @@ def test_files_that_hold_no_requests(text, words, ask, tmp_path, capsys):
 
 
 def test_a_second_run_into_one_file_is_refused(ask, tmp_path, capsys):
-  with locked(ask.out) as pid:
+  with locked(ask.out) as process:
     before = sorted(tmp_path.iterdir())
     assert ask("http://127.0.0.1:9") == 1
-    assert_four_parts(capsys.readouterr().err, f"is being written by process {pid} on ")
+    assert_four_parts(capsys.readouterr().err, f"is being written by process {process.pid} on ")
     assert sorted(tmp_path.iterdir()) == before

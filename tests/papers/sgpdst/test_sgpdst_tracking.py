@@ -4,15 +4,15 @@ import pytest
 from places import ROOT
 from sgpdst_answers import ask, right_readers
 from sgpdst_ceiling import ceiling, gold_labels
+from walked import walked_scores
 
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Schema, Service
-from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.papers.sgpdst.sgpdst_features import SgpReader, SgpStyle
 from sgdx_t5x.papers.sgpdst.tracker import sgpdst_tracker
 from sgdx_t5x.records.turns import NONE, FrameContext
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
-from sgdx_t5x.spandst.walk import Prediction, Question, walk
+from sgdx_t5x.spandst.walk import Prediction, Question
 
 VOCABULARY = WordPieceVocabulary(ROOT / "sgdx_t5x/corpus/sample/vocab.txt", lower_case=True)
 STYLE = SgpStyle(utterance=150)
@@ -24,19 +24,9 @@ def test_the_sample_is_tracked_as_far_as_the_rules_go(variant, oracle):
   dialogues, original = list(corpus.dialogues("test"))[:40], corpus.schema("test")
   shown, seen = corpus.schema("test", variant), corpus.seen_services("test")
   readers = right_readers(dialogues, original, shown, VOCABULARY, STYLE, 400)
-  predictions = {}
   gold = {frame: x[1:] for frame, x in gold_labels(dialogues, original).items()}
   tracker = sgpdst_tracker(original, readers, ask, gold if oracle else None)
-  for turn in walk(dialogues, original, tracker):
-    predictions |= turn
-  predicted = {}
-  for gold in gold_frames(dialogues):
-    service, one = original[gold.service], predictions[gold.frame_id]
-    intent = "NONE" if one.intent < 0 else service.intents[one.intent].name
-    requested = tuple(service.slots[i].name for i in one.requested)
-    slots = {service.slots[i].name: values for i, values in one.values.items()}
-    predicted[gold.frame_id] = PredictedFrame(slots, intent, requested)
-  found = score_frames(gold_frames(dialogues), predicted, original, seen)
+  found = walked_scores(dialogues, original, tracker, seen)
   assert found.metrics["active_intent_accuracy"].mean() == 1
   assert (found.metrics["requested_slots_f1"] == 1).all()
   goal = found.metrics["joint_goal_accuracy"].mean() * 100
