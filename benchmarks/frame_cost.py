@@ -35,7 +35,7 @@ BINDINGS = {
   ),
   "spandst": ("MIXTURE_OR_TASK_NAME='spandst_sgd'",),
 }
-BOTH = ("CHECKPOINT_PATH=''", "EVAL_OUTPUT_DIR=''")
+BOTH = ("CHECKPOINT_PATH='unused'", "EVAL_OUTPUT_DIR='unused'")
 
 
 def main() -> None:
