@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 import tiny_corpus as tiny
@@ -448,6 +449,34 @@ def test_predictions_of_no_variant_are_not_passed_over(corpus, tmp_path, capsys)
   error = capsys.readouterr().err
   assert "V3: predictions, but 'V3' is no variant" in error
   assert "available: original, v1" in error
+
+
+def test_files_named_after_variants(corpus, tmp_path, capsys):
+  """Parts of one file are read together; files that hold no predictions are left alone."""
+  folder = tmp_path / "all"
+  tiny.write_rows(folder / "original.jsonl", tiny.example_rows(tiny.GOLD, "original"))
+  rows = tiny.example_rows(tiny.GOLD, "v2")
+  tiny.write_rows(folder / "v2.jsonl-00000-of-00002", rows[:3])
+  tiny.write_rows(folder / "v2.jsonl-00001-of-00002", rows[3:])
+  (folder / "v1.jsonl.bak").write_text("an older one")
+  (folder / "notes.json").write_text("{}")
+  named = ("--per-frame", str(folder / "scores.jsonl"))
+  assert score(corpus, str(folder), *named, out=folder / "scores.json") == 0
+  assert score(corpus, str(folder), out=tmp_path / "scores.json") == 0
+  report = json.loads((tmp_path / "scores.json").read_text())
+  assert list(report["variants"]) == ["original", "v2"]
+  for name in ("v2.jsonl", "v2.jsonl.gz", "v2.json", "v2/", "V2.jsonl", "V2/test/dialogues_1.json"):
+    other = folder / name
+    if name == "v2/":
+      other.mkdir()
+    else:
+      other.parent.mkdir(exist_ok=True, parents=True)
+      other.write_bytes((folder / "original.jsonl").read_bytes())
+    capsys.readouterr()
+    assert score(corpus, str(folder)) == 1
+    error = capsys.readouterr().err
+    assert "'V2' is no variant" in error if "V2" in name else "predictions of variant v2" in error
+    shutil.rmtree(folder / name.partition("/")[0]) if "/" in name else other.unlink()
 
 
 @pytest.mark.parametrize(
