@@ -11,7 +11,7 @@ from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.metrics.frames import OFFICIAL_METRICS
 from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
-from sgdx_t5x.prompts import FORMATS, load_format
+from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
 
 
@@ -71,10 +71,9 @@ class Settings:
       UsageError: an unknown name, or a value of another kind.
     """
     attributes = dict(settings)
-    if style := attributes.pop("style", None):
-      attributes["prompt_format"] = load_format(style=style)
-    elif isinstance(name := attributes.get("prompt_format"), str):
-      attributes["prompt_format"] = load_format(name)
+    style, name = attributes.pop("style", None), attributes.get("prompt_format", DEFAULT)
+    if style is not None or isinstance(name, str):
+      attributes["prompt_format"] = load_format(name, style)
     return cls(**attributes)
 
   def __post_init__(self):
