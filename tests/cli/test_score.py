@@ -180,6 +180,10 @@ def test_fuzzy_back_ends_and_prompt_style(corpus, tmp_path):
   assert score(corpus, f"original={path}", *style, out=tmp_path / "s.json") == 0
   report = json.loads((tmp_path / "s.json").read_text())
   assert report["sgdx"]["all"]["jga_orig"] == jga["difflib"]
+  assert "|style:values=letters|" in report["signature"]
+  path = tiny.write_dialogues(tmp_path / "dialogues", states)  # no prompts, so no style
+  assert score(corpus, f"original={path}", *style, out=tmp_path / "s.json") == 0
+  assert "style:" not in json.loads((tmp_path / "s.json").read_text())["signature"]
 
 
 def test_missing_frames_are_refused_or_said_loudly(corpus, tmp_path, capsys):

@@ -5,7 +5,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -147,6 +147,11 @@ def _source(source: Any, variant: str) -> PredictionSource:
 def files_of(source: PredictionSource, split: str) -> Sequence[PredictionFile]:
   """Returns what predictions are read from. Raises SgdxError: see `find_files`."""
   return [source] if isinstance(source, InMemory) else find_files(source, split)
+
+
+def have_rows(sources: Iterable[PredictionSource], split: str) -> bool:
+  """Whether any predictions answer prompts; dialogues have none, nor a prompt format."""
+  return any(is_rows(files_of(source, split)[0]) for source in sources)
 
 
 def find_files(path: Paths, split: str) -> list[pathlib.Path]:
