@@ -251,6 +251,19 @@ def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsy
   assert "same predictions are used for original, v1, v2, v3, v4, v5; results cannot differ" in said
 
 
+def test_a_folder_of_the_corpus_that_may_not_be_read_is_not_left_out(corpus, capsys, monkeypatch):
+  listdir = os.listdir
+
+  def refuse(path):
+    if pathlib.Path(path).name == "v2":
+      raise PermissionError(13, "Permission denied", str(path))
+    return listdir(path)
+
+  monkeypatch.setattr(os, "listdir", refuse)  # root can read any folder
+  assert score(corpus, f"original={corpus}/test") == 1
+  assert "v2: Permission denied" in capsys.readouterr().err
+
+
 def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys, monkeypatch):
   path = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
 
