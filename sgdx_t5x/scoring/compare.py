@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.arguments import NUMBER, PATH, check_choice, checked_arguments
+from sgdx_t5x.arguments import NUMBER, PATH, check_bootstrap, check_choice, checked_arguments
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
@@ -162,9 +162,10 @@ def comparison_report(
 
   Args:
     comparison: from `compare`.
-    bootstrap_samples: of dialogues, at least 1.
+    bootstrap_samples: of dialogues, 100 to 1,000,000.
     seed: of the bootstrap.
   """
+  check_bootstrap(bootstrap_samples, seed)
   frames = comparison.frames
   samples = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)
   masks = group_masks(frames.seen)

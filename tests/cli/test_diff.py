@@ -11,7 +11,7 @@ import sgdx_t5x
 from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import FrameScores
-from sgdx_t5x.scoring.compare import compare
+from sgdx_t5x.scoring.compare import compare, comparison_report
 from sgdx_t5x.scoring.frame_table import pooled
 from sgdx_t5x.scoring.score_files import read_frames, scores_checksum, write_frames
 
@@ -330,8 +330,12 @@ def test_bootstrap_samples(pair, capsys):
   other = report_of(*pair, "--bootstrap-samples", 101, capsys=capsys)
   p = [x["rows"]["all"]["differences"]["jga_v1"]["p"] for x in (few, other)]
   assert p[0] != p[1]
-  with pytest.raises(UsageError):
-    run(*pair, "--bootstrap-samples", 99)
+  for number in (99, 10**12):
+    with pytest.raises(UsageError, match=f"{number} bootstrap samples"):
+      run(*pair, "--bootstrap-samples", number)
+  for number, seed in ((0, 0), (True, 0), (100, -1)):
+    with pytest.raises(UsageError, match=f"{number} bootstrap samples, seed {seed}"):
+      comparison_report(compare(*pair), number, seed)
 
 
 def test_other_metrics(pair, capsys):
