@@ -111,6 +111,19 @@ def test_settings_of_the_scoring(settings, words, right):
 
 
 @pytest.mark.parametrize(
+  ("predictions", "words"),
+  [
+    ({"original": ["nope.jsonl"]}, "no file at nope.jsonl"),
+    ({"original": ["."]}, "is a folder"),
+    ({1: "nope.jsonl"}, "a variant of the predictions is of type int"),
+  ],
+)
+def test_files_and_variants_are_checked_before_they_are_read(predictions, words):
+  with pytest.raises(SgdxError, match=words):
+    sgdx_t5x.score("sample", "test", predictions)
+
+
+@pytest.mark.parametrize(
   ("source", "words"),
   [
     ([3], "a list of int"),

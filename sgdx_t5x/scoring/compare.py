@@ -289,12 +289,14 @@ def _common_variants(
 
 def _scored_variants(table: FrameTable, metric: str) -> list[str]:
   """Returns the variants for which a system has the metric. Raises SgdxError without any."""
-  if metric not in table.metrics:
+  if metric not in table.frames.metrics:
     raise SgdxError(
       f"{table.path}: no metric {metric!r}",
       expected="a metric in the per-frame scores",
       available=nearest(metric, table.metrics),
-      fix="use one of: " + ", ".join(table.metrics),
+      fix="read the file with this metric"
+      if metric in table.metrics
+      else "use one of: " + ", ".join(table.metrics),
     )
   variants = []
   for variant, scores in table.scores.items():

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from sgdx_t5x.arguments import PATH, checked_arguments
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import converted, decode_json, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
@@ -100,8 +100,12 @@ def write_frames(
     `scores_checksum`, for the report that names the file.
 
   Raises:
-    SgdxError: the file cannot be written.
+    SgdxError: no scores, or the file cannot be written.
   """
+  if not scores:
+    raise UsageError(
+      "no scores", expected="variant -> scores", fix="pass those of `score_predictions`"
+    )
   scores = common_frames(scores)
   checksum = scores_checksum(scores)
   with atomic_write(path, "--per-frame") as file:

@@ -431,6 +431,14 @@ def test_runs_of_a_system_are_pooled(pair, tmp_path, capsys):
     run(*pair, "--more-a", short, "--more-b", again[1])
 
 
+def test_metrics_that_were_not_read_and_scores_of_nothing(pair, tmp_path):
+  a = read_frames(pair[0], ["active_intent_accuracy"])
+  with pytest.raises(SgdxError, match=r"no metric 'joint_goal_accuracy'(?s:.*)read the file with"):
+    compare(a, pair[1])
+  with pytest.raises(SgdxError, match="no scores"):
+    write_frames(tmp_path / "none.jsonl", a.signature, {})
+
+
 def test_turns_of_pooled_runs_are_scored_apart(pair, tmp_path, capsys):
   """Regression: with turns scored as a whole, a turn counted only if it was right in every run."""
   turns = {"jga": "official-per-frame-across-turn"}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.arguments import check_kind
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.variants import untagged
@@ -115,6 +116,7 @@ def sources_of(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
   """
   sources: dict[str, PredictionSource] = {}
   for name, items in predictions.items():
+    check_kind(name, "a variant of the predictions", str)
     variant, source = untagged(name)[1], _source(items, name)
     if variant in sources:
       raise UsageError(
@@ -161,10 +163,14 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   `inference_eval/` (made by T5X), then in its subfolder named after the split.
 
   Raises:
-    SgdxError: no files, or both formats.
+    SgdxError: no such files, none at all, or both formats.
   """
   if not isinstance(path, str | os.PathLike):
-    return [pathlib.Path(file) for file in path]
+    files = [pathlib.Path(file) for file in path]
+    for file in files:
+      if not file.is_file():
+        raise not_found(file, "predictions")
+    return files
   path = pathlib.Path(path)
   if path.is_file():
     return [path]
