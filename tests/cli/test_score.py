@@ -468,6 +468,18 @@ def test_predictions_of_no_variant_are_not_passed_over(corpus, tmp_path, capsys)
   assert "available: original, v1" in error
 
 
+def test_a_dialogue_without_user_frames_is_known(tmp_path):
+  """Regression: the corpus's own files were refused as predictions: "no such dialogue"."""
+  corpus = tiny.write_corpus(tmp_path / "tiny")
+  path = corpus / "test/dialogues_001.json"
+  dialogues = json.loads(path.read_text())
+  empty = copy.deepcopy(dialogues[0]) | {"dialogue_id": "9_00000"}
+  for turn in empty["turns"]:
+    turn["frames"] = []
+  path.write_text(json.dumps([*dialogues, empty]))
+  assert score(str(corpus), f"original={corpus}/test") == 0
+
+
 def test_files_named_after_variants(corpus, tmp_path, capsys):
   """Parts of one file are read together; files that hold no predictions are left alone."""
   folder = tmp_path / "all"

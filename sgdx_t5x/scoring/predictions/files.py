@@ -87,6 +87,11 @@ class Selection:
     return service_pairs(self.schema, self.schemas.get(self.split, variant))
 
   @functools.cached_property
+  def dialogue_ids(self) -> frozenset[str]:
+    """Those of all dialogues, also without user frames; read when an id is in no gold frame."""
+    return frozenset(dialogue.dialogue_id for dialogue in self.corpus.dialogues(self.split))
+
+  @functools.cached_property
   def schemas(self) -> VariantSchemas:
     """The schemas of all variants that tasks and `sgdx prompts` can use."""
     return VariantSchemas(self.corpus, self.folders)
