@@ -103,12 +103,12 @@ def check_no_inputs(
   """
   from sgdx_t5x.corpus.sources import paths_below
 
-  paths = [pathlib.Path(path) for path in paths if os.path.exists(path)]
-  named = _by_inode(_paths_read(args)) if paths else {}
+  replaced = [pathlib.Path(path) for path in paths if os.path.exists(path)]
+  named = _by_inode(_paths_read(args)) if replaced else {}
   # Which files of a folder are read depends on more than their names.
   in_folders = itertools.chain.from_iterable(map(paths_below, map(pathlib.Path, named.values())))
-  inputs = {**_by_inode(in_folders), **named} if any(map(os.path.isfile, paths)) else {}
-  for path in paths:
+  inputs = {**_by_inode(in_folders), **named} if any(map(os.path.isfile, replaced)) else {}
+  for path in replaced:
     if path.is_dir():
       below = _by_inode([path, *paths_below(path)])
       for inode in below.keys() & named.keys():

@@ -100,7 +100,7 @@ def write_frames(
     `scores_checksum`, for the report that names the file.
 
   Raises:
-    SgdxError: no scores, or the file cannot be written.
+    SgdxError: no scores, an unwritable file.
   """
   if not scores:
     raise UsageError(

@@ -318,7 +318,7 @@ def test_a_folder_may_hold_a_file_per_variant(corpus, tmp_path, extension):
   names = ("original", "v1", "v5", "corrupt_2", "notes")
   paths = {name: tmp_path / f"{name}{extension}" for name in names}
   for path in paths.values():
-    path.touch()
+    path.touch() if extension else path.mkdir()
   del paths["notes"]
   assert runs._sources(tmp_path, "test", open_corpus(corpus), {}) == {None: paths}
 

@@ -251,10 +251,11 @@ def _is_predictions(path: pathlib.Path, split: str) -> bool:
   if path.is_dir():
     return any(files for _, files in _files_by_folder(path, split))
   with opened(path, "predictions") as file:
-    start = file.read(100)
-  if is_rows(path):  # scores per frame are JSON Lines, too
-    return _holds_predictions(path.name) and b'"format": "sgdx-' not in start
-  return start.lstrip().startswith(b"[")
+    start = file.read(100).lstrip()
+  if not is_rows(path):
+    return start.startswith(b"[")
+  is_ours = b'"format": "sgdx-' in start  # scores per frame are JSON Lines, too
+  return _holds_predictions(path.name) and start.startswith(b"{") and not is_ours
 
 
 def is_rows(file: PredictionFile) -> bool:
