@@ -72,6 +72,18 @@ def checked_arguments(
   return decorate
 
 
+def check_bootstrap(bootstrap_samples: int, seed: int, or_none: str = "") -> None:
+  """Raises UsageError for too few or too many samples. Args: or_none, says that 0 is allowed."""
+  # The ends of a 95% interval are the 2.5% tails: fewer than 100 samples have almost none there.
+  is_none = or_none and bootstrap_samples == 0
+  if seed < 0 or not (is_none or 100 <= bootstrap_samples <= 1_000_000):
+    raise UsageError(
+      f"{bootstrap_samples} bootstrap samples, seed {seed}",
+      expected=f"{or_none}100 to 1,000,000 bootstrap samples, and a seed of at least 0",
+      fix="omit both to use the defaults: 1,000 bootstrap samples, seed 0",
+    )
+
+
 def check_kind(value: Any, name: str, kinds: Any) -> None:
   """Raises UsageError unless a value has one of these classes. Args: name, for the message."""
   kinds = kinds if isinstance(kinds, tuple) else (kinds,)

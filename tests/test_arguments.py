@@ -9,6 +9,7 @@ import tiny_corpus as tiny
 import sgdx_t5x
 from sgdx_t5x import SgdxError
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.t5dst.text import PromptStyle
 
 FUNCTIONS = [name for name in sgdx_t5x.PUBLIC if inspect.isfunction(getattr(sgdx_t5x, name))]
 WRONG = (3, 1.5, None, b"x", [3], [{"a": 1}], {"a": 1}, object(), print)
@@ -99,6 +100,7 @@ def test_other_arguments_are_refused_with_the_nearest(name, right):
     ({"prompt_format": "d4st"}, ("prompt format 'd4st'", "d3st")),
     ({"prompt_format": 3}, ("prompt_format is of type int", "d3st")),
     ({"style": 3}, ("a style of type int",)),
+    ({"prompt_format": "d3st", "style": PromptStyle()}, ("type PromptStyle for", "d3st")),
   ],
 )
 def test_settings_of_the_scoring(settings, words, right):
@@ -106,6 +108,19 @@ def test_settings_of_the_scoring(settings, words, right):
     sgdx_t5x.score_predictions(*right["score_predictions"], **settings)
   for word in words:
     assert word in error.value.text
+
+
+@pytest.mark.parametrize(
+  ("predictions", "words"),
+  [
+    ({"original": ["nope.jsonl"]}, "no file at nope.jsonl"),
+    ({"original": ["."]}, "is a folder"),
+    ({1: "nope.jsonl"}, "a variant of the predictions is of type int"),
+  ],
+)
+def test_files_and_variants_are_checked_before_they_are_read(predictions, words):
+  with pytest.raises(SgdxError, match=words):
+    sgdx_t5x.score("sample", "test", predictions)
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table
 
 _JOINT_GOAL = "joint_goal_accuracy"
-_FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
 
 
 def add_parser(subparsers: Any) -> None:
@@ -78,7 +77,6 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.scoring.frame_table import pooled
   from sgdx_t5x.scoring.score_files import read_frames
 
-  check_sampling(args)
   # A mean over more runs varies less, whatever the system.
   if len(args.more_a) != len(args.more_b):
     raise UsageError(
@@ -130,9 +128,3 @@ def finish(
   )
   output.say_written(args.json, getattr(args, "flips", None))
   return 0
-
-
-def check_sampling(args: argparse.Namespace) -> None:
-  """Refuses too few samples for an interval."""
-  expected = f"{_FEWEST_SAMPLES} or more, as a 95% interval needs many samples"
-  check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "omit it to use 1,000", expected)

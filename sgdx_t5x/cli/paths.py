@@ -1,15 +1,14 @@
 """Files that a command reads and writes: no output overwrites an input, however it is spelled.
 
-The only place where the two are compared, as by `os.path.samefile`: links count.
+The only place where the two are compared, as by `os.path.samefile`: links count. So does every
+file below a folder that is an input.
 """
 
 import argparse
-import functools
 import itertools
 import json
 import os
 import pathlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -19,10 +18,6 @@ from sgdx_t5x.files.writing import check_regular
 STDOUT = "-"
 _Path = str | os.PathLike[str]
 _Parser = argparse.ArgumentParser | argparse._ActionsContainer
-# What commands read in a folder, which can hold other files that they wrote.
-_OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz|\.xz)?")
-_PREDICTIONS = ".jsonl"  # in the folder itself, or below it in one of these:
-_OF_PREDICTIONS = (os.curdir, "inference_eval", "train", "dev", "test")
 
 
 def add_input(
@@ -70,40 +65,37 @@ def check_paths(args: argparse.Namespace) -> None:
   replaces files in a folder calls `check_no_inputs` for them.
 
   Raises:
-    UsageError: two outputs, or an output and an input, are one file.
+    UsageError: two outputs, or an output and an input, are one file or folder.
     SgdxError: a folder that is not there or cannot be written to.
   """
-  used: dict[pathlib.Path, str] = {}  # output file -> its option
+  used: dict[pathlib.Path, str] = {}  # output -> its option
   for action in args.parser._actions:
     kind, name = getattr(action, "output", None), getattr(args, action.dest, None)
     if kind is None or name in (None, STDOUT):
       continue
-    option = action.option_strings[0]
-    if kind == "folder":
-      if os.path.isfile(name):
-        check_no_inputs(args, [name], option)
-      continue
-    path = pathlib.Path(name).resolve()
+    option, path = action.option_strings[0], pathlib.Path(name).resolve()
     if path in used or not name:
       raise UsageError(
-        f"{option} {name!r}" + (f" is also the file of {used[path]}" if name else " is empty"),
-        expected="a separate file for each output",
-        fix="choose another file",
+        f"{option} {name!r}" + (f" is also the {kind} of {used[path]}" if name else " is empty"),
+        expected=f"a separate {kind} for each output",
+        fix=f"choose another {kind}",
       )
     used[path] = option
     if path.is_file():
       check_no_inputs(args, [path], option)
-    _check_writable(name, path, option)
+    if kind == "file":
+      _check_writable(name, path, option)
 
 
 def check_no_inputs(
   args: argparse.Namespace, paths: Iterable[_Path], option: str = "--out"
 ) -> None:
-  """Refuses to replace files that are inputs, and folders that hold one.
+  """Refuses to replace files that are inputs or in a folder that is, and folders that hold inputs.
 
   Args:
     args: the command's arguments.
-    paths: what will be replaced; need not exist.
+    paths: what will be replaced; need not exist. Of a folder, `files.check_folder` or a manifest
+      must have shown that the command wrote its files, which may then be in an input's folder.
     option: the option that named them, for messages.
 
   Raises:
@@ -111,26 +103,37 @@ def check_no_inputs(
   """
   from sgdx_t5x.corpus.sources import paths_below
 
-  paths = [os.fspath(path) for path in paths if os.path.exists(path)]
-  inputs = list(_paths_read(args)) if paths else []
-  status = functools.cache(os.stat)  # `samefile` would ask the file system again for each pair
-  for path in paths:
-    replaced = [pathlib.Path(path), *paths_below(pathlib.Path(path))]
-    for place, name in itertools.product(filter(os.path.exists, replaced), inputs):
-      if not os.path.samestat(status(place), status(name)):
-        continue
-      if os.path.isdir(path):
+  replaced = [pathlib.Path(path) for path in paths if os.path.exists(path)]
+  named = _by_inode(_paths_read(args)) if replaced else {}
+  # Which files of a folder are read depends on more than their names.
+  in_folders = itertools.chain.from_iterable(map(paths_below, map(pathlib.Path, named.values())))
+  inputs = {**_by_inode(in_folders), **named} if any(map(os.path.isfile, replaced)) else {}
+  for path in replaced:
+    if path.is_dir():
+      below = _by_inode([path, *paths_below(path)])
+      for inode in below.keys() & named.keys():
         raise UsageError(
-          f"{option} {path} contains {name}, which this command reads",
+          f"{option} {path} contains {named[inode]}, which this command reads",
           expected="a folder that contains no inputs: its content is replaced",
           fix="name another folder",
         )
+      continue
+    for name in filter(None, map(inputs.get, _by_inode([path]))):
       also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
       raise UsageError(
-        f"{option} {path!r} is also an input{also}",
-        expected="an output file that is not also an input",
+        f"{option} {str(path)!r} is also an input{also}",
+        expected="an output file that is not also an input, or in a folder that is",
         fix="name another file",
       )
+
+
+def _by_inode(paths: Iterable[_Path]) -> dict[tuple[int, int], str]:
+  """Returns what identifies a file, however its path is spelled -> path, of those that exist."""
+  found = {}
+  for path in filter(os.path.exists, paths):
+    status = os.stat(path)
+    found[status.st_dev, status.st_ino] = os.fspath(path)
+  return found
 
 
 def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
@@ -155,27 +158,18 @@ def _paths_read(args: argparse.Namespace) -> Iterator[str]:
       value = getattr(args, action.dest)
       texts = [value] if isinstance(value, str) else value or ()
       for path in filter(os.path.exists, map(path_in, texts)):
-        yield from filter(os.path.exists, (path, *_files_in(path), *_frames_file(path)))
-
-
-def _files_in(folder: str) -> Iterator[str]:
-  """Yields the files of a corpus, and predictions, in a folder that is an input."""
-  from sgdx_t5x.corpus.sources import paths_below
-
-  for path in paths_below(pathlib.Path(folder)):
-    place = os.path.relpath(path.parent, folder)
-    if _OF_CORPUS.fullmatch(path.name) or (_PREDICTIONS in path.name and place in _OF_PREDICTIONS):
-      yield str(path)
+        yield from filter(os.path.exists, (path, *_frames_file(path)))
 
 
 def _frames_file(path: str) -> list[str]:
   """The per-frame scores that a report names: `sgdx diff` and `sgdx report` read them too."""
+  from sgdx_t5x.files.reading import read_input
   from sgdx_t5x.scoring.score_files import frames_path
 
-  if not path.endswith(".json") or not os.path.isfile(path):
+  if not os.path.isfile(path):
     return []
   try:
-    report = json.loads(pathlib.Path(path).read_bytes())
+    report = json.loads(read_input(path, "a report"))
     return [str(frames_path(pathlib.Path(path), report["per_frame"]["file"]))]
-  except (OSError, ValueError, RecursionError, LookupError, TypeError):
+  except (OSError, SgdxError, ValueError, RecursionError, LookupError, TypeError):
     return []  # another kind of file

@@ -32,6 +32,7 @@ from sgdx_t5x.errors import UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
+  from sgdx_t5x.scoring.predictions.files import Paths
 
 
 def add_parser(subparsers: Any) -> None:
@@ -86,12 +87,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   output.add_format(parser)
 
 
-def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
-  """Returns variant -> path of `--predictions`. Args: corpus, which says what a variant is."""
+def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> "dict[str, Paths]":
+  """Returns variant -> paths of `--predictions`. Args: corpus, which says what a variant is."""
   from sgdx_t5x.scoring.predictions.files import find_variants
   from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
   schemas = VariantSchemas(corpus, options.parse_schemas(args))
+  found: dict[str, Paths] = {}  # variant -> its paths, of those in folders of variants
   items: list[str] = []  # of `--predictions`, with a folder of variants replaced by what it has
   fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   for item in args.predictions:
@@ -103,7 +105,8 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> dict[str, str]:
       )
     paths = find_variants(pathlib.Path(item), args.split, schemas)
     items += [f"{variant}={path}" for variant, path in paths.items()] or [item]
-  return options.parse_named(items, "predictions", "VARIANT=DIR", fix)
+    found |= paths
+  return {**options.parse_named(items, "predictions", "VARIANT=DIR", fix), **found}
 
 
 @options.no_cycles()

@@ -139,6 +139,8 @@ def json_text(data: Any) -> str:
     text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
   except TypeError:  # half a character, or an integer of more than 64 bits
     return json.dumps(data, indent=2, sort_keys=True)
+  if "null" in text:  # of SGD in no dialogue; orjson also writes it for NaN and Infinity
+    return json.dumps(data, indent=2, sort_keys=True)
   # Python's json escapes what is not ASCII; orjson writes it as it is.
   return _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
 

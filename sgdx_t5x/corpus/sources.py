@@ -174,13 +174,16 @@ def _json_names(folder: pathlib.Path) -> list[str]:
 def paths_below(
   folder: pathlib.Path, ancestors: frozenset[str] = frozenset()
 ) -> Iterator[pathlib.Path]:
-  """Yields what is below a folder, links followed; nothing for a file. Args: folder."""
+  """Yields what is below a folder, links followed; nothing for a file.
+
+  Raises OSError for a folder that may not be read: without it, a corpus would look complete.
+  """
   place = os.path.realpath(folder)
   if place in ancestors:  # a link that leads in a circle
     return
   try:
     names = os.listdir(folder)
-  except OSError:  # not a folder, or not ours to read
+  except (NotADirectoryError, FileNotFoundError):
     return
   for path in map(folder.joinpath, names):
     yield path

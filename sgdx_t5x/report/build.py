@@ -1,6 +1,7 @@
 """Writes a report: the page, and its plots, tables and examples as separate files."""
 
 import dataclasses
+import itertools
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.writing import atomic_folder, check_folder, list_files
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.report import browser, plot_style, runs
+from sgdx_t5x.report import browser, plot_style, run_tables, runs
 from sgdx_t5x.report.browser import Texts
 from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
@@ -102,6 +103,12 @@ def make(
   for run in scored:
     lacks_of_runs += run.lacks
     lacks_of_others += run.others.lacks if run.others else ()
+  for system, seeded in run_tables.systems(scored).items():
+    for a, b in itertools.combinations(seeded, 2):
+      # Not refused: of runs too short to learn anything, none predicts any value.
+      if a.report["sgdx"] == b.report["sgdx"]:
+        both = f"{a.origin} and {b.origin}"
+        lacks_of_runs.append(f"{system}: {both} have equal scores: one run twice?")
   lacks = [*lacks_of_runs, *texts.lacks, *lacks_of_others, *others.lacks]
   texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
   warnings = lines_of(scored, _warnings)

@@ -50,22 +50,27 @@ def variants(runs: Sequence[Run]) -> Table:
   return rows_table("JGA by schema variant (%)", columns, _group_rows(runs))
 
 
+def systems(runs: Sequence[Run]) -> dict[str, list[Run]]:
+  """Returns system -> its runs, of those named SYSTEM#SEED."""
+  by_system: dict[str, list[Run]] = {}
+  for run in runs:
+    system, sign, _ = run.name.rpartition("#")
+    if sign:
+      by_system.setdefault(system, []).append(run)
+  return by_system
+
+
 def seeds(runs: Sequence[Run]) -> Table | None:
   """Returns means over the runs of a system, named SYSTEM#SEED, with their standard deviations.
 
   The deviation (n - 1) is the variation between trainings; intervals are about that of dialogues.
   """
-  systems: dict[str, list[Run]] = {}
-  for run in runs:
-    system, sign, _ = run.name.rpartition("#")
-    if sign:
-      systems.setdefault(system, []).append(run)
-  if max(map(len, systems.values()), default=0) < 2:
+  if max(map(len, systems(runs).values()), default=0) < 2:
     return None
   robustness = defined(JGA.robustness, (run.rows.groups["all"] for run in runs))
   jga, rows = jga_columns(runs), []
   columns = (jga.original, *jga.summary, *robustness)
-  for system, seeded in systems.items():
+  for system, seeded in systems(runs).items():
     for group in GROUPS:
       means, deviations = [], []
       for column in columns:

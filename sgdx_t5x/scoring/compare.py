@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.arguments import NUMBER, PATH, check_choice, checked_arguments
+from sgdx_t5x.arguments import NUMBER, PATH, check_bootstrap, check_choice, checked_arguments
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
@@ -162,9 +162,10 @@ def comparison_report(
 
   Args:
     comparison: from `compare`.
-    bootstrap_samples: of dialogues, at least 1.
+    bootstrap_samples: of dialogues, 100 to 1,000,000.
     seed: of the bootstrap.
   """
+  check_bootstrap(bootstrap_samples, seed)
   frames = comparison.frames
   samples = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)
   masks = group_masks(frames.seen)
@@ -288,12 +289,14 @@ def _common_variants(
 
 def _scored_variants(table: FrameTable, metric: str) -> list[str]:
   """Returns the variants for which a system has the metric. Raises SgdxError without any."""
-  if metric not in table.metrics:
+  if metric not in table.frames.metrics:
     raise SgdxError(
       f"{table.path}: no metric {metric!r}",
       expected="a metric in the per-frame scores",
       available=nearest(metric, table.metrics),
-      fix="use one of: " + ", ".join(table.metrics),
+      fix="read the file with this metric"
+      if metric in table.metrics
+      else "use one of: " + ", ".join(table.metrics),
     )
   variants = []
   for variant, scores in table.scores.items():

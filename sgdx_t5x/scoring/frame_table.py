@@ -1,6 +1,7 @@
 """Per-frame scores of one system, as `score_files` writes and reads them."""
 
 import dataclasses
+import itertools
 import pathlib
 import zlib
 from collections.abc import Mapping, Sequence
@@ -67,11 +68,18 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
       returned as it is.
 
   Raises:
-    SgdxError: other frames or variants, or other settings.
+    SgdxError: other frames or variants, or other settings; or the same scores twice.
   """
   reference, positions = tables[0], []
   if len(tables) == 1:
     return reference
+  for a, b in itertools.combinations(tables, 2):
+    if a.checksum == b.checksum:
+      raise SgdxError(
+        f"{a.path} and {b.path} have the same scores in every frame",
+        expected="another run of the system in each file, which makes other errors",
+        fix="leave one out: it would count twice",
+      )
   warnings, notes = [], []
   signature, frame_ids = Signature.parse(reference.signature), reference.frame_ids.tolist()
   for table in tables:

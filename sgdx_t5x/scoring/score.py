@@ -26,7 +26,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
-from sgdx_t5x.prompts import provenance, signature_fields
+from sgdx_t5x.prompts import load_format, provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
@@ -38,6 +38,7 @@ from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
   Selection,
   files_of,
+  have_rows,
   size_of,
   sources_of,
 )
@@ -192,6 +193,8 @@ def score_predictions(
   names = (*sources, *options.schemas)  # the order in which the user named variants
   if gold is None:
     gold = gold_frames(corpus, split, split, options.provenance, on_progress)
+  if not have_rows(sources.values(), split):
+    options = dataclasses.replace(options, prompt_format=load_format())
   files = provenance(options.prompt_format, corpus, gold)
   score = functools.partial(
     metrics.score_frames,

@@ -9,13 +9,13 @@ import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from sgdx_t5x.arguments import PATH, checked_arguments
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import converted, decode_json, read_input
 from sgdx_t5x.files.writing import atomic_write
 from sgdx_t5x.metrics.failures import Failure
@@ -23,7 +23,7 @@ from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.frame_lines import frame_lines, read_head, read_table
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.rows import Rows
-from sgdx_t5x.scoring.score_tables import annex_notes
+from sgdx_t5x.scoring.score_tables import annex_notes, provenance_tables
 from sgdx_t5x.signature import Signature
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
@@ -100,8 +100,12 @@ def write_frames(
     `scores_checksum`, for the report that names the file.
 
   Raises:
-    SgdxError: the file cannot be written.
+    SgdxError: no scores, an unwritable file.
   """
+  if not scores:
+    raise UsageError(
+      "no scores", expected="variant -> scores", fix="pass those of `score_predictions`"
+    )
   scores = common_frames(scores)
   checksum = scores_checksum(scores)
   with atomic_write(path, "--per-frame") as file:
@@ -155,7 +159,7 @@ def read_frames_of(
       available=f"checksum {table.checksum}",
       fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
-  notes = tuple(annex_notes(report))
+  notes = tuple(_read_part(path, "what was also counted", annex_notes, report))
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]), notes=notes)
 
 
@@ -190,22 +194,31 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
   """
   path = pathlib.Path(path)
   report = _read_report(path, _Report)
-  part = ""
+  for part in ("sgdx", "predict_nothing"):
+    _read_part(path, part, _check_rows, report[part])
+  for groups in report["variants"].values():
+    _read_part(path, "variants", lambda groups: groups["#ALL_SERVICES"].items(), groups)
+  for read in (provenance_tables, annex_notes):
+    _read_part(path, "what was also counted", read, report)
+  return report
+
+
+def _check_rows(rows: Mapping[str, Any]) -> None:
+  for _, name, row in Rows.from_json(rows).items():
+    if row.num_frames is None or row.num_dialogues is None:
+      raise ValueError(f"{name}: the number of frames or dialogues is missing")
+
+
+def _read_part(path: pathlib.Path, part: str, read: Callable[[Any], Any], data: Any) -> Any:
+  """Returns what `read` makes of a part of a report. Raises SgdxError if it is malformed."""
   try:
-    for part in ("sgdx", "predict_nothing"):
-      for _, name, row in Rows.from_json(report[part]).items():
-        if row.num_frames is None or row.num_dialogues is None:
-          raise ValueError(f"{name}: the number of frames or dialogues is missing")
-    part = "variants"
-    for groups in report["variants"].values():
-      groups["#ALL_SERVICES"].items()
-  except (AttributeError, KeyError, TypeError, ValueError) as e:
+    return read(data)
+  except (AttributeError, LookupError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{path}: {part}: {type(e).__name__}: {e}",
       expected="scores as written by `sgdx score --json`",
       fix="run `sgdx score` again",
     ) from None
-  return report
 
 
 def _read_report(path: pathlib.Path, kind: type[_Head]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def score(
     metrics: official keys to summarise besides JGA.
     allow_missing: score what is there.
     prompt_format: of JSONL predictions, or its name.
-    style: of T5DST's prompts.
+    style: of these prompts.
     bootstrap_samples, seed: of the intervals; 0 samples: none.
     provenance: also score by the source of values.
     schemas: own variant -> folder of its schemas.

@@ -5,13 +5,13 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any, TypedDict
 
-from sgdx_t5x.arguments import NUMBER, check_choice, checked_arguments
+from sgdx_t5x.arguments import NUMBER, check_bootstrap, check_choice, checked_arguments
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.metrics.frames import OFFICIAL_METRICS
 from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
-from sgdx_t5x.prompts import FORMATS, load_format
+from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
 
 
@@ -71,10 +71,9 @@ class Settings:
       UsageError: an unknown name, or a value of another kind.
     """
     attributes = dict(settings)
-    if style := attributes.pop("style", None):
-      attributes["prompt_format"] = load_format(style=style)
-    elif isinstance(name := attributes.get("prompt_format"), str):
-      attributes["prompt_format"] = load_format(name)
+    style, name = attributes.pop("style", None), attributes.get("prompt_format", DEFAULT)
+    if style is not None or isinstance(name, str):
+      attributes["prompt_format"] = load_format(name, style)
     return cls(**attributes)
 
   def __post_init__(self):
@@ -87,14 +86,7 @@ class Settings:
       )
     check_choice(self.fuzzy, "fuzzy", BACKENDS)
     check_choice(self.zero_mean, "zero_mean", ZERO_MEAN_RULES)
-    number = self.bootstrap_samples
-    # The ends of a 95% interval are the 2.5% tails: fewer than 100 samples have almost none there.
-    if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
-      raise UsageError(
-        f"{number} bootstrap samples, seed {self.seed}",
-        expected="0 (no intervals) or 100 to 1,000,000 bootstrap samples, and a seed of at least 0",
-        fix="omit both to use the defaults: 1,000 bootstrap samples, seed 0",
-      )
+    check_bootstrap(self.bootstrap_samples, self.seed, "0 (no intervals) or ")
     metrics = (*OFFICIAL_METRICS, *getattr(self.prompt_format, "own_metrics", ()))
     for name in self.metrics:
       check_choice(name, "metric", metrics)

@@ -27,13 +27,15 @@ from sgdx_t5x.corpus.variants import (
   SGDX_VARIANTS,
   untagged,
 )
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, escaped
+from sgdx_t5x.files.writing import is_folder_name
 from sgdx_t5x.variants.corrupt import corrupt_schema
 from sgdx_t5x.variants.shipped import shipped_schema
 
 # Variant that ships for some services -> (command that writes others, subfolder of its --out).
 _WRITERS = {**dict.fromkeys(PARAPHRASES, ("sgdx compose", "v1")), **annexes.table("REWORDINGS")}
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
+_SEPARATORS = re.compile(r"[|+=]")  # of the fields in a signature, and within them
 
 
 class ReleasedSchemas(Protocol):
@@ -70,17 +72,18 @@ class VariantSchemas:
 
     Raises:
       SgdxError: a custom variant has a name that means something else, such as v1 of SGD-X, whose
-        scores it would be taken for.
+        scores it would be taken for; or one that is no folder's, or would break up a signature.
     """
     # The last four have a meaning where a variant's name is in the key of a score: jga_orig.
     reserved = (ORIGINAL, *SGDX_VARIANTS, "orig", "v1_5", "reworded", "all")
     for name in folders or ():
-      if name in reserved or untagged(name)[0]:
+      is_name = is_folder_name(name) and escaped(name) == name and not _SEPARATORS.search(name)
+      if name in reserved or untagged(name)[0] or not is_name:
         raise SgdxError(
           f"a variant of your own named {name!r}",
-          expected="a name that does not stand for something else",
+          expected="a folder's name, without | + =, that does not stand for something else",
           available=f"all but {', '.join((*reserved, *PERTURBATIONS))}",
-          fix=f"name it, for example, my_{name}",
+          fix="name it, for example, my_" + re.sub(r"[^-.\w]", "_", name),
         )
     self._released, self._folders = released, dict(folders or {})
     self._find_once = functools.cache(self._find)

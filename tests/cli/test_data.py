@@ -74,6 +74,8 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
   assert len(model.encode("[USER] [domain] none")) == 3
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
   assert "more pieces than distinct characters" in capsys.readouterr().err
+  assert main(["data", "vocabulary", "--corpus", "sample", "--out", f"{out}.gz"]) == 2
+  assert "a vocabulary is not compressed" in capsys.readouterr().err
   for number in ("0", "99999999999"):  # regression: a traceback, and hours of training
     command = ("data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", number)
     assert main(list(command)) == 2

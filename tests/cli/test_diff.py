@@ -11,6 +11,8 @@ import sgdx_t5x
 from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.scoring.compare import compare, comparison_report
+from sgdx_t5x.scoring.frame_table import pooled
 from sgdx_t5x.scoring.score_files import read_frames, scores_checksum, write_frames
 
 ALL = ("original", "v1", "v2", "v3", "v4", "v5")
@@ -328,8 +330,12 @@ def test_bootstrap_samples(pair, capsys):
   other = report_of(*pair, "--bootstrap-samples", 101, capsys=capsys)
   p = [x["rows"]["all"]["differences"]["jga_v1"]["p"] for x in (few, other)]
   assert p[0] != p[1]
-  with pytest.raises(UsageError):
-    run(*pair, "--bootstrap-samples", 99)
+  for number in (99, 10**12):
+    with pytest.raises(UsageError, match=f"{number} bootstrap samples"):
+      run(*pair, "--bootstrap-samples", number)
+  for number, seed in ((0, 0), (True, 0), (100, -1)):
+    with pytest.raises(UsageError, match=f"{number} bootstrap samples, seed {seed}"):
+      comparison_report(compare(*pair), number, seed)
 
 
 def test_other_metrics(pair, capsys):
@@ -412,14 +418,25 @@ def test_runs_of_a_system_are_pooled(pair, tmp_path, capsys):
       assert found[side] == pytest.approx(sum(x[side] for x in each) / 2), key
   assert both["rows"]["all"]["num_frames"] == 2 * len(FRAMES)
   assert both["rows"]["all"]["num_dialogues"] == one["rows"]["all"]["num_dialogues"]
-  # Of a run with itself, the same numbers and intervals.
-  same = report_of(*pair, "--more-a", pair[0], "--more-b", pair[1], capsys=capsys)
+  # Of a run with itself, the same numbers and intervals, which would pass for a second run's.
+  a, b = map(read_frames, pair)
+  same = compare(*(pooled([x, dataclasses.replace(x, checksum="")]) for x in (a, b))).report
   assert same["rows"]["all"]["differences"] == one["rows"]["all"]["differences"]
+  with pytest.raises(SgdxError, match=r"a.jsonl and .*a.jsonl have the same scores"):
+    run(*pair, "--more-a", pair[0], "--more-b", again[1])
   with pytest.raises(UsageError, match="2 runs of A and 1 of B"):
     run(*pair, "--more-a", again[0])
   short = write(tmp_path / "s.jsonl", {v: s.take(np.arange(3)) for v, s in system().items()})
   with pytest.raises(SgdxError, match=r"a.jsonl and .*s.jsonl are not runs of one system"):
     run(*pair, "--more-a", short, "--more-b", again[1])
+
+
+def test_metrics_that_were_not_read_and_scores_of_nothing(pair, tmp_path):
+  a = read_frames(pair[0], ["active_intent_accuracy"])
+  with pytest.raises(SgdxError, match=r"no metric 'joint_goal_accuracy'(?s:.*)read the file with"):
+    compare(a, pair[1])
+  with pytest.raises(SgdxError, match="no scores"):
+    write_frames(tmp_path / "none.jsonl", a.signature, {})
 
 
 def test_turns_of_pooled_runs_are_scored_apart(pair, tmp_path, capsys):
@@ -434,7 +451,7 @@ def test_turns_of_pooled_runs_are_scored_apart(pair, tmp_path, capsys):
 
 def test_flips_name_the_run(pair, tmp_path, capsys):
   flips = tmp_path / "flips.jsonl"
-  report_of(*pair, "--more-a", pair[0], "--more-b", pair[1], "--flips", flips, capsys=capsys)
+  report_of(*pair, "--more-a", pair[1], "--more-b", pair[0], "--flips", flips, capsys=capsys)
   rows = [json.loads(line) for line in flips.read_text().splitlines()]
   assert {row["run"] for row in rows} == {0, 1}
   assert {row["id"] for row in rows} <= {f"{d}-{t:03d}-{s}" for d, t, s in FRAMES}

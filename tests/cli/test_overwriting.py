@@ -1,8 +1,8 @@
 """No output of any command overwrites an input, whichever way it is spelled."""
 
 import argparse
+import gzip
 import itertools
-import json
 import os
 
 import pytest
@@ -10,7 +10,8 @@ import tiny_corpus
 from commands import assert_four_parts, sgdx
 
 from sgdx_t5x.cli.commands import make_parser
-from sgdx_t5x.cli.paths import named_path, path_of_name
+from sgdx_t5x.cli.paths import add_output, check_paths, named_path, path_of_name
+from sgdx_t5x.errors import UsageError
 
 NO_PATHS = """allow_module delivery dialogue dialogues endpoint key_env lengths metric model module
 name command openai_batch param patterns pivots review service source split target words"""
@@ -151,12 +152,23 @@ def test_predictions_found_in_a_folder(option, corpus, predictions, tmp_path, ca
   assert [file.name for file in predictions.parent.iterdir()] == [predictions.name]
 
 
-def test_new_files_beside_inputs_are_written_again(corpus, predictions):
-  out = predictions.parent / "scores.json"
-  for _ in range(2):
-    source = f"original={predictions.parent}"
-    assert sgdx("score", "--corpus", corpus, "--predictions", source, "--json", out) == 0
-  assert json.loads(out.read_text())["sgdx"]
+def test_every_file_below_a_folder_that_is_an_input(corpus, predictions, tmp_path, capsys):
+  variants = tmp_path / "variants"
+  (variants / "v1").mkdir(parents=True)
+  corpus_as_predictions = ("score", "--corpus", corpus, "--predictions", f"original={corpus}/test")
+  of_variants = ("score", "--corpus", corpus, "--predictions", variants)
+  for command, out in (
+    (of_variants, variants / "v1.json"),
+    (of_variants, variants / "v1/answers.jsonl"),
+    (corpus_as_predictions, corpus / "test/simulation.json"),
+  ):
+    out.write_bytes(CONTENT)
+    assert sgdx(*command, "--json", out) == 2
+    assert_four_parts(capsys.readouterr().err, "--json", "is also an input")
+    assert out.read_bytes() == CONTENT
+  new = predictions.parent / "scores.json"
+  command = ("score", "--corpus", corpus, "--predictions", f"original={predictions.parent}")
+  assert [sgdx(*command, "--json", new) for _ in range(2)] == [0, 2]
 
 
 def test_the_scores_per_frame_of_a_report(corpus, predictions, tmp_path, capsys):
@@ -164,9 +176,11 @@ def test_the_scores_per_frame_of_a_report(corpus, predictions, tmp_path, capsys)
   scores, frames = tmp_path / "a.json", tmp_path / "a.frames.jsonl"
   command = ("score", "--corpus", corpus, "--predictions", f"original={predictions}")
   assert sgdx(*command, "--json", scores, "--per-frame", frames) == 0
+  packed = tmp_path / "a.scores"  # whatever its name, it is read
+  packed.write_bytes(gzip.compress(scores.read_bytes()))
   before = frames.read_bytes()
-  for option in ("--flips", "--json"):
-    assert sgdx("diff", scores, scores, option, frames) == 2
+  for option, name in itertools.product(("--flips", "--json"), (scores, packed)):
+    assert sgdx("diff", name, name, option, frames) == 2
     assert_four_parts(capsys.readouterr().err, option, "is also an input")
   assert frames.read_bytes() == before
 
@@ -195,3 +209,14 @@ def test_words_that_are_no_paths_protect_nothing(tmp_path, monkeypatch):
   for out in ("sample", "v3"):
     for _ in range(2):
       assert sgdx("data", "export", "--corpus", "sample", "--variant", "v3", "--out", out) == 0
+
+
+def test_two_folders_that_are_one(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  parser = argparse.ArgumentParser()
+  for option in ("--out", "--more"):
+    add_output(parser, option, folder=True)
+  parser.set_defaults(parser=parser)
+  check_paths(parser.parse_args(["--out", "a", "--more", "a/b"]))
+  with pytest.raises(UsageError, match=r"'\./a' is also the folder of --out"):
+    check_paths(parser.parse_args(["--out", "a", "--more", "./a"]))

@@ -140,6 +140,7 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
   assert "Means over seeds" in said
   assert "signature a#0, a#1, b: sgdx|" in said  # the shared part is printed once
   assert said.count("sgdx|") == 1
+  assert "one run twice" not in said
   means = rows(tmp_path / "out", "means-over-seeds")
   # 27 and 28 of 30 frames in v1 to v5 are right.
   assert float(means["a, all", "JGA_v1-5"]) == pytest.approx((27 / 30 + 28 / 30) / 2)
@@ -151,6 +152,8 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
   assert float(means["a, all", "worst"]) == pytest.approx(sum(worst) / 2)
   assert means["a, all", "seeds"] == "2"
   assert not [row for row, _ in means if row.startswith("b")]  # not named as a seed
+  assert sgdx("report", runs[0], f"a#1={alone}", "--out", tmp_path / "out") == 0
+  assert "alone.json have equal scores: one run twice?" in capsys.readouterr().out
 
 
 def test_failures_by_hand(report):
@@ -315,7 +318,7 @@ def test_a_folder_may_hold_a_file_per_variant(corpus, tmp_path, extension):
   names = ("original", "v1", "v5", "corrupt_2", "notes")
   paths = {name: tmp_path / f"{name}{extension}" for name in names}
   for path in paths.values():
-    path.touch()
+    path.touch() if extension else path.mkdir()
   del paths["notes"]
   assert runs._sources(tmp_path, "test", open_corpus(corpus), {}) == {None: paths}
 

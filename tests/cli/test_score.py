@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 import tiny_corpus as tiny
@@ -179,6 +180,10 @@ def test_fuzzy_back_ends_and_prompt_style(corpus, tmp_path):
   assert score(corpus, f"original={path}", *style, out=tmp_path / "s.json") == 0
   report = json.loads((tmp_path / "s.json").read_text())
   assert report["sgdx"]["all"]["jga_orig"] == jga["difflib"]
+  assert "|style:values=letters|" in report["signature"]
+  path = tiny.write_dialogues(tmp_path / "dialogues", states)  # no prompts, so no style
+  assert score(corpus, f"original={path}", *style, out=tmp_path / "s.json") == 0
+  assert "style:" not in json.loads((tmp_path / "s.json").read_text())["signature"]
 
 
 def test_missing_frames_are_refused_or_said_loudly(corpus, tmp_path, capsys):
@@ -244,6 +249,19 @@ def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsy
   assert score(corpus, *(f"{v}={folder}" for v in ALL)) == 0
   said = " ".join(capsys.readouterr().out.split())
   assert "same predictions are used for original, v1, v2, v3, v4, v5; results cannot differ" in said
+
+
+def test_a_folder_of_the_corpus_that_may_not_be_read_is_not_left_out(corpus, capsys, monkeypatch):
+  listdir = os.listdir
+
+  def refuse(path):
+    if pathlib.Path(path).name == "v2":
+      raise PermissionError(13, "Permission denied", str(path))
+    return listdir(path)
+
+  monkeypatch.setattr(os, "listdir", refuse)  # root can read any folder
+  assert score(corpus, f"original={corpus}/test") == 1
+  assert "v2: Permission denied" in capsys.readouterr().err
 
 
 def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys, monkeypatch):
@@ -448,6 +466,46 @@ def test_predictions_of_no_variant_are_not_passed_over(corpus, tmp_path, capsys)
   error = capsys.readouterr().err
   assert "V3: predictions, but 'V3' is no variant" in error
   assert "available: original, v1" in error
+
+
+def test_a_dialogue_without_user_frames_is_known(tmp_path):
+  """Regression: the corpus's own files were refused as predictions: "no such dialogue"."""
+  corpus = tiny.write_corpus(tmp_path / "tiny")
+  path = corpus / "test/dialogues_001.json"
+  dialogues = json.loads(path.read_text())
+  empty = copy.deepcopy(dialogues[0]) | {"dialogue_id": "9_00000"}
+  for turn in empty["turns"]:
+    turn["frames"] = []
+  path.write_text(json.dumps([*dialogues, empty]))
+  assert score(str(corpus), f"original={corpus}/test") == 0
+
+
+def test_files_named_after_variants(corpus, tmp_path, capsys):
+  """Parts of one file are read together; files that hold no predictions are left alone."""
+  folder = tmp_path / "all"
+  tiny.write_rows(folder / "original.jsonl", tiny.example_rows(tiny.GOLD, "original"))
+  rows = tiny.example_rows(tiny.GOLD, "v2")
+  tiny.write_rows(folder / "v2.jsonl-00000-of-00002", rows[:3])
+  tiny.write_rows(folder / "v2.jsonl-00001-of-00002", rows[3:])
+  (folder / "v1.jsonl.bak").write_text("an older one")
+  (folder / "notes.json").write_text("{}")
+  named = ("--per-frame", str(folder / "scores.jsonl"))
+  assert score(corpus, str(folder), *named, out=folder / "scores.json") == 0
+  assert score(corpus, str(folder), out=tmp_path / "scores.json") == 0
+  report = json.loads((tmp_path / "scores.json").read_text())
+  assert list(report["variants"]) == ["original", "v2"]
+  for name in ("v2.jsonl", "v2.jsonl.gz", "v2.json", "v2/", "V2.jsonl", "V2/test/dialogues_1.json"):
+    other = folder / name
+    if name == "v2/":
+      other.mkdir()
+    else:
+      other.parent.mkdir(exist_ok=True, parents=True)
+      other.write_bytes((folder / "original.jsonl").read_bytes())
+    capsys.readouterr()
+    assert score(corpus, str(folder)) == 1
+    error = capsys.readouterr().err
+    assert "'V2' is no variant" in error if "V2" in name else "predictions of variant v2" in error
+    shutil.rmtree(folder / name.partition("/")[0]) if "/" in name else other.unlink()
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,7 @@ def test_text_is_that_of_the_standard_library():
   assert json_text(data) == json.dumps(data, indent=2, sort_keys=True)
   half = {"half": "\ud83d", "large": 2**70}
   assert json_text(half) == json.dumps(half, indent=2, sort_keys=True)
+  assert "NaN" in json_text([float("nan")])  # which Python reads and writes, too
 
 
 @pytest.mark.real

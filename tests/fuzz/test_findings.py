@@ -186,3 +186,5 @@ def test_a_report_without_services(tmp_path):
   }  # fmt: skip
   path = write(tmp_path / "a.json", report)
   assert "its per-frame scores have A_1" in refused(read_run, "a", path)
+  report["provenance"] = {"values": {}}
+  assert "KeyError: 'entering'" in refused(read_run, "a", write(path, report))

@@ -75,6 +75,9 @@ def test_the_tool_counts_in_numbers_of_its_own(answers, tmp_path, capsys):
   assert json.loads(out.read_text())["metrics"]["right_tool"]["all"]["right_tool_v1_5"] == 0.8
   assert sgdx("diff", frames, frames, "--metric", "right_tool", "--bootstrap-samples", "100") == 0
   assert "right_tool" in capsys.readouterr().out
+  out.write_text(json.dumps({**json.loads(out.read_text()), "calls": {"v1": 5}}))
+  assert sgdx("diff", out, frames) == 1
+  assert_four_parts(capsys.readouterr().err, "what was also counted: TypeError")
 
 
 def test_json_has_the_groups(answers, tmp_path):

@@ -187,9 +187,11 @@ def plain(text):
   return "".join(filter(str.isalnum, text.lower()))
 
 
-@pytest.mark.parametrize("name", ["original", "vs", "ned+mine"])
+@pytest.mark.parametrize(
+  "name", ["original", "vs", "ned+mine", "a|b", "a+b", "a=b", "..", "a/b", "a\t"]
+)
 def test_a_name_that_ids_use_for_something_else_is_refused(corpus, tmp_path, name, monkeypatch):
   monkeypatch.setattr(variants, "PERTURBATIONS", ("ned", "vs"))
   own = write_schema(tmp_path / "own", corpus.schema("test"))
-  with pytest.raises(SgdxError, match=rf"named '{re.escape(name)}'"):
+  with pytest.raises(SgdxError, match=rf"named {re.escape(repr(name))}"):
     VariantSchemas(corpus, {name: own})

@@ -45,6 +45,12 @@ def _run(args: argparse.Namespace) -> int:
 
   if not 1 <= args.pieces <= _MOST_PIECES:
     raise _refused(args.pieces, f"expected 1 to {_MOST_PIECES:,}")
+  if args.out.endswith((".gz", ".xz")):
+    raise UsageError(
+      f"--out {args.out}: a vocabulary is not compressed",
+      expected="a name such as sgd.model: SentencePiece reads the file as it is",
+      fix="leave out the ending",
+    )
   corpus = open_corpus(args.corpus)
   total = corpus.expected_dialogues("train")
   try:

@@ -86,7 +86,6 @@ def run_diff(args: argparse.Namespace) -> int:
   from sgdx_t5x.papers.checkdst.checks import compare, files
   from sgdx_t5x.scoring.comparison_tables import method_note
 
-  diff.check_sampling(args)
   a, b = (files.read_check(path) for path in (args.a, args.b))
   report = compare.compare(a, b, args.bootstrap_samples, allow_missing=args.allow_missing)
   less = "For broken, reverted, from_train and repair_taken, lower is better."

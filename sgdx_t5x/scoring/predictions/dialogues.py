@@ -196,10 +196,10 @@ def _raw_frames(
       location = f"{file}, dialogue {item.dialogue_id}"
       # Checked even in dialogues that are left out: the file is malformed all the same.
       gold_history, states = item.history == "gold", _states(item, location)
-      if item.dialogue_id not in gold_crcs and selection.allow_missing:
-        extra.add(item.dialogue_id)
-        continue
-      if item.dialogue_id not in gold_crcs:
+      if item.dialogue_id not in gold_crcs and item.dialogue_id not in selection.dialogue_ids:
+        if selection.allow_missing:
+          extra.add(item.dialogue_id)
+          continue
         raise SgdxError(
           f"{location}: no such dialogue",
           expected=f"a dialogue of {selection.split}",
@@ -213,7 +213,7 @@ def _raw_frames(
           fix="remove one of the two",
         )
       file_of_dialogue[item.dialogue_id] = file.name
-      crcs = gold_crcs[item.dialogue_id]
+      crcs = gold_crcs.get(item.dialogue_id, {})  # none for a dialogue without user frames
       for number, turn in enumerate(item.turns):
         crc = crcs.get(number)
         if crc is None:  # no gold frames: the official scorer ignores predicted ones

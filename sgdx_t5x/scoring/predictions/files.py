@@ -4,14 +4,16 @@ import dataclasses
 import functools
 import os
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.arguments import check_kind
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.corpus.variants import untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.files.reading import not_found, opened
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
@@ -39,6 +41,9 @@ class InMemory:
     return f"predictions[{self.variant!r}]"
 
 
+# A file named after a variant: v1.json, v1.jsonl.gz, or a part v1.jsonl-00000-of-00002.
+_OF_VARIANT = re.compile(r"(.+)\.json(l(-\d+-of-\d+)?)?(\.gz|\.xz)?")
+_PART = re.compile(r"-\d+-of-")
 # Where predictions are: a file, a folder to search, a list of files, or rows in memory.
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 PredictionSource = Paths | InMemory
@@ -82,6 +87,11 @@ class Selection:
     return service_pairs(self.schema, self.schemas.get(self.split, variant))
 
   @functools.cached_property
+  def dialogue_ids(self) -> frozenset[str]:
+    """Those of all dialogues, also without user frames; read when an id is in no gold frame."""
+    return frozenset(dialogue.dialogue_id for dialogue in self.corpus.dialogues(self.split))
+
+  @functools.cached_property
   def schemas(self) -> VariantSchemas:
     """The schemas of all variants that tasks and `sgdx prompts` can use."""
     return VariantSchemas(self.corpus, self.folders)
@@ -111,6 +121,7 @@ def sources_of(predictions: Mapping[str, Any]) -> dict[str, PredictionSource]:
   """
   sources: dict[str, PredictionSource] = {}
   for name, items in predictions.items():
+    check_kind(name, "a variant of the predictions", str)
     variant, source = untagged(name)[1], _source(items, name)
     if variant in sources:
       raise UsageError(
@@ -145,6 +156,11 @@ def files_of(source: PredictionSource, split: str) -> Sequence[PredictionFile]:
   return [source] if isinstance(source, InMemory) else find_files(source, split)
 
 
+def have_rows(sources: Iterable[PredictionSource], split: str) -> bool:
+  """Whether any predictions answer prompts; dialogues have none, nor a prompt format."""
+  return any(is_rows(files_of(source, split)[0]) for source in sources)
+
+
 def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   """Returns the prediction files at a path, sorted, of one format.
 
@@ -152,17 +168,20 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   `inference_eval/` (made by T5X), then in its subfolder named after the split.
 
   Raises:
-    SgdxError: no files, or both formats.
+    SgdxError: no such files, none at all, or both formats.
   """
   if not isinstance(path, str | os.PathLike):
-    return [pathlib.Path(file) for file in path]
+    files = [pathlib.Path(file) for file in path]
+    for file in files:
+      if not file.is_file():
+        raise not_found(file, "predictions")
+    return files
   path = pathlib.Path(path)
   if path.is_file():
     return [path]
   if not path.is_dir():
     raise not_found(path, "predictions", "file or folder")
-  for folder in (path, path / "inference_eval", path / split):
-    files = sorted(p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name))
+  for folder, files in _files_by_folder(path, split):
     if len(set(map(is_rows, files))) > 1:
       raise SgdxError(
         f"{folder}: both DSTC8 dialogues and JSONL",
@@ -180,33 +199,63 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   )
 
 
-def find_variants(
-  folder: pathlib.Path, split: str, schemas: VariantSchemas
-) -> dict[str, pathlib.Path]:
-  """Returns variant -> its file or folder, of those in a folder named after a variant.
+def _files_by_folder(
+  path: pathlib.Path, split: str
+) -> Iterator[tuple[pathlib.Path, list[pathlib.Path]]]:
+  """Yields the folders that are searched, in this order, and the prediction files in each."""
+  for folder in (path, path / "inference_eval", path / split):
+    files = [p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name)]
+    yield folder, sorted(files)
+
+
+def find_variants(folder: pathlib.Path, split: str, schemas: VariantSchemas) -> dict[str, Paths]:
+  """Returns variant -> its folder, file, or parts of a file, in a folder that has them by name.
 
   Raises:
-    SgdxError: beside these, a folder of predictions whose name is no variant's.
+    SgdxError: two for one variant; or, beside these, predictions whose name is no variant's.
   """
-  paths: dict[str, pathlib.Path] = {}
-  unknown: list[pathlib.Path] = []
+  found: dict[str, list[pathlib.Path]] = {}
+  unknown: dict[str, pathlib.Path] = {}
   for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-    # A folder "v1", or a file "v1.json" or "v1.jsonl".
-    variant = path.name.partition(".json")[0]
+    of_variant = _OF_VARIANT.fullmatch(path.name)
+    if not (of_variant or path.is_dir()):
+      continue
+    variant = of_variant[1] if of_variant and path.is_file() else path.name
     if untagged(variant)[0]:
       continue  # of a perturbed set, which is scored with its own corpus
     if schemas.has(split, variant):
-      paths.setdefault(variant, path)  # a folder comes before a file of its name
-    elif path.is_dir() and any(_holds_predictions(file.name) for file in path.iterdir()):
-      unknown.append(path)
-  if paths and unknown:
+      found.setdefault(variant, []).append(path)
+    elif _is_predictions(path, split):
+      unknown.setdefault(variant, path)
+  for variant, paths in found.items():
+    if len({_PART.sub("-of-", path.name) for path in paths}) > 1:
+      raise SgdxError(
+        f"{folder}: two predictions of variant {variant}",
+        expected="one folder, or one file, for each variant",
+        available=", ".join(path.name for path in paths),
+        fix="move all but one elsewhere",
+      )
+  if found and unknown:
+    name, path = next(iter(unknown.items()))
     raise SgdxError(
-      f"{unknown[0]}: predictions, but {unknown[0].name!r} is no variant",
-      expected="folders that are named after variants",
-      available=nearest(unknown[0].name, schemas.names(split)),
-      fix=f"rename the folder, or pass --schemas {unknown[0].name}=DIR for a variant of your own",
+      f"{path}: predictions, but {name!r} is no variant",
+      expected="folders and files that are named after variants",
+      available=nearest(name, schemas.names(split)),
+      fix=f"rename or move it, or pass --schemas {name}=DIR for a variant of your own",
     )
-  return paths
+  return {variant: paths if paths[1:] else paths[0] for variant, paths in found.items()}
+
+
+def _is_predictions(path: pathlib.Path, split: str) -> bool:
+  """Whether a folder, or a file by its start, holds predictions."""
+  if path.is_dir():
+    return any(files for _, files in _files_by_folder(path, split))
+  with opened(path, "predictions") as file:
+    start = file.read(100).lstrip()
+  if not is_rows(path):
+    return start.startswith(b"[")
+  is_ours = b'"format": "sgdx-' in start  # scores per frame are JSON Lines, too
+  return _holds_predictions(path.name) and start.startswith(b"{") and not is_ours
 
 
 def is_rows(file: PredictionFile) -> bool:

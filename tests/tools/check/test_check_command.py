@@ -233,7 +233,7 @@ def test_costs_are_said_before_and_nothing_is_sent_by_a_dry_run(suite, capsys):
     (("--renames", "nothing.json"), 2, "--renames without --against"),
     (("--by-kind",), 2, "--by-kind without --reword"),
     (("--repeat", "0"), 2, "--repeat 0"),
-    (("--json", "suite/tools.json"), 2, "a file of the suite"),
+    (("--json", "suite/rewordings.jsonl"), 2, "a file of the suite"),
     (("--largest-drop", "0"), 2, "--largest-drop 0"),
     (("--reword", "1"), 1, "rewordings.jsonl"),
   ],

@@ -23,8 +23,8 @@ from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.ratios import Counts
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.progress import OnProgress
-from sgdx_t5x.prompts import signature_fields
-from sgdx_t5x.scoring.predictions.files import Paths
+from sgdx_t5x.prompts import load_format, signature_fields
+from sgdx_t5x.scoring.predictions.files import Paths, have_rows
 from sgdx_t5x.scoring.score import Scored, score_predictions
 from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
 from sgdx_t5x.signature import Signature
@@ -137,6 +137,8 @@ def check(
   # Variants in the user's order.
   names = (*(label.rpartition("+")[2] for label in predictions), *options.schemas)
   predictions = every_set(predictions, sets, split, options.prompt_format)
+  if not have_rows(predictions.values(), split):
+    options = dataclasses.replace(options, prompt_format=load_format())
   by_set = labels(predictions, sets, VariantSchemas(corpus, options.schemas), split, names)
   entities = entity_slots(corpus.schema(split))
   work = _Work(corpus, split, options, entities, failures, on_progress, TrainValues(corpus))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.arguments import check_bootstrap
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
@@ -42,6 +43,7 @@ def compare(
     SgdxError: different corpora or scoring rules, a set that was perturbed differently, or
       frames that one of the two lacks, unless allowed.
   """
+  check_bootstrap(bootstrap_samples, seed)
   _check_comparable(a, b)
   labels = [label for label in a.sets if label in b.sets]
   warnings: list[str] = []

@@ -331,8 +331,8 @@ def test_a_comparison_is_over_frames_whose_originals_both_have(sets, planted, tm
   a = _saved(sets, whole, tmp_path, "a.json")
   b = _saved(sets, whole | {"original": part}, tmp_path, "b.json", allow_missing=True)
   with pytest.raises(SgdxError, match=r"frames, with their originals, are in both"):
-    compare(a, b, bootstrap_samples=0)
-  found = compare(a, b, bootstrap_samples=10, allow_missing=True)
+    compare(a, b, bootstrap_samples=100)
+  found = compare(a, b, bootstrap_samples=100, allow_missing=True)
   row = found["sets"]["ned"]["all"]
   assert 0 < row["num_changed"] < a.sets["ned"].counts.sums()["changed"]
   assert {x["difference"] for x in row["differences"].values()} <= {0, None}
