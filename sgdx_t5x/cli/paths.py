@@ -1,7 +1,7 @@
 """Files that a command reads and writes: no output overwrites an input, however it is spelled.
 
 The only place where the two are compared, as by `os.path.samefile`: links count. So does every
-file below a folder that is an input.
+file below a folder that is an input, but for scores and test reports, which are written anew.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from sgdx_t5x.files.writing import check_regular
 STDOUT = "-"
 _Path = str | os.PathLike[str]
 _Parser = argparse.ArgumentParser | argparse._ActionsContainer
+_RESULT = re.compile(rb'<\?xml|\{\s*"format": "sgdx-(check|diff|frames|score|tools-check)/')
 
 
 def add_input(
@@ -118,13 +120,26 @@ def check_no_inputs(
           fix="name another folder",
         )
       continue
-    for name in filter(None, map(inputs.get, _by_inode([path]))):
+    for inode, name in ((x, inputs[x]) for x in _by_inode([path]) if x in inputs):
+      if inode not in named and _is_result(path):
+        continue
       also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
       raise UsageError(
         f"{option} {str(path)!r} is also an input{also}",
         expected="an output file that is not also an input, or in a folder that is",
         fix="name another file",
       )
+
+
+def _is_result(path: pathlib.Path) -> bool:
+  """Whether a file begins as what commands write for readers and `sgdx report`."""
+  from sgdx_t5x.files.reading import opened
+
+  try:
+    with opened(path, "results") as file:
+      return bool(_RESULT.match(file.read(100)))
+  except (OSError, SgdxError):
+    return False
 
 
 def _by_inode(paths: Iterable[_Path]) -> dict[tuple[int, int], str]:

@@ -3,6 +3,7 @@
 import argparse
 import gzip
 import itertools
+import json
 import os
 
 import pytest
@@ -166,9 +167,14 @@ def test_every_file_below_a_folder_that_is_an_input(corpus, predictions, tmp_pat
     assert sgdx(*command, "--json", out) == 2
     assert_four_parts(capsys.readouterr().err, "--json", "is also an input")
     assert out.read_bytes() == CONTENT
-  new = predictions.parent / "scores.json"
-  command = ("score", "--corpus", corpus, "--predictions", f"original={predictions.parent}")
-  assert [sgdx(*command, "--json", new) for _ in range(2)] == [0, 2]
+
+
+def test_scores_beside_inputs_are_written_again(corpus, predictions):
+  folder = predictions.parent
+  for name in ("scores.json", "scores.json.gz"):
+    command = ("score", "--corpus", corpus, "--predictions", f"original={folder}")
+    assert [sgdx(*command, "--json", folder / name) for _ in range(2)] == [0, 0]
+  assert json.loads((folder / "scores.json").read_text())["sgdx"]
 
 
 def test_the_scores_per_frame_of_a_report(corpus, predictions, tmp_path, capsys):
