@@ -242,8 +242,8 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
       reason = reason.get("type")
     if isinstance(reason, str):
       yield reason
-    elif reason is None and key == "finish_reason":  # as in parts of an answer that has not ended
-      yield "null"
+    elif key == "finish_reason" and (reason is None or isinstance(reason, float)):
+      yield "null"  # as in parts of an answer that has not ended; 1e999 is written as null
   if level.get("status") == "incomplete":
     details = level.get("incomplete_details")
     yield str(details.get("reason") if isinstance(details, dict) else "length")
