@@ -98,8 +98,9 @@ def test_services_that_are_not_tracked_need_no_slots():
   schema = [*SCHEMA, {**service("Alarm_1"), "slots": [], "intents": [intent]}]
   said, tracker = SAID[:1], DialogueTracker(RuleTracker())
   assert [*tracker.track(said, schema, services=["Hotels_1"])[0]] == ["Hotels_1"]
-  with pytest.raises(SgdxError, match="Alarm_1 has no slots"):
+  with pytest.raises(SgdxError, match="Alarm_1 has no slots") as error:
     tracker.track(said, schema)
+  assert "--service" in error.value.fix
 
 
 # --- the terminal --------------------------------------------------------------------------
