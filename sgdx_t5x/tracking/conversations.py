@@ -258,15 +258,27 @@ def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) ->
 
 
 def read_schema(schema: SchemaLike) -> Schema:
-  """Returns a schema. Args: schema, a Schema, decoded JSON, or the path of its file."""
+  """Returns a schema. Args: schema, a Schema, decoded JSON, or the path of its file.
+
+  Raises:
+    SgdxError: there is no such file, or no service in it, or they are not in SGD's form.
+  """
   if isinstance(schema, Schema):
     return schema
-  if not isinstance(schema, str | os.PathLike):
-    return parse_schema(list(schema), "schema")
-  path = pathlib.Path(schema)
-  if not path.is_file():
-    raise not_found(path, "a schema file like SGD's schema.json")
-  return load_schema(path.read_bytes(), str(path))
+  if isinstance(schema, str | os.PathLike):
+    path = pathlib.Path(schema)
+    if not path.is_file():
+      raise not_found(path, "a schema file like SGD's schema.json")
+    parsed = load_schema(path.read_bytes(), str(path))
+  else:
+    parsed = parse_schema(dict(schema) if isinstance(schema, Mapping) else list(schema), "schema")
+  if not parsed.services:
+    raise SgdxError(
+      f"{parsed.origin}: no services",
+      expected="a list of services in SGD's form",
+      fix="add one, docs/first-hour.md shows its form",
+    )
+  return parsed
 
 
 def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[str, Any]]:

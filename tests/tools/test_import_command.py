@@ -313,6 +313,14 @@ def test_tools_without_slots_are_nothing_for_trackers(run, tmp_path, capsys):
   assert not (tmp_path / "services").exists()
 
 
+@pytest.mark.parametrize("data", [MCP, {"result": MCP}, MCP["tools"], {"openapi": "3.1.0"}])
+def test_a_file_of_tools_is_no_schema(data, tmp_path, capsys):
+  file = tmp_path / "tools.json"
+  file.write_text(json.dumps(data))
+  assert sgdx("track", "--schema", file) == 1
+  assert_four_parts(capsys.readouterr().err, "definitions of tools", "sgdx tools import FILE")
+
+
 def test_real_lists_of_tools_stay_as_they_are(tmp_path):
   for name, number in (("devbox.mcp.json", 27), ("petstore.openai.json", 19)):
     file = shared_file(f"cases/own_tools/{name}")
