@@ -291,7 +291,8 @@ def _compare_wordings(
 
   variants = dict(shown_by_variant)
   original = variants.pop(ORIGINAL)
-  changes, filled = count_changes(tracker, read_typed(path), original, variants, services)
+  dialogues = read_typed(path)
+  changes, filled = count_changes(tracker, dialogues, original, variants, services)
   turns = next(iter(changes.values())).turns  # the same for all: those of the dialogues
   if not turns:
     raise SgdxError(
@@ -306,5 +307,7 @@ def _compare_wordings(
     rows.append((f"{service} {slot}", count(number), *shares))
   title = "% of turns whose state differs from the original wording's (of a slot: with a value)"
   header = ("slot", "turns", *variants)
-  output.show("text", [Table(title, header, tuple(rows))], {})
+  skipped = sum(not dialogue.tracked(services) for dialogue in dialogues)
+  notes = [f"left out, about other services: {skipped:,} of {len(dialogues):,} dialogues"]
+  output.show("text", [Table(title, header, tuple(rows))], {}, notes=notes if skipped else ())
   return 0
