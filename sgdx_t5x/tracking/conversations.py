@@ -160,6 +160,14 @@ def from_utterances(
   utterances: Sequence[Utterance], schema: Schema, services: Sequence[str] | None = None
 ) -> Dialogue:
   """Returns a dialogue from utterances in turn. Args: see `DialogueTracker.track`."""
+  for name in services or ():
+    if not isinstance(name, str):
+      raise SgdxError(
+        f"a service of type {type(name).__name__}: {quoted(name)}",
+        expected="the names of services",
+        available=", ".join(schema.names),
+        fix='pass, for example, services=["Hotels_1"]',
+      )
   names = tuple(dict.fromkeys(services if services is not None else schema.names))
   if not names:
     raise SgdxError(
@@ -227,6 +235,8 @@ def _check_act(act: Any, schema: Schema) -> None:
     close = nearest(str(act["service"]), schema.names)
   elif act.get("act") not in SYSTEM_ACTS:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
+  elif not isinstance(slot, str):
+    close = f"slot={slot!r}, which is not a string"
   elif slot not in {*slots, "count"}:  # of INFORM_COUNT
     close = nearest(slot, sorted(slots - {""}), limit=20)
   elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):

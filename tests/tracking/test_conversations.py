@@ -82,6 +82,8 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     ([("Hi", [OFFER])], {}, "utterance 0 is the user's"),
     (["Hi", 3], {}, "utterance 1 is of type int"),
     (["Hi", ("?", "acts")], {}, "utterance 1 is of type tuple"),
+    (["Hi", ("?", [{**OFFER, "slot": ["hotel"]}]), "Yes"], {}, "slot=['hotel'], which is not"),
+    (SAID, {"services": [["Hotels_1"]]}, "a service of type list"),
     (SAID, {"variant": 3}, "variant is of type int"),
     (SAID, {"variant": SCHEMA[0]}, "a single service"),
     (SAID, {"variant": {"services": SCHEMA}}, "an object"),

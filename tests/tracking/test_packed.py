@@ -239,6 +239,21 @@ def test_the_encoder_is_fetched_once_and_checked(monkeypatch, tmp_path, capsys):
   assert len(downloads) == 2
 
 
+def test_a_user_without_a_home_names_the_encoder(monkeypatch):
+  monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+  def no_home(path):
+    raise RuntimeError("Could not determine home directory.")
+
+  monkeypatch.setattr(pathlib.Path, "expanduser", no_home)
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  assert encoder.folder() == minilm()
+  monkeypatch.delenv("SGDX_ENCODER")
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, "home directory", "SGDX_ENCODER=minilm")
+
+
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, folder):
   monkeypatch.delenv("SGDX_ENCODER", raising=False)
   (tmp_path / "file").write_text("")
@@ -299,3 +314,12 @@ def test_lengths(monkeypatch, folder):
     load(folder, {"input": 5})
   with pytest.raises(SgdxError, match="at most 512"):
     load(folder, {"inputs": 513})
+  with pytest.raises(SgdxError, match="unknown feature 5"):
+    load(folder, {5: 5})
+  for lengths in ({"inputs": "512"}, {"inputs": None}, {"inputs": True}, {"inputs": 0}):
+    with pytest.raises(SgdxError, match="at least 1") as error:
+      load(folder, lengths)
+    assert_four_parts(error.value.text, "a length of inputs=")
+  with pytest.raises(SgdxError, match="at least 0"):
+    load(folder, {"memory": -1})
+  assert load(folder, {"memory": 0})
