@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="FEATURE=N",
-    help="lengths of features, if not those in config.gin: inputs=1024",
+    help="lengths of features, if not those in config.gin: inputs=512",
   )
   parser.add_argument(
     "--allow-module",
@@ -171,7 +171,7 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
       raise UsageError(
         f"--lengths {item}",
         expected="FEATURE=N with a positive integer N, e.g. a number of tokens",
-        fix="pass, for example, inputs=1024",
+        fix="pass, for example, inputs=512",
       )
     lengths[name] = int(number)
   return lengths

@@ -297,6 +297,12 @@ def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
   assert "--lengths inputs=512" in err
   assert sgdx(*command, "--lengths", "inputs=512") == 0
   assert "any slot" in capsys.readouterr().out
+  service["slots"][1]["possible_values"] += [str(number) for number in range(70, 140)]
+  mine.write_text(json.dumps([service]))
+  assert sgdx(*command, "--lengths", "inputs=512") == 1  # more than the encoder can read
+  err = capsys.readouterr().err
+  assert_four_parts(err, "of inputs=512", "remove slots or values")
+  assert "--lengths" not in err
 
 
 def test_keys_tell_frames_apart():
