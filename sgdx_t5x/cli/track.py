@@ -157,6 +157,12 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="the same schema in other words, to compare states with",
       fix="add --variant-schema v2=renamed.json; or leave --dialogues out to type a dialogue",
     )
+  if args.seed and args.limit is None:
+    raise UsageError(
+      f"--seed {args.seed} without --limit",
+      expected="a number of dialogues, which are drawn at random",
+      fix="add --limit N, or leave --seed out",
+    )
   if args.corpus and not args.out:
     raise UsageError(
       "--corpus without --out", expected="a folder for the predictions", fix="add --out DIR"
@@ -265,7 +271,7 @@ def _converse(args: argparse.Namespace) -> int:
   )
   schemas = {name: read_schema(file) for name, file in files.items()}
   original = schemas[ORIGINAL]
-  services = args.service or original.names
+  services = tuple(dict.fromkeys(args.service or original.names))
   for name in services:
     original[name]  # raises if there is none, before the tracker is loaded, which takes seconds
   tracker = _open(args)

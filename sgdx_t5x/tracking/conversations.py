@@ -230,6 +230,8 @@ def _check_act(act: Any, schema: Schema) -> None:
   for service in services:
     slots.update(service.slot_index)
     intents += service.intent_index
+  if act.get("act") == "INFORM_COUNT":
+    slots.add("count")
   slot, values = act.get("slot") or "", act.get("values", [])
   if not services:
     close = nearest(str(act["service"]), schema.names)
@@ -237,7 +239,7 @@ def _check_act(act: Any, schema: Schema) -> None:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
   elif not isinstance(slot, str):
     close = f"slot={slot!r}, which is not a string"
-  elif slot not in {*slots, "count"}:  # of INFORM_COUNT
+  elif slot not in slots:
     close = nearest(slot, sorted(slots - {""}), limit=20)
   elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):
     close = f"values={values!r}, which is not a list of strings"
@@ -320,11 +322,13 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
     elif act == "OFFER_INTENT":  # intent=NAME or NAME
       slot, sign, value = "intent", "=", value or slot
       kind, name, available = "intent", value, intents
+    elif act == "INFORM_COUNT":
+      available.append("count")
     if name not in available:
       raise UsageError(
         f"{{{part}}}: unknown {kind} {name!r}",
         expected="ACT slot=value; ACT slot; ACT; OFFER_INTENT intent",
-        available=nearest(name, available, limit=20),
+        available=nearest(name, filter(None, available), limit=20),
         fix="write, for example, {OFFER city=Fresno; REQUEST date}",
       )
     acts.append({"act": act, "slot": slot, "values": [value] if sign else []})

@@ -10,11 +10,12 @@ import subprocess
 import sys
 
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from hotels import BARE, OFFER, SAID, SCHEMA, service
 from places import SUPPORT
 from rule_tracker import RuleTracker
 
+from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.cli.conversation import Conversation
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
@@ -142,6 +143,25 @@ def test_an_offered_intent_is_named(typed):
   for wrong in ("OFFER_INTENT FindBoat", "OFFER_INTENT"):
     with pytest.raises(SgdxError, match="unknown intent"):
       read_acts(wrong, schema, ["Hotels_1"])
+
+
+def test_a_count_is_of_its_act_alone():
+  schema = read_schema(SCHEMA)
+  found = [{"act": "INFORM_COUNT", "slot": "count", "values": ["3"]}]
+  assert read_acts("INFORM_COUNT count=3", schema, ["Hotels_1"]) == found
+  assert from_utterances(["Hi", ("Three.", found)], schema)
+  with pytest.raises(SgdxError, match=r"available: .*[a-z]\n"):
+    read_acts("OFFER count=3", schema, ["Hotels_1"])
+  with pytest.raises(SgdxError, match="cannot be read"):
+    from_utterances(["Hi", ("Three.", [{**found[0], "act": "OFFER"}])], schema)
+
+
+def test_a_service_named_twice_is_shown_once(monkeypatch, capsys, tmp_path):
+  (tmp_path / "mine.json").write_text(json.dumps(SCHEMA))
+  monkeypatch.setattr(cli_track, "_open", lambda args: RuleTracker())
+  monkeypatch.setattr(sys, "stdin", io.StringIO("Five stars\n"))
+  assert sgdx("track", "--schema", tmp_path / "mine.json", "--service", *["Hotels_1"] * 2) == 0
+  assert capsys.readouterr().out.count("five stars") == 1
 
 
 def test_commands_and_slips(monkeypatch, capsys):

@@ -276,6 +276,8 @@ def test_no_checkpoint(monkeypatch, tmp_path, folder):
   assert_four_parts(error.value.text, "nothere")
   with pytest.raises(SgdxError, match="one packed tracker"):
     open_tracker(folder, folder)
+  with pytest.raises(SgdxError, match="--allow-module mine for a packed tracker"):
+    open_tracker(folder, allow_modules=["mine"])
 
 
 def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
