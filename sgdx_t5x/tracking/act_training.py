@@ -149,7 +149,7 @@ def right_acts(
   kinds: dict[int, int] = {}  # position of a slot -> act
   labels: dict[int, Sequence[Choice]] = {}
   for act in frame.actions or ():
-    kind, position = _KINDS.get(act.get("act")), service.slot_index.get(act.get("slot", ""))
+    kind, position = _KINDS.get(act.get("act", "")), service.slot_index.get(act.get("slot", ""))
     if position is None or kind is None:  # such as a corpus' own act
       continue
     kinds[position] = kind
