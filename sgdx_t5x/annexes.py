@@ -17,6 +17,7 @@ lacks counts as empty. Values are "module:attribute", imported when they are use
   REWORDINGS       name of a variant -> (command that writes its schemas, subfolder of --out)
   USUAL_FIELDS     field of a signature -> its value in scores that compare with those without it
   OTHER_ROWS       key of a row of JSONL that is no prediction -> (what the row is, what scores it)
+  OTHER_SCHEMAS    key of JSON that is no schema -> (what the file is, what makes a schema of it)
   SCORE_TABLES     key of a score report -> module: `tables`, `notes`, `problem`
   REPORT_SECTIONS  name -> module with `sections(runs)`, see `report.sections`
   REPORT_OPTIONS   name -> module with `add_options(parser)`, for `sgdx report`

@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="FEATURE=N",
-    help="lengths of features, if not those in config.gin: inputs=1024",
+    help="lengths of features, if not those in config.gin: inputs=512",
   )
   parser.add_argument(
     "--allow-module",
@@ -157,6 +157,12 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="the same schema in other words, to compare states with",
       fix="add --variant-schema v2=renamed.json; or leave --dialogues out to type a dialogue",
     )
+  if args.seed and args.limit is None:
+    raise UsageError(
+      f"--seed {args.seed} without --limit",
+      expected="a number of dialogues, which are drawn at random",
+      fix="add --limit N, or leave --seed out",
+    )
   if args.corpus and not args.out:
     raise UsageError(
       "--corpus without --out", expected="a folder for the predictions", fix="add --out DIR"
@@ -171,7 +177,7 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
       raise UsageError(
         f"--lengths {item}",
         expected="FEATURE=N with a positive integer N, e.g. a number of tokens",
-        fix="pass, for example, inputs=1024",
+        fix="pass, for example, inputs=512",
       )
     lengths[name] = int(number)
   return lengths
@@ -265,7 +271,7 @@ def _converse(args: argparse.Namespace) -> int:
   )
   schemas = {name: read_schema(file) for name, file in files.items()}
   original = schemas[ORIGINAL]
-  services = args.service or original.names
+  services = tuple(dict.fromkeys(args.service or original.names))
   for name in services:
     original[name]  # raises if there is none, before the tracker is loaded, which takes seconds
   tracker = _open(args)
@@ -291,7 +297,8 @@ def _compare_wordings(
 
   variants = dict(shown_by_variant)
   original = variants.pop(ORIGINAL)
-  changes, filled = count_changes(tracker, read_typed(path), original, variants, services)
+  dialogues = read_typed(path)
+  changes, filled = count_changes(tracker, dialogues, original, variants, services)
   turns = next(iter(changes.values())).turns  # the same for all: those of the dialogues
   if not turns:
     raise SgdxError(
@@ -306,5 +313,7 @@ def _compare_wordings(
     rows.append((f"{service} {slot}", count(number), *shares))
   title = "% of turns whose state differs from the original wording's (of a slot: with a value)"
   header = ("slot", "turns", *variants)
-  output.show("text", [Table(title, header, tuple(rows))], {})
+  skipped = sum(not dialogue.tracked(services) for dialogue in dialogues)
+  notes = [f"left out, about other services: {skipped:,} of {len(dialogues):,} dialogues"]
+  output.show("text", [Table(title, header, tuple(rows))], {}, notes=notes if skipped else ())
   return 0

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
+from sgdx_t5x import annexes
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import checked_list, converted_item, decode_json, is_text
 
@@ -185,6 +186,7 @@ def parse_schema(data: Any, origin: str) -> Schema:
     SgdxError: missing or unknown keys, duplicate names, a categorical slot without values, a
       service without intents, or an intent that names a slot the service does not have.
   """
+  _check_kind(data, origin)
   services = []
   for item_data in checked_list(data, origin, _EXPECTED, _FIX):
     item = converted_item(item_data, _ServiceItem, "service_name", origin, _EXPECTED, _FIX)
@@ -203,6 +205,21 @@ def parse_schema(data: Any, origin: str) -> Schema:
 def load_schema(text: str | bytes, origin: str) -> Schema:
   """Decodes and checks the text of a schema file. Raises SgdxError if it is invalid."""
   return parse_schema(decode_json(text, origin, _EXPECTED, _FIX), origin)
+
+
+def _check_kind(data: Any, origin: str) -> None:
+  """Refuses a single service, and files of annexes: likely mistakes."""
+  first = data[0] if isinstance(data, list) and data else data
+  if not isinstance(first, Mapping):
+    return
+  if "service_name" in first:
+    if first is data:
+      fix = "put it into a list: [SERVICE]"
+      raise SgdxError(f"{origin}: a single service", expected=_EXPECTED, fix=fix)
+    return
+  for key, (what, fix) in annexes.table("OTHER_SCHEMAS").items():
+    if key in first:
+      raise SgdxError(f"{origin}: {what}", expected=_EXPECTED, fix=fix)
 
 
 def _check_keys(data: Mapping[str, Any], kind: type, place: str) -> None:

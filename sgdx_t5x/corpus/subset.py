@@ -59,7 +59,7 @@ class Subset(Corpus):
         available=f"{split} has {len(ids):,}",
         fix=f"request 1 to {len(ids):,}, or give no number to use all of {split}"
         if ids
-        else f"leave {split} out of --dialogues",
+        else f"pass a corpus with dialogues of {split}, or sample none of it",
       )
     return frozenset(sorted(ids, key=lambda name: rank(name, seed))[:number])
 

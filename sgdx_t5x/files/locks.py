@@ -44,7 +44,13 @@ def lock(path: str | pathlib.Path, option: str = "--out") -> Iterator[None]:
       _held.add(file)
       file.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
     except filelock.Timeout:
-      owner = file.read_text(errors="replace").strip() if file.exists() else ""
+      if not file.exists():  # tried in vain, as in /proc, which takes no files
+        raise SgdxError(
+          f"{option} {path}: {file} cannot be made",
+          expected="an output beside which files can be written",
+          fix="write elsewhere",
+        ) from None
+      owner = file.read_text(errors="replace").strip()
       raise SgdxError(
         f"{option} {path} is being written by {owner or 'another process'}",
         expected="an output that no other process is writing",

@@ -45,14 +45,24 @@ def folder() -> pathlib.Path:
   Raises:
     SgdxError: the folder has other files, or they are not there and cannot be fetched.
   """
-  configured = os.environ.get(VARIABLE)
-  cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-  path = pathlib.Path(configured) if configured else cache / "sgdx_t5x" / NAME
-  if not configured and not path.exists():
+  if configured := os.environ.get(VARIABLE):
+    path = pathlib.Path(configured)
+  elif not (path := _cached()).exists():
     print(f"fetching {NAME} (80 MB, once) into {path}", file=sys.stderr)
     fetch(path)
   check(path)
   return path
+
+
+def _cached() -> pathlib.Path:
+  """Returns where the encoder is kept. Raises SgdxError for a user without a home."""
+  cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+  try:
+    return cache.expanduser() / "sgdx_t5x" / NAME
+  except RuntimeError as e:
+    raise SgdxError(
+      f"nowhere to keep {NAME}: {e}", expected="HOME or XDG_CACHE_HOME", fix=_fix()
+    ) from None
 
 
 def check(path: pathlib.Path, shown: pathlib.Path | None = None) -> None:

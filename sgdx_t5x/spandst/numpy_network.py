@@ -12,6 +12,7 @@ import concurrent.futures
 import itertools
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ _CLOSED = np.float32(-1e9)  # log probability of what is not allowed
 _TOKENS_AT_ONCE = 1024  # fewer make products slow, more leave cores idle at the end
 _ROWS_IN_CACHE = 64  # of the GELU, whose twenty passes would else read memory
 _FIXED = answers.SPAN  # choices that every slot has: kinds 1 to 5
+# BLAS has one limit per process: a call within another would restore the other's limit for good.
+_USING_BLAS = threading.Lock()
 
 
 class _Frame(NamedTuple):
@@ -107,6 +110,7 @@ class SpanNetwork:
     # A thread for each core, all of them in NumPy at once: they also share what is no matrix
     # product, while threads of BLAS wait for each other after every small product.
     with (
+      _USING_BLAS,
       self._blas.limit(limits=1, user_api="blas"),
       concurrent.futures.ThreadPoolExecutor(_num_cores()) as threads,
     ):

@@ -50,6 +50,7 @@ _SEGMENT = {kind: _numbers([kind]) for kind in range(1, answers.OTHER_SERVICES +
 _SHORTER = (20, 12, 8, 5)  # pieces per description if an input is too long
 _ORDERS = 1_009  # of the parts of a service, from which a frame's is drawn
 _LEAST = 32  # pieces that the utterances always keep
+_POSITIONS = 512  # of MiniLM, and of any BERT
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -249,13 +250,14 @@ class SpanReader:
   def _too_long(self, service: int) -> SgdxError:
     limit, shortest = self._lengths["inputs"], _SHORTER[-1]
     length = self._pieces(service, shortest).length + 3
+    fix = "remove slots or values from it, or make two services of it"
+    if length + _LEAST <= _POSITIONS:
+      fix = f"`sgdx track --lengths inputs={_POSITIONS}`, in gin TASK_FEATURE_LENGTHS; or {fix}"
     return SgdxError(
       f"service {self._services[service].name}: {length} pieces without the utterances, "
       f"{_LEAST - limit + length} too many, even with names and descriptions cut to {shortest}",
-      expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
-      fix="raise it up to the encoder's number of positions: `sgdx track --lengths inputs=512`, in "
-      "gin for training; or shorten descriptions and values"
-      + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
+      expected=f"at most {limit - _LEAST} of inputs={limit}",
+      fix=fix,
     )
 
   def _context_bits(

@@ -85,6 +85,12 @@ def run(args: argparse.Namespace) -> int:
       expected="--write N alone, or all three",
       fix="--write 4 --endpoint URL --model NAME",
     )
+  if args.dry_run and (args.add or args.review or not args.write):
+    raise UsageError(
+      "--dry-run with --add or --review, or without --write",
+      expected="--write N alone: only what it would do is counted",
+      fix="leave --dry-run out, or everything but --write",
+    )
   from sgdx_t5x.tools.suite.cases import CASES, read_cases
   from sgdx_t5x.tools.suite.review import review
   from sgdx_t5x.tools.suite.toolset import read_suite

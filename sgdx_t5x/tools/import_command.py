@@ -25,6 +25,7 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
 
 if TYPE_CHECKING:
+  from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
 
@@ -50,19 +51,23 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.files.writing import atomic_folder, check_folder
   from sgdx_t5x.tools.own_tools import tools_of
   from sgdx_t5x.tools.suite.toolset import TOOLS, ToolSet
+  from sgdx_t5x.tools.suite.trackers import services
 
   folder = check_folder(args.out)
   trackers = check_folder(args.trackers, "--trackers") if args.trackers else None
   data, content = _definitions(args)
   toolset = ToolSet(tuple(tools_of(data, pathlib.Path(args.file or args.command))))
+  schema, left_out = services(toolset) if trackers else (None, {})
   notes = _notes(toolset)
   if isinstance(data, dict) and _has_more(data):
     notes.append("not here: further pages of the list, which its nextCursor names")
   with atomic_folder(folder) as new_folder:
     new_folder.mkdir()
     (new_folder / TOOLS).write_bytes(content)
-  if trackers:
-    notes += _write_services(toolset, trackers)
+  if trackers and schema:
+    _write_services(schema, trackers)
+  for reason, places in left_out.items():
+    notes.append(f"not for trackers: {reason} ({len(places):,}): {', '.join(places)}")
   rows = []
   for tool in toolset.tools:
     arguments = tool.parameters.get("properties", {})
@@ -129,17 +134,11 @@ def _notes(toolset: "ToolSet") -> list[str]:
   return notes
 
 
-def _write_services(toolset: "ToolSet", folder: pathlib.Path) -> list[str]:
-  """Writes the tools in SGD's form. Returns what they leave out."""
+def _write_services(schema: "Schema", folder: pathlib.Path) -> None:
+  """Writes the tools in SGD's form."""
   from sgdx_t5x.files.writing import atomic_folder
-  from sgdx_t5x.tools.suite.trackers import services
 
-  schema, left_out = services(toolset)
   with atomic_folder(folder, "--trackers") as new_folder:
     (new_folder / "test").mkdir(parents=True)
     text = output.as_json(schema.to_json())
     (new_folder / "test" / "schema.json").write_text(text, encoding="utf-8", newline="\n")
-  return [
-    f"not for trackers: {reason} ({len(places):,}): {', '.join(places)}"
-    for reason, places in left_out.items()
-  ]

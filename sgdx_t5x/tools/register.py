@@ -25,6 +25,15 @@ OTHER_ROWS = dict.fromkeys(
     "score answers to `sgdx tools requests` with `sgdx tools score`",
   ),
 )
+OTHER_SCHEMAS = dict.fromkeys(
+  (
+    "function", "inputSchema", "input_schema", "openapi", "parameters", "result", "tools",
+  ),
+  (
+    "definitions of tools, not services in SGD's form",
+    "sgdx tools import FILE --out suite --trackers services makes services/test/schema.json of it",
+  ),
+)  # fmt: skip
 # Requests that show what trackers see, the tools of the frame's service.
 USUAL_FIELDS = {"format": "tools", "delivery": "gold"}
 FORMATS = {"tools": "sgdx_t5x.tools.format:ToolCalls"}

@@ -59,6 +59,12 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
+  if args.dry_run and not args.endpoint:
+    raise UsageError(
+      "--dry-run without --endpoint",
+      expected="a model, whose requests are counted",
+      fix="leave it out, or add --endpoint URL --model NAME",
+    )
   tools = read_suite(args.suite)
   path = pathlib.Path(args.init or pathlib.Path(args.suite) / REWORDINGS)
   if path.exists():  # somebody has read or written it

@@ -23,6 +23,7 @@ from sgdx_t5x.corpus.dialogue import SYSTEM, Frame
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.corpus.variants import PARAPHRASES
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turns
 from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold, Span
 from sgdx_t5x.spandst import answers, packed
@@ -36,6 +37,7 @@ from sgdx_t5x.variants.shipped import shipped_schema
 
 Arrays = dict[str, np.ndarray]
 _TRAIN_DIALOGUES, _DEV_DIALOGUES = 4000, 60
+_KINDS = {SYSTEM_ACTS[act]: act for act in ACTS if act != turns.NONE}  # by name
 _AT_ONCE = 512  # frames between two updates of the progress
 _ALL_ROWS = 10_000  # more than a frame's targets have
 _HIDDEN, _EPOCHS, _BATCH, _LEARNING_RATE = 256, 10, 32, 1e-3
@@ -52,9 +54,13 @@ def train_acts(folder: pathlib.Path, corpus: Corpus, update: Callable[..., None]
 
   Returns:
     What `share_read` then returns.
+
+  Raises:
+    SgdxError: the corpus has no train, no dev, or no system turns with acts in one of them.
   """
   config, tracker = packed.read(folder)
   model = PackedModel(folder)
+  _system_turns(model, corpus, "dev", _DEV_DIALOGUES)  # raises before half an hour of training
   examples, right = _system_turns(model, corpus, "train", _TRAIN_DIALOGUES)
   states: list[FrameStates] = []
   for start in range(0, len(examples), _AT_ONCE):
@@ -93,6 +99,9 @@ def _system_turns(
 
   Returns:
     The turns' examples, and the right act of each of their slots.
+
+  Raises:
+    SgdxError: there is no such turn, or its acts are not annotated.
   """
   schema = corpus.schema(split)
   wordings = [schema]
@@ -110,6 +119,12 @@ def _system_turns(
         example = system_example(rng.choice(readers), context)
         examples.append(example)
         right.append(right_acts(frame, schema[frame.service], context, example))
+  if not examples:
+    raise SgdxError(
+      f"{corpus.source}: {split} has no system turns",
+      expected="dialogues of train and dev in which the system answers",
+      fix="pass such a corpus, SGD for example; or leave it out to pack the tracker alone",
+    )
   return examples, right
 
 
@@ -134,8 +149,8 @@ def right_acts(
   kinds: dict[int, int] = {}  # position of a slot -> act
   labels: dict[int, Sequence[Choice]] = {}
   for act in frame.actions or ():
-    kind, position = SYSTEM_ACTS.index(act["act"]), service.slot_index.get(act.get("slot", ""))
-    if position is None or kind not in ACTS:
+    kind, position = _KINDS.get(act.get("act", "")), service.slot_index.get(act.get("slot", ""))
+    if position is None or kind is None:  # such as a corpus' own act
       continue
     kinds[position] = kind
     values = act.get("values", ())

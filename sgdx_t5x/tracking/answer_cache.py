@@ -1,10 +1,13 @@
 """Answers of a model by what it read: frames of a dialogue that continues are computed once."""
 
+import itertools
+import threading
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 _Answer = TypeVar("_Answer")
 _MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
+_UPDATING = threading.Lock()  # of caches, as several threads may ask one model
 
 
 def answer_once(
@@ -16,16 +19,20 @@ def answer_once(
   """Returns the answer for each example.
 
   Args:
-    cache: key -> answer, of earlier calls; updated.
+    cache: key -> answer, of earlier calls; updated: the answers asked for last stay.
     keys: of the examples; equal ones have one answer.
     examples: what the model reads.
     compute: the model: takes examples that `cache` lacks, each once, and returns their answers.
   """
-  unanswered = {key: x for key, x in zip(keys, examples, strict=True) if key not in cache}
-  if len(cache) + len(unanswered) > _MOST_CACHED:
-    # What is not asked now is of dialogues that have ended.
-    for key in cache.keys() - set(keys):
-      del cache[key]
+  with _UPDATING:
+    answers = {key: cache[key] for key in keys if key in cache}
+  unanswered = {key: x for key, x in zip(keys, examples, strict=True) if key not in answers}
   if unanswered:
-    cache.update(zip(unanswered, compute(list(unanswered.values())), strict=True))
-  return [cache[key] for key in keys]
+    answers.update(zip(unanswered, compute(list(unanswered.values())), strict=True))
+  with _UPDATING:
+    for key in answers:
+      cache.pop(key, None)  # to come after those that were not asked now
+    cache.update(answers)
+    for key in list(itertools.islice(cache, max(0, len(cache) - _MOST_CACHED))):
+      del cache[key]
+  return [answers[key] for key in keys]

@@ -160,6 +160,14 @@ def from_utterances(
   utterances: Sequence[Utterance], schema: Schema, services: Sequence[str] | None = None
 ) -> Dialogue:
   """Returns a dialogue from utterances in turn. Args: see `DialogueTracker.track`."""
+  for name in services or ():
+    if not isinstance(name, str):
+      raise SgdxError(
+        f"a service of type {type(name).__name__}: {quoted(name)}",
+        expected="the names of services",
+        available=", ".join(schema.names),
+        fix='pass, for example, services=["Hotels_1"]',
+      )
   names = tuple(dict.fromkeys(services if services is not None else schema.names))
   if not names:
     raise SgdxError(
@@ -222,12 +230,16 @@ def _check_act(act: Any, schema: Schema) -> None:
   for service in services:
     slots.update(service.slot_index)
     intents += service.intent_index
+  if act.get("act") == "INFORM_COUNT":
+    slots.add("count")
   slot, values = act.get("slot") or "", act.get("values", [])
   if not services:
     close = nearest(str(act["service"]), schema.names)
   elif act.get("act") not in SYSTEM_ACTS:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
-  elif slot not in {*slots, "count"}:  # of INFORM_COUNT
+  elif not isinstance(slot, str):
+    close = f"slot={slot!r}, which is not a string"
+  elif slot not in slots:
     close = nearest(slot, sorted(slots - {""}), limit=20)
   elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):
     close = f"values={values!r}, which is not a list of strings"
@@ -258,15 +270,27 @@ def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) ->
 
 
 def read_schema(schema: SchemaLike) -> Schema:
-  """Returns a schema. Args: schema, a Schema, decoded JSON, or the path of its file."""
+  """Returns a schema. Args: schema, a Schema, decoded JSON, or the path of its file.
+
+  Raises:
+    SgdxError: there is no such file, or no service in it, or they are not in SGD's form.
+  """
   if isinstance(schema, Schema):
     return schema
-  if not isinstance(schema, str | os.PathLike):
-    return parse_schema(list(schema), "schema")
-  path = pathlib.Path(schema)
-  if not path.is_file():
-    raise not_found(path, "a schema file like SGD's schema.json")
-  return load_schema(path.read_bytes(), str(path))
+  if isinstance(schema, str | os.PathLike):
+    path = pathlib.Path(schema)
+    if not path.is_file():
+      raise not_found(path, "a schema file like SGD's schema.json")
+    parsed = load_schema(path.read_bytes(), str(path))
+  else:
+    parsed = parse_schema(dict(schema) if isinstance(schema, Mapping) else list(schema), "schema")
+  if not parsed.services:
+    raise SgdxError(
+      f"{parsed.origin}: no services",
+      expected="a list of services in SGD's form",
+      fix="add one, docs/first-hour.md shows its form",
+    )
+  return parsed
 
 
 def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[str, Any]]:
@@ -298,11 +322,13 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
     elif act == "OFFER_INTENT":  # intent=NAME or NAME
       slot, sign, value = "intent", "=", value or slot
       kind, name, available = "intent", value, intents
+    elif act == "INFORM_COUNT":
+      available.append("count")
     if name not in available:
       raise UsageError(
         f"{{{part}}}: unknown {kind} {name!r}",
         expected="ACT slot=value; ACT slot; ACT; OFFER_INTENT intent",
-        available=nearest(name, available, limit=20),
+        available=nearest(name, filter(None, available), limit=20),
         fix="write, for example, {OFFER city=Fresno; REQUEST date}",
       )
     acts.append({"act": act, "slot": slot, "values": [value] if sign else []})

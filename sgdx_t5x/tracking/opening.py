@@ -42,6 +42,12 @@ def open_tracker(
       raise UsageError(
         ", ".join(map(str, folders)), expected="one packed tracker", fix="pass one folder"
       )
+    if allow_modules:
+      raise UsageError(
+        f"--allow-module {' '.join(allow_modules)} for a packed tracker",
+        expected="modules that the config.gin of a checkpoint names",
+        fix="leave it out (in Python: allow_modules)",
+      )
     if not folders and not packed.SHIPPED.is_dir():
       raise SgdxError(
         "no CHECKPOINT, and this installation ships no tracker",

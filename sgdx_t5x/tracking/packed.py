@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import pathlib
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import minilm, packed
@@ -14,8 +17,6 @@ from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.answer_cache import answer_once
 from sgdx_t5x.tracking.protocol import override_lengths
 from sgdx_t5x.tracking.spandst import SpanDST
-
-_Key = tuple[tuple[int, ...], ...]
 
 
 class PackedModel:
@@ -60,8 +61,8 @@ class PackedModel:
     if stored := packed.read_acts(folder, config.digest):
       self._acts_digest, of_reader = stored
       self.act_reader = ActReader(self.network, of_reader)
-    self._answers: dict[_Key, list[int]] = {}
-    self._acts: dict[_Key, list[SlotAct]] = {}
+    self._answers: dict[bytes, list[int]] = {}
+    self._acts: dict[bytes, list[SlotAct]] = {}
 
   @property
   def settings(self) -> dict[str, str]:
@@ -80,10 +81,15 @@ class PackedModel:
     return answer_once(self._acts, _keys(features), features, self.act_reader)
 
 
-def _keys(features: Sequence[Features]) -> list[_Key]:
+def _keys(features: Sequence[Features]) -> list[bytes]:
+  """Returns a digest of each frame: its numbers take 30 KB as a key."""
   keys = []
   for example in features:
-    keys.append(tuple(tuple(example[name]) for name in sorted(example)))
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(example):
+      numbers = np.asarray(example[name], np.int64)
+      digest.update(f"{name} {len(numbers)} ".encode() + numbers.tobytes())
+    keys.append(digest.digest())
   return keys
 
 

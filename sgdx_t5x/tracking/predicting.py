@@ -53,7 +53,8 @@ def check_services(schema: Schema) -> None:
       raise SgdxError(
         f"{schema.origin}: service {service.name} has no slots",
         expected="slots whose values can be tracked",
-        fix="add slots to it, or remove it from the schema",
+        fix="add slots to it, or remove it from the schema; of a schema without a corpus, "
+        "--service, or services= in Python, can name the others",
       )
 
 

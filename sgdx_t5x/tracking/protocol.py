@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -125,15 +126,24 @@ def override_lengths(
     task: for the message.
 
   Raises:
-    SgdxError: a feature that the model does not have.
+    SgdxError: a feature that the model does not have, or a length that is none.
   """
   if unknown := [name for name in overrides if name not in lengths]:
     raise SgdxError(
-      f"length given for unknown feature {', '.join(unknown)}",
+      f"length given for unknown feature {', '.join(map(str, unknown))}",
       expected=f"features of {task}",
       available=", ".join(f"{name}={length}" for name, length in lengths.items()),
       fix="use these feature names",
     )
+  for name, length in overrides.items():
+    least = 0 if name == "memory" else 1
+    is_whole = isinstance(length, numbers.Integral) and not isinstance(length, bool)
+    if not is_whole or length < least:
+      raise SgdxError(
+        f"a length of {name}={length!r}",
+        expected=f"a whole number of at least {least}",
+        fix='pass, for example, {"inputs": 512}',
+      )
   return {**lengths, **overrides}
 
 

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tracking.conversations import States, Utterance, from_utterances, states
 from sgdx_t5x.tracking.protocol import Shown, Tracker
@@ -28,6 +28,10 @@ class TypedDialogue:
 
   utterances: tuple[Utterance, ...]
   services: tuple[str, ...] | None = None
+
+  def tracked(self, services: Sequence[str]) -> list[str]:
+    """Returns those of some services that it is about."""
+    return [name for name in services if name in (self.services or services)]
 
 
 @dataclasses.dataclass
@@ -65,14 +69,16 @@ def _typed(dialogue: Any, place: str) -> TypedDialogue:
     return TypedDialogue(tuple(dialogue))
   try:
     turns = [(turn["speaker"], turn["utterance"]) for turn in dialogue["turns"]]
-    services = tuple(map(str, dialogue["services"]))
+    services = dialogue["services"]
   except (KeyError, TypeError):
     raise _unreadable(place, "neither a list of texts nor SGD's format") from None
   for number, (speaker, text) in enumerate(turns):
     expected = "SYSTEM" if number % 2 else "USER"
     if speaker != expected or not isinstance(text, str):
       raise _unreadable(place, f"turn {number} is not an utterance of {expected}")
-  return TypedDialogue(tuple(text for _, text in turns), services)
+  if not isinstance(services, list) or not all(isinstance(name, str) for name in services):
+    raise _unreadable(place, f"services is {quoted(services)}, not a list of names")
+  return TypedDialogue(tuple(text for _, text in turns), tuple(services))
 
 
 def _unreadable(place: Any, problem: str) -> SgdxError:
@@ -97,13 +103,19 @@ def count_changes(
     variants: name -> the same schema in other words.
     services: to track; of a dialogue that names its own, only those.
 
+  Raises:
+    SgdxError: a dialogue names a service that the schema does not have.
+
   Returns:
     Variant -> what changed; and (service, slot) -> turns in which any wording gives it a value.
   """
   changes = {name: Changes() for name in variants}
   filled: collections.Counter[tuple[str, str]] = collections.Counter()
   for typed in dialogues:
-    services_of = [name for name in services if name in (typed.services or services)]
+    for name in typed.services or ():
+      original.original[name]  # raises if unknown, before any is tracked
+  for typed in dialogues:
+    services_of = typed.tracked(services)
     if not services_of:
       continue
     dialogue = from_utterances(typed.utterances, original.original, services_of)

@@ -60,5 +60,5 @@ def test_more_than_there_are_is_refused(sample):
 
 def test_of_an_empty_split_none_can_be_drawn(tmp_path):
   root = tiny_corpus.write_corpus(tmp_path / "tiny")  # without dialogues in train
-  with pytest.raises(UsageError, match="leave train out of --dialogues"):
+  with pytest.raises(UsageError, match="a corpus with dialogues of train"):
     Subset(open_corpus(root), {"train": 1})

@@ -195,6 +195,7 @@ def test_a_changed_configuration_under_the_same_path_is_read_again():
     (["--corpus", "sample", "--out", "o", "--service", "x"], "--service with --corpus"),
     (["--schema", "s", "--variant", "v1"], "--variant with --schema"),
     (["--schema", "s", "--dialogues", "d"], "--dialogues without --variant-schema"),
+    (["--corpus", "sample", "--out", "o", "--seed", "7"], "--seed 7 without --limit"),
     (["--corpus", "sample", "--out", "o", "--limit", "0"], "--limit 0"),
     (["--corpus", "sample", "--out", "o", "--lengths", "inputs"], "--lengths inputs"),
   ],

@@ -41,6 +41,12 @@ def test_the_lock_of_a_killed_process_is_taken_over(held, tmp_path):
   assert list((tmp_path / "a").iterdir()) == []
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder that takes no files")
+def test_a_lock_that_cannot_be_made_is_nobodys():
+  with pytest.raises(SgdxError, match=r"/proc/\.x\.lock cannot be made"), lock("/proc/x"):
+    pass
+
+
 @pytest.mark.parametrize("path", ["/", "gs://bucket/x", "file/below"])
 def test_where_nothing_can_be_locked_others_say_why(path, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)

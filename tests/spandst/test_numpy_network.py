@@ -1,5 +1,6 @@
 """SpanDST's network in NumPy answers as the Flax network does."""
 
+import concurrent.futures
 import math
 
 import jax
@@ -66,6 +67,15 @@ def test_answers_do_not_depend_on_the_number_of_cores(monkeypatch):
   assert answers[0] == answers[1]
   assert len(list(numpy_network._batches(frames))) > 4
   assert threadpoolctl.threadpool_info() == before
+
+
+def test_several_threads_leave_blas_its_threads():
+  frames, one = open_frames()[:4], network(params(True), True)
+  before = threadpoolctl.threadpool_info()
+  with concurrent.futures.ThreadPoolExecutor(4) as threads:
+    answers = list(threads.map(one.answer, [frames] * 40))
+  assert threadpoolctl.threadpool_info() == before
+  assert answers == [answers[0]] * 40
 
 
 def test_gelu():

@@ -11,8 +11,9 @@ from commands import assert_four_parts, sgdx
 from needs import lacks
 from shared import shared_file
 
-from sgdx_t5x.corpus.schema import load_schema
+from sgdx_t5x.corpus.schema import check_slot_names, load_schema
 from sgdx_t5x.tools.suite.toolset import read_suite
+from sgdx_t5x.tracking.predicting import check_services
 
 SCHEMA = {
   "type": "object",
@@ -285,6 +286,39 @@ def test_services_for_trackers(run, tmp_path, capsys):
     "oneOf of all arguments (1): edit_file",
   ):
     assert f"not for trackers: {what}\n" in printed
+
+
+def test_services_are_such_that_trackers_take_them(run, tmp_path, capsys):
+  names = ("a.b", "c/d", "e")
+  properties = {name: {"type": "string"} for name in names}
+  properties["a"] = {"type": "object", "properties": {"b": {"type": "string"}}}
+  lists = {"properties": {"ids": {"type": "array"}}}
+  tools = [{"name": "ping", "inputSchema": {}}, {"name": "select", "inputSchema": lists}]
+  tools.append({"name": "search", "inputSchema": {"properties": properties}})
+  assert run(tools, "--trackers", tmp_path / "services")[0] == 0
+  schema = load_schema((tmp_path / "services/test/schema.json").read_bytes(), "schema.json")
+  check_services(schema)
+  check_slot_names(schema)
+  assert {service.name: [*service.slot_index] for service in schema} == {"search": ["a.b", "e"]}
+  printed = capsys.readouterr().out
+  assert "not for trackers: no slots (2): ping, select\n" in printed
+  assert "not for trackers: / in a name (1): search.c/d\n" in printed
+  assert "not for trackers: a second argument of the name (1): search.a.b\n" in printed
+
+
+def test_tools_without_slots_are_nothing_for_trackers(run, tmp_path, capsys):
+  tools = [{"name": "ping", "inputSchema": {}}]
+  assert run(tools, "--trackers", tmp_path / "services") == (1, None)
+  assert_four_parts(capsys.readouterr().err, "1 tools, none with slots", "leave --trackers out")
+  assert not (tmp_path / "services").exists()
+
+
+@pytest.mark.parametrize("data", [MCP, {"result": MCP}, MCP["tools"], {"openapi": "3.1.0"}])
+def test_a_file_of_tools_is_no_schema(data, tmp_path, capsys):
+  file = tmp_path / "tools.json"
+  file.write_text(json.dumps(data))
+  assert sgdx("track", "--schema", file) == 1
+  assert_four_parts(capsys.readouterr().err, "definitions of tools", "sgdx tools import FILE")
 
 
 def test_real_lists_of_tools_stay_as_they_are(tmp_path):

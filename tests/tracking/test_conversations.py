@@ -10,11 +10,12 @@ import subprocess
 import sys
 
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from hotels import BARE, OFFER, SAID, SCHEMA, service
 from places import SUPPORT
 from rule_tracker import RuleTracker
 
+from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.cli.conversation import Conversation
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
@@ -82,7 +83,12 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     ([("Hi", [OFFER])], {}, "utterance 0 is the user's"),
     (["Hi", 3], {}, "utterance 1 is of type int"),
     (["Hi", ("?", "acts")], {}, "utterance 1 is of type tuple"),
+    (["Hi", ("?", [{**OFFER, "slot": ["hotel"]}]), "Yes"], {}, "slot=['hotel'], which is not"),
+    (SAID, {"services": [["Hotels_1"]]}, "a service of type list"),
     (SAID, {"variant": 3}, "variant is of type int"),
+    (SAID, {"variant": SCHEMA[0]}, "a single service"),
+    (SAID, {"variant": {"services": SCHEMA}}, "an object"),
+    (SAID, {"variant": []}, "no services"),
     (SAID, {"services": "Hotels_1"}, "services is of type str"),
     (SAID, {"servces": ["Hotels_1"]}, "nearest: services"),
   ],
@@ -98,8 +104,9 @@ def test_services_that_are_not_tracked_need_no_slots():
   schema = [*SCHEMA, {**service("Alarm_1"), "slots": [], "intents": [intent]}]
   said, tracker = SAID[:1], DialogueTracker(RuleTracker())
   assert [*tracker.track(said, schema, services=["Hotels_1"])[0]] == ["Hotels_1"]
-  with pytest.raises(SgdxError, match="Alarm_1 has no slots"):
+  with pytest.raises(SgdxError, match="Alarm_1 has no slots") as error:
     tracker.track(said, schema)
+  assert "--service" in error.value.fix
 
 
 # --- the terminal --------------------------------------------------------------------------
@@ -136,6 +143,25 @@ def test_an_offered_intent_is_named(typed):
   for wrong in ("OFFER_INTENT FindBoat", "OFFER_INTENT"):
     with pytest.raises(SgdxError, match="unknown intent"):
       read_acts(wrong, schema, ["Hotels_1"])
+
+
+def test_a_count_is_of_its_act_alone():
+  schema = read_schema(SCHEMA)
+  found = [{"act": "INFORM_COUNT", "slot": "count", "values": ["3"]}]
+  assert read_acts("INFORM_COUNT count=3", schema, ["Hotels_1"]) == found
+  assert from_utterances(["Hi", ("Three.", found)], schema)
+  with pytest.raises(SgdxError, match=r"available: .*[a-z]\n"):
+    read_acts("OFFER count=3", schema, ["Hotels_1"])
+  with pytest.raises(SgdxError, match="cannot be read"):
+    from_utterances(["Hi", ("Three.", [{**found[0], "act": "OFFER"}])], schema)
+
+
+def test_a_service_named_twice_is_shown_once(monkeypatch, capsys, tmp_path):
+  (tmp_path / "mine.json").write_text(json.dumps(SCHEMA))
+  monkeypatch.setattr(cli_track, "_open", lambda args: RuleTracker())
+  monkeypatch.setattr(sys, "stdin", io.StringIO("Five stars\n"))
+  assert sgdx("track", "--schema", tmp_path / "mine.json", "--service", *["Hotels_1"] * 2) == 0
+  assert capsys.readouterr().out.count("five stars") == 1
 
 
 def test_commands_and_slips(monkeypatch, capsys):

@@ -24,7 +24,7 @@ from sgdx_t5x.spandst.act_reader import ACTS
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tracking.conversations import DialogueTracker
 from sgdx_t5x.tracking.opening import open_tracker
-from sgdx_t5x.tracking.packed import load
+from sgdx_t5x.tracking.packed import _keys, load
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +239,21 @@ def test_the_encoder_is_fetched_once_and_checked(monkeypatch, tmp_path, capsys):
   assert len(downloads) == 2
 
 
+def test_a_user_without_a_home_names_the_encoder(monkeypatch):
+  monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+  def no_home(path):
+    raise RuntimeError("Could not determine home directory.")
+
+  monkeypatch.setattr(pathlib.Path, "expanduser", no_home)
+  monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
+  assert encoder.folder() == minilm()
+  monkeypatch.delenv("SGDX_ENCODER")
+  with pytest.raises(SgdxError) as error:
+    encoder.folder()
+  assert_four_parts(error.value.text, "home directory", "SGDX_ENCODER=minilm")
+
+
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path, folder):
   monkeypatch.delenv("SGDX_ENCODER", raising=False)
   (tmp_path / "file").write_text("")
@@ -261,6 +276,8 @@ def test_no_checkpoint(monkeypatch, tmp_path, folder):
   assert_four_parts(error.value.text, "nothere")
   with pytest.raises(SgdxError, match="one packed tracker"):
     open_tracker(folder, folder)
+  with pytest.raises(SgdxError, match="--allow-module mine for a packed tracker"):
+    open_tracker(folder, allow_modules=["mine"])
 
 
 def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
@@ -282,6 +299,21 @@ def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
   assert "--lengths inputs=512" in err
   assert sgdx(*command, "--lengths", "inputs=512") == 0
   assert "any slot" in capsys.readouterr().out
+  service["slots"][1]["possible_values"] += [str(number) for number in range(70, 140)]
+  mine.write_text(json.dumps([service]))
+  assert sgdx(*command, "--lengths", "inputs=512") == 1  # more than the encoder can read
+  err = capsys.readouterr().err
+  assert_four_parts(err, "of inputs=512", "remove slots or values")
+  assert "--lengths" not in err
+
+
+def test_keys_tell_frames_apart():
+  frames = [{"slots": [1, 2], "values": [3]}, {"slots": [1], "values": [2, 3]}]
+  frames += [{"slots": [1, 2], "memory": [3]}, {"slots": [1, 2, 3]}]
+  keys = _keys(frames)
+  assert len(set(keys)) == len(frames)
+  assert {len(key) for key in keys} == {16}
+  assert _keys([{"values": np.array([3]), "slots": np.array([1, 2], np.int32)}]) == keys[:1]
 
 
 def test_lengths(monkeypatch, folder):
@@ -290,3 +322,12 @@ def test_lengths(monkeypatch, folder):
     load(folder, {"input": 5})
   with pytest.raises(SgdxError, match="at most 512"):
     load(folder, {"inputs": 513})
+  with pytest.raises(SgdxError, match="unknown feature 5"):
+    load(folder, {5: 5})
+  for lengths in ({"inputs": "512"}, {"inputs": None}, {"inputs": True}, {"inputs": 0}):
+    with pytest.raises(SgdxError, match="at least 1") as error:
+      load(folder, lengths)
+    assert_four_parts(error.value.text, "a length of inputs=")
+  with pytest.raises(SgdxError, match="at least 0"):
+    load(folder, {"memory": -1})
+  assert load(folder, {"memory": 0})

@@ -52,7 +52,9 @@ def test_the_command_prints_shares_of_the_services_that_are_tracked(tmp_path, mo
   command = ("track", "--schema", "mine.json", "--variant-schema", "bare=bare.json")
   command += ("--service", "Hotels_1", "--dialogues")
   assert sgdx(*command, "said.json") == 0
-  rows = [re.split(r" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()[1:-1]]
+  *lines, _, skipped = capsys.readouterr().out.splitlines()[1:]
+  assert skipped == "left out, about other services: 1 of 4 dialogues"
+  rows = [re.split(r" {2,}", line.strip()) for line in lines]
   assert rows == [
     ["slot", "turns", "bare"],
     ["any slot", "4", "75.0"],  # the third dialogue is about Hotels_2 alone
@@ -64,6 +66,15 @@ def test_the_command_prints_shares_of_the_services_that_are_tracked(tmp_path, mo
     assert_four_parts(capsys.readouterr().err, f"{name}: no user turn about Hotels_1")
 
 
+def test_a_dialogue_about_a_service_that_is_not_there():
+  tracker, original = RuleTracker(reads_acts=False), read_schema(SCHEMA)
+  shown = checked_view(tracker, original, "original")
+  dialogues = [TypedDialogue(("Five stars",)), TypedDialogue(("Hi",), ("Hotels1",))]
+  with pytest.raises(SgdxError) as error:
+    count_changes(tracker, dialogues, shown, {"same": shown}, original.names)
+  assert_four_parts(error.value.text, "'Hotels1'", "nearest: Hotels_1")
+
+
 @pytest.mark.parametrize(
   ("content", "words"),
   [
@@ -72,6 +83,7 @@ def test_the_command_prints_shares_of_the_services_that_are_tracked(tmp_path, mo
     ('["Hello"]', "dialogue 0: neither"),
     ('[["Hello"], ["Hi", 3]]', "dialogue 1: neither"),
     ('[{"turns": [], "service": "x"}]', "dialogue 0: neither"),
+    ('[{"turns": [], "services": "Hotels_1"}]', "dialogue 0: services is 'Hotels_1', not a list"),
     (
       '[{"services": ["a"], "turns": [{"speaker": "SYSTEM", "utterance": "Hi"}]}]',
       "turn 0 is not an utterance of USER",

@@ -4,13 +4,17 @@ string, number      a slot
 enum, boolean       a categorical slot
 an object of these  slots OBJECT.NAME
 any other           left out: lists, objects in objects, alternatives of types
+
+Also left out are slots with a / in their names, or with the name of another, and tools without
+slots: trackers refuse them.
 """
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.own_tools import OwnTool
 from sgdx_t5x.tools.suite.schemas import PROPERTIES, of_same_value
 from sgdx_t5x.tools.suite.toolset import ToolSet
@@ -25,10 +29,26 @@ LeftOut = dict[str, list[str]]  # what -> TOOL.ARGUMENT, or TOOL
 
 
 def services(toolset: ToolSet) -> tuple[Schema, LeftOut]:
-  """Returns the tools as services, and what they leave out."""
+  """Returns the tools as services, and what they leave out.
+
+  Raises:
+    SgdxError: no tool has a slot, or one has a text that a schema cannot hold.
+  """
   left_out: LeftOut = collections.defaultdict(list)
-  schema = Schema([_service(tool, left_out) for tool in toolset.tools], "tools")
-  return schema, left_out
+  with_slots = []
+  for tool in toolset.tools:
+    service = _service(tool, left_out)
+    if service.slots:
+      with_slots.append(service.to_json())
+    else:
+      left_out["no slots"].append(tool.name)
+  if not with_slots:
+    raise SgdxError(
+      f"{len(toolset.tools):,} tools, none with slots",
+      expected="arguments that a tracker can fill: strings, numbers, enums and booleans",
+      fix="leave --trackers out",
+    )
+  return parse_schema(with_slots, "the tools as services"), left_out
 
 
 def _service(tool: OwnTool, left_out: LeftOut) -> Service:
@@ -42,6 +62,10 @@ def _service(tool: OwnTool, left_out: LeftOut) -> Service:
     slot = _slot(name, schemas)
     if slot is None:
       left_out[_kind(schemas)].append(f"{tool.name}.{name}")
+      continue
+    if "/" in name or name in required or name in optional:
+      reason = "/ in a name" if "/" in name else "a second argument of the name"
+      left_out[reason].append(f"{tool.name}.{name}")
       continue
     slots.append(slot)
     if is_required:

@@ -114,6 +114,9 @@ def test_by_hand(suite, tmp_path, capsys):
   assert sgdx("tools", "reword", suite, "--init", texts) == 0
   rows = list(map(json.loads, texts.read_text().splitlines()))
   assert rows[0] == {"element": "/gitLog", "original": "gitLog", "paraphrases": []}
+  for option in ("--init", "--paraphrases"):
+    assert sgdx("tools", "reword", suite, option, texts, "--dry-run") == 2
+    assert_four_parts(capsys.readouterr().err, "--dry-run without --endpoint")
   args = ("tools", "reword", suite, "--paraphrases", texts, "--variants", "1")
   assert sgdx(*args) == 1
   assert_four_parts(capsys.readouterr().err, "no paraphrase of any text")

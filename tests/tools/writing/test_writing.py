@@ -353,6 +353,14 @@ def test_a_dry_run_writes_and_asks_nothing(suite, capsys):
   assert sorted(path.name for path in suite.iterdir()) == ["purposes.jsonl", "tools.json"]
 
 
+@pytest.mark.parametrize(
+  "options", [(), ("--add", "x.jsonl"), ("--review", "ana"), ("--write", "2", "--review", "ana")]
+)
+def test_a_dry_run_is_of_writing_alone(options, suite, capsys):
+  assert sgdx("tools", "cases", suite, *options, "--dry-run") == 2
+  assert_four_parts(capsys.readouterr().err, "--dry-run with --add or --review")
+
+
 @pytest.mark.parametrize("name", ["devbox.mcp.json", "petstore.openai.json"])
 def test_a_maintainers_tools(name, tmp_path, capsys):
   """The form of each list, from ../shared, with a made-up word per tool, gives valid cases."""
