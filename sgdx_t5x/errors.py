@@ -70,14 +70,14 @@ def first_line(error: BaseException) -> str:
   return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def require(module: str, *, extra: str, why: str, beside: str = "") -> types.ModuleType:
+def require(module: str, *, extra: str, why: str, packages: str = "") -> types.ModuleType:
   """Imports a package that `pip install sgdx_t5x` alone does not install.
 
   Args:
     module: dotted name of the package or of a module in it.
     extra: the extra of sgdx_t5x that installs it, see pyproject.toml.
     why: what it is needed for.
-    beside: further arguments of `pip install`, for packages that no extra installs.
+    packages: further arguments of `pip install`, for packages that no extra installs.
 
   Returns:
     The module.
@@ -94,7 +94,7 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
     raise SgdxError(
       problem,
       expected=f"{module}, for {why}",
-      fix=f'pip install "sgdx_t5x[{extra}]" {beside}'.rstrip(),
+      fix=f'pip install "sgdx_t5x[{extra}]" {packages}'.rstrip(),
     ) from None
 
 

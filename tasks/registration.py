@@ -39,7 +39,7 @@ class Registered:
     variants: schema variants; for a mixture, those of all its tasks.
     mixture: whether it is a mixture.
     format: name of the prompt format or tracker; for a mixture of several, all joined by "+".
-    how: the prompt format with its style, or the style of the tracker, for `sgdx track`; None for a
+    style_or_format: the prompt format with its style, or the style of the tracker, for `sgdx track`; None for a
       mixture of tasks that differ in it.
   """
 
@@ -48,7 +48,7 @@ class Registered:
   variants: tuple[str, ...]
   mixture: bool = False
   format: str = "t5dst"
-  how: Any = None
+  style_or_format: Any = None
 
 
 REGISTERED: dict[str, Registered] = {}  # in order of registration
@@ -125,7 +125,7 @@ def register(
     task_cls=RecordTask,
   )
   REGISTERED[name] = Registered(
-    name, data, tuple(variants), format=prompt_format.name, how=prompt_format
+    name, data, tuple(variants), format=prompt_format.name, style_or_format=prompt_format
   )
   return task
 
@@ -187,7 +187,7 @@ def register_encoder_task(
     task_cls=RecordTask,
   )
   style = settings.get("style")
-  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, how=style)
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=format, style_or_format=style)
   return task
 
 
@@ -261,11 +261,16 @@ def register_mixture(
   # A function, since sizes are known only once records are prepared.
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
-  style = REGISTERED[tasks[0]].how
-  if any(REGISTERED[task].how != style for task in tasks):
+  style = REGISTERED[tasks[0]].style_or_format
+  if any(REGISTERED[task].style_or_format != style for task in tasks):
     style = None
   REGISTERED[name] = Registered(
-    name, "+".join(data), tuple(variants), mixture=True, format="+".join(formats), how=style
+    name,
+    "+".join(data),
+    tuple(variants),
+    mixture=True,
+    format="+".join(formats),
+    style_or_format=style,
   )
   return mixture
 

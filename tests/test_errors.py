@@ -28,7 +28,7 @@ def test_the_package_that_a_module_lacks_is_named(monkeypatch, tmp_path):
   (tmp_path / "needs_more.py").write_text("import a_package_that_nobody_has\n")
   monkeypatch.syspath_prepend(tmp_path)
   with pytest.raises(SgdxError) as e:
-    require("needs_more", extra="train", why="sums", beside="./t5x_lite")
+    require("needs_more", extra="train", why="sums", packages="./t5x_lite")
   assert e.value.found == "the package a_package_that_nobody_has is not installed"
   assert e.value.expected == "needs_more, for sums"
   assert e.value.fix == 'pip install "sgdx_t5x[train]" ./t5x_lite'

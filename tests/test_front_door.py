@@ -101,4 +101,4 @@ def test_results_are_shown_in_a_line(tmp_path):
   shown = [repr(x) for x in (corpus, scored, table, compared)]
   assert all(len(line) < 400 and "\n" not in line and "array" not in line for line in shown)
   assert shown[1].startswith("<Scored original, v1: ")
-  assert f"{len(scored.nothing)} frames" in shown[1]
+  assert f"{len(scored.empty_state_scores)} frames" in shown[1]

@@ -54,7 +54,7 @@ def main() -> None:
     json.dumps(
       {
         "encoder": read.sizes.gin(),
-        "style": dataclasses.asdict(tasks.REGISTERED[args.task].how),
+        "style": dataclasses.asdict(tasks.REGISTERED[args.task].style_or_format),
         "steps": args.steps,
       }
     )

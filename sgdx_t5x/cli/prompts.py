@@ -157,7 +157,7 @@ def choose(corpus: "Corpus", args: argparse.Namespace) -> Collection[str] | None
     return None
   frames = frame_counts(read(corpus, args, "choosing"))
   if not any(frames.values()):
-    raise nothing(corpus, args.split)
+    raise no_prompts(corpus, args.split)
   for dialogue_id in args.dialogue or ():
     if dialogue_id not in frames:
       raise UsageError(
@@ -190,7 +190,7 @@ def _write(
     counts.frames += sum(1 for _ in dialogue.user_frames())
     counts.dialogues += 1
   if not counts.prompts:
-    raise nothing(corpus, args.split)
+    raise no_prompts(corpus, args.split)
   return counts
 
 
@@ -208,7 +208,7 @@ def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:
     yield f"PARTIAL: the corpus has {corpus.part(split, number)}"
 
 
-def nothing(corpus: "Corpus", split: str) -> SgdxError:
+def no_prompts(corpus: "Corpus", split: str) -> SgdxError:
   """Returns the error for a split without prompts."""
   return SgdxError(
     f"{corpus.origin}: no prompts in split {split}",

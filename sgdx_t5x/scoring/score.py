@@ -64,7 +64,7 @@ class Scored:
     common: variant -> scores of the frames that all variants have, in the same order.
     gold: those frames.
     states: variant -> frame id -> predicted state, in original names.
-    nothing: scores of predicting nothing on the same frames.
+    empty_state_scores: scores of predicting empty states on the same frames.
     sample: 8 hex digits that identify the frames; "" if they are all frames of the split.
     missing: variant -> number of frames of the split without a prediction.
     warnings: what makes the scores PARTIAL, a line each.
@@ -81,7 +81,7 @@ class Scored:
   common: dict[str, FrameScores]
   gold: tuple[GoldFrame, ...]
   states: dict[str, dict[str, State]]
-  nothing: FrameScores
+  empty_state_scores: FrameScores
   sample: str
   missing: dict[str, int]
   warnings: tuple[str, ...]
@@ -91,7 +91,7 @@ class Scored:
 
   def __repr__(self) -> str:
     state = "complete" if self.complete else "PARTIAL"
-    frames = f"{len(self.nothing):,} frames of {self.split} of {self.corpus.name}"
+    frames = f"{len(self.empty_state_scores):,} frames of {self.split} of {self.corpus.name}"
     return f"<Scored {', '.join(self.frames)}: {frames}, {state}>"
 
   @property
@@ -111,7 +111,7 @@ class Scored:
       **self.provenance.fields,
       "jga": f"official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
       "zero_mean": self.settings.zero_mean,
-      "frames": len(self.nothing),
+      "frames": len(self.empty_state_scores),
       "sample": self.sample,
     }
     return str(Signature.of(self.corpus.name, self.corpus.checksum(), fields, self.complete))
@@ -267,7 +267,7 @@ def _joined(
     common=common,
     gold=common_gold,
     states={variant: result.states for variant, result in results.items()},
-    nothing=score(common_gold, metrics.predict_nothing(common_gold)),
+    empty_state_scores=score(common_gold, metrics.predict_nothing(common_gold)),
     sample=_digest(common_gold) if len(common_gold) < len(gold) else "",
     missing=missing,
     warnings=tuple(warning_lines(missing, extra, selection)),
@@ -350,12 +350,12 @@ def score_report(
   samples = None
   if settings.bootstrap_samples:
     samples = metrics.BootstrapSamples.draw(
-      scored.nothing.dialogue_ids, settings.bootstrap_samples, settings.seed
+      scored.empty_state_scores.dialogue_ids, settings.bootstrap_samples, settings.seed
     )
   jga = metrics.JOINT_GOAL
   # Who predicts nothing does so with every schema, so that all pairs of states agree.
-  nothing = dict.fromkeys(common, scored.nothing)
-  agreement = scored.nothing.column(scored.agreement)
+  empty_states = dict.fromkeys(common, scored.empty_state_scores)
+  agreement = scored.empty_state_scores.column(scored.agreement)
   full_agreement = np.where(np.isnan(agreement), np.nan, 1.0)
   services = {frame.service for frame in scored.gold}
   domains = {service.split("_")[0] for service in services}
@@ -383,7 +383,7 @@ def score_report(
     "sgdx": summaries(common, jga, "jga", settings, samples, on_row, agreement=agreement).to_json(),
     "metrics": rows_by_metric,
     "predict_nothing": summaries(
-      nothing, jga, "jga", settings, None, per_service=False, agreement=full_agreement
+      empty_states, jga, "jga", settings, None, per_service=False, agreement=full_agreement
     ).to_json(),
   }
   if settings.provenance:

@@ -72,7 +72,7 @@ class Scores:
       SgdxError: another word, or no pandas.
     """
     check_choice(by, "to_frame: by", ("service", "domain", "overall"))
-    pandas = require("pandas", extra="report", why="scores as a DataFrame", beside="pandas")
+    pandas = require("pandas", extra="report", why="scores as a DataFrame", packages="pandas")
     return pandas.DataFrame(self._rows_by(by)).set_index(by)
 
   def _rows_by(self, by: str) -> list[dict[str, Any]]:

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         if out:
           out.writelines(lines)
     if not requests.size.requests:
-      raise prompts.nothing(corpus, args.split)
+      raise prompts.no_prompts(corpus, args.split)
   partial = dialogue_ids is not None and len(dialogue_ids) < num_dialogues
   lines = [*prompts.incomplete(corpus, args.split, num_dialogues)]
   lines += _summary(args, list(pairs), requests.size, partial)

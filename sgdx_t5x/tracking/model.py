@@ -41,7 +41,7 @@ class LoadedModel:
 
   Attributes:
     checkpoint: where it is from.
-    task: what it was trained on; `task.how` has the prompt format or style.
+    task: what it was trained on; `task.style_or_format` has the prompt format or style.
     model: T5X's, a `models.BaseModel`.
     lengths: of the task's features, from gin's inference settings unless overridden.
     digest: hash of the weights, 16 hex digits, independent of the checkpoint's path.
@@ -52,7 +52,7 @@ class LoadedModel:
     self.checkpoint = checkpoint
     with configured(checkpoint), _as_sgdx_errors(checkpoint):
       self.task = registered(checkpoint)
-      if self.task.how is None:
+      if self.task.style_or_format is None:
         raise SgdxError(
           f"{checkpoint.path}: trained on {self.task.name}, which has no single format and style",
           expected="a mixture whose tasks all have the same format and style",

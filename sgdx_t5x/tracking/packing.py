@@ -69,7 +69,7 @@ def pack(
     lexical=module.lexical,
     pooled=module.pooled,
     longest_span=model.longest_span,
-    style=dataclasses.asdict(loaded.task.how),
+    style=dataclasses.asdict(loaded.task.style_or_format),
     lengths=dict(loaded.lengths),
     trained_on=loaded.task.name,
     step=int(re.sub(r".*_", "", loaded.checkpoint.path)),  # of checkpoint_N

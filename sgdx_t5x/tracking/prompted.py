@@ -45,7 +45,7 @@ class PromptedTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model, self._format = model, model.task.how
+    self._model, self._format = model, model.task.style_or_format
     self._tokens = Tokens(model.model.input_vocabulary)
     self._is_uncased = getattr(model.model.input_vocabulary, "lower_case", False)
 

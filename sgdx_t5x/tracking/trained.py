@@ -10,4 +10,4 @@ from sgdx_t5x.tracking.spandst import SpanDST
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> SpanDST:
   """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
   model = LoadedModel(one_of(checkpoints), lengths)
-  return SpanDST(model, model.task.how, model.model.input_vocabulary)
+  return SpanDST(model, model.task.style_or_format, model.model.input_vocabulary)

@@ -293,4 +293,4 @@ def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _require(*modules: str) -> None:
   """Imports what T5X checkpoints need; T5X is this project's t5x_lite, or Google's."""
   for module in modules:
-    require(module, extra="train", why="T5X checkpoints", beside="./t5x_lite")
+    require(module, extra="train", why="T5X checkpoints", packages="./t5x_lite")

@@ -61,7 +61,7 @@ def test_the_vocabulary_of_the_tasks_decides():
   program = """
 import seqio
 from sgdx_t5x import tasks
-print(tasks.REGISTERED["t5dst_sgd"].how.style.lowercase)
+print(tasks.REGISTERED["t5dst_sgd"].style_or_format.style.lowercase)
 print(type(seqio.get_mixture_or_task("d3st_backtrans").output_features["inputs"].vocabulary))
 """
   done = subprocess.run(

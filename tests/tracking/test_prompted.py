@@ -22,7 +22,9 @@ from sgdx_t5x.tracking.protocol import Shown
 
 def settings(prompt_format):
   """Of a model that is never run."""
-  task = types.SimpleNamespace(how=prompt_format, name="task", format=prompt_format.name)
+  task = types.SimpleNamespace(
+    style_or_format=prompt_format, name="task", format=prompt_format.name
+  )
   vocabulary = types.SimpleNamespace(eos_id=1, tokenizer=None)
   model = types.SimpleNamespace(input_vocabulary=vocabulary)
   given = types.SimpleNamespace(task=task, model=model, settings={"weights": "a"}, lengths={})
@@ -55,7 +57,7 @@ def test_gold_answers_in_minilms_pieces_are_spelled_as_the_dialogue_does(style, 
       gold[name] = pairs[frame.service], frame.state.slot_values
       texts += style.targets(ExampleId("original", "test", name), pairs[frame.service], frame.state)
   knowing = types.SimpleNamespace(
-    task=types.SimpleNamespace(how=style),
+    task=types.SimpleNamespace(style_or_format=style),
     model=types.SimpleNamespace(input_vocabulary=vocabulary, output_vocabulary=vocabulary),
     lengths={"inputs": 512},
     answer=lambda prompts: [list(vocabulary.encode(text)) for text in texts],

@@ -147,7 +147,7 @@ def test_predictions_for_a_corrupted_schema_are_scored(corpus, tmp_path):
   assert list(scored.frames) == ["original", "corrupt_1"]
   for frames in scored.frames.values():
     jga = frames.metrics["joint_goal_accuracy"]
-    assert (jga == scored.nothing.metrics["joint_goal_accuracy"]).all()
+    assert (jga == scored.empty_state_scores.metrics["joint_goal_accuracy"]).all()
 
 
 def test_paraphrases_are_of_sgds_train_alone(corpus):

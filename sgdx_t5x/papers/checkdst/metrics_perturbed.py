@@ -93,7 +93,7 @@ class Before:
 
 
 @dataclasses.dataclass(frozen=True)
-class Around:
+class FrameFacts:
   """The context of a frame, besides its states.
 
   Attributes:
@@ -119,7 +119,7 @@ def frame_counts(
   state: State,
   jga: float,
   original: Before | None,
-  around: Around,
+  facts: FrameFacts,
   backend: str = "difflib",
 ) -> dict[str, float]:
   """Returns the counts of a frame: `COUNTS` -> number; absent ones are 0.
@@ -130,16 +130,16 @@ def frame_counts(
     state: the predicted state, in original names.
     jga: its official JGA; nan if the service has no slots.
     original: its counterpart in the original set; None if there is none, or for the original set.
-    around: see `Around`.
+    facts: see `FrameFacts`.
     backend: see `fuzzy.match`.
   """
   counts = {"scored": 1.0, "jga": jga} if jga == jga else {}
   counts |= _slots(service, gold, state, jga, backend)
-  counts |= _coreference(gold, jga, around.is_sticky)
-  counts |= _entities(gold, state, around)
+  counts |= _coreference(gold, jga, facts.is_sticky)
+  counts |= _entities(gold, state, facts)
   if original is not None and jga == jga and original.jga == original.jga and original.changed:
-    counts |= _pair(service, state, jga, original, around, backend)
-  for slot, first_said in around.repairs.items():
+    counts |= _pair(service, state, jga, original, facts, backend)
+  for slot, first_said in facts.repairs.items():
     counts["repairs"] = counts.get("repairs", 0) + 1
     if state.get(slot) and fuzzy.equal(state[slot][0], first_said, backend):
       counts["repairs_taken"] = counts.get("repairs_taken", 0) + 1
@@ -207,17 +207,17 @@ def _coreference(gold: GoldFrame, jga: float, is_sticky: bool) -> dict[str, floa
   return counts | ({"accepted_frames": 1.0, "accepted_right": jga} if ACCEPTED in sources else {})
 
 
-def _entities(gold: GoldFrame, state: State, around: Around) -> dict[str, float]:
+def _entities(gold: GoldFrame, state: State, facts: FrameFacts) -> dict[str, float]:
   names = ("entities", "factual", "factual_part", "looked_up", "from_train")
   counts = dict.fromkeys(names, 0.0)
-  for value in predicted_values(state, around.entities):
+  for value in predicted_values(state, facts.entities):
     counts["entities"] += 1
-    counts["factual_part"] += around.history.has_part(value, gold.turn)
-    if around.history.has(value, gold.turn):
+    counts["factual_part"] += facts.history.has_part(value, gold.turn)
+    if facts.history.has(value, gold.turn):
       counts["factual"] += 1
-    elif around.in_train is not None:
+    elif facts.in_train is not None:
       counts["looked_up"] += 1
-      counts["from_train"] += around.in_train(value)
+      counts["from_train"] += facts.in_train(value)
   return counts
 
 
@@ -228,7 +228,7 @@ def predicted_values(state: State, slots: frozenset[str]) -> list[str]:
 
 
 def _pair(
-  service: Service, state: State, jga: float, original: Before, around: Around, backend: str
+  service: Service, state: State, jga: float, original: Before, facts: FrameFacts, backend: str
 ) -> dict[str, float]:
   was_right, is_right = original.jga >= 1, jga >= 1
   counts = {
@@ -238,12 +238,12 @@ def _pair(
     "right_both": was_right and is_right,
   }
   if original.same_goal:
-    expected = mapped(original, state, around.replaced, backend)
+    expected = mapped(original, state, facts.replaced, backend)
     agreement = frame_agreement(service, [expected, state], backend)
     if agreement == agreement:
       counts |= {"compared": 1.0, "agreeing": agreement}
   if original.names is not None:
-    names = predicted_values(state, around.replaced)
+    names = predicted_values(state, facts.replaced)
     counts["changed_entities"] = len(names)
     counts["reverted"] = sum(_is_reverted(value, original.names, backend) for value in names)
   return counts

@@ -31,7 +31,7 @@ class SgdBaseline:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model, self._style = model, model.task.how
+    self._model, self._style = model, model.task.style_or_format
     self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
     vectors = np.ascontiguousarray(model.model.module.table.vectors)
     self._digest = hashlib.blake2b(vectors.view(np.uint8).data, digest_size=8).hexdigest()

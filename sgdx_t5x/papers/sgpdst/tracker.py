@@ -193,7 +193,7 @@ class SgpDST:
     if self.reads_gold:
       settings["history"] = "gold"
     for part, model in self._models.items():
-      style = changes(model.task.how)
+      style = changes(model.task.style_or_format)
       settings |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
     return settings
 
@@ -231,5 +231,5 @@ class SgpDST:
     readers: dict[str, SgpReader] = {}
     for part, model in self._models.items():
       vocabulary, length = model.model.input_vocabulary, model.lengths["inputs"]
-      readers[part] = SgpReader(part, shown.schema, vocabulary, model.task.how, length)
+      readers[part] = SgpReader(part, shown.schema, vocabulary, model.task.style_or_format, length)
     return readers

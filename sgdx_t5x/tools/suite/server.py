@@ -27,7 +27,7 @@ def server_tools(command: str) -> dict[str, Any]:
     words = []
   if not words:
     raise UsageError(f"--command {command!r}", expected=_EXPECTED, fix="--command 'npx my-server'")
-  require("mcp", extra="tools", why="sgdx tools import --command", beside="mcp")
+  require("mcp", extra="tools", why="sgdx tools import --command", packages="mcp")
   try:
     with open(os.devnull, "w") as log:
       return {"tools": asyncio.run(asyncio.wait_for(_listed(words, log), _SECONDS))}

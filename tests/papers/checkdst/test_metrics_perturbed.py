@@ -13,8 +13,8 @@ from sgdx_t5x.papers.checkdst.metrics_perturbed import (
   ALONE,
   COUNTS,
   PAIRED,
-  Around,
   Before,
+  FrameFacts,
   frame_counts,
   mapped,
 )
@@ -40,10 +40,10 @@ def gold_frame(values, turn=2, **origins):
   return GoldFrame(f"d-{turn:03d}-Stays_1", "d", turn, "Stays_1", values, 0, origins=origins)
 
 
-def count(gold, state, before=None, around=None, backend="exact"):
+def count(gold, state, before=None, facts=None, backend="exact"):
   state = {slot: (value,) for slot, value in state.items()}
   jga = goal_scores(SERVICE, gold.slot_values, state, backend)["joint_goal_accuracy"]
-  found = frame_counts(SERVICE, gold, state, jga, before, around or Around(SAID), backend)
+  found = frame_counts(SERVICE, gold, state, jga, before, facts or FrameFacts(SAID), backend)
   return {key: number for key, number in found.items() if number}
 
 
@@ -66,43 +66,43 @@ def test_slots_and_coreference():
     "coref_frames": 1,
   }
   accepted = gold_frame({"name": "Quiet Heron"}, name=("accepted", 2))
-  found = count(accepted, {"name": "Quiet Heron"}, around=Around(SAID, is_sticky=True))
+  found = count(accepted, {"name": "Quiet Heron"}, facts=FrameFacts(SAID, is_sticky=True))
   assert (found["accepted_frames"], found["accepted_right"]) == (1, 1)
   assert (found["sticky_frames"], found["sticky_right"]) == (1, 1)
   assert "coref_frames" not in found
 
 
 def test_names_that_were_said_and_others():
-  around = Around(SAID, NAMES, in_train=lambda value: value == "Elmport")
-  found = count(gold_frame({}, turn=0), {"city": "ropmelt", "name": "Quiet Heron"}, around=around)
+  facts = FrameFacts(SAID, NAMES, in_train=lambda value: value == "Elmport")
+  found = count(gold_frame({}, turn=0), {"city": "ropmelt", "name": "Quiet Heron"}, facts=facts)
   assert (found["entities"], found["factual"]) == (2, 1)  # the name is said a turn later
   assert "factual_part" not in found
-  found = count(gold_frame({}), {"city": "Elmport", "name": "dontcare"}, around=around)
+  found = count(gold_frame({}), {"city": "Elmport", "name": "dontcare"}, facts=facts)
   assert found["entities"] == found["looked_up"] == found["from_train"] == 1
-  found = count(gold_frame({}), {"city": "Elmport"}, around=Around(SAID, NAMES))
+  found = count(gold_frame({}), {"city": "Elmport"}, facts=FrameFacts(SAID, NAMES))
   assert "looked_up" not in found  # the values of train are unknown
 
 
 def test_a_pair_of_frames():
   names = {"Elmport": "Ropmelt", "Hartwick": "Ckwirhat"}
   before = Before({"city": ("Elmport",)}, 1.0, True, names)
-  around = Around(SAID, NAMES, NAMES)
+  facts = FrameFacts(SAID, NAMES, NAMES)
   gold = gold_frame({"city": "Ropmelt"})
-  found = count(gold, {"city": "Ropmelt"}, before, around)
+  found = count(gold, {"city": "Ropmelt"}, before, facts)
   for key in ("changed", "right_before", "right_after", "right_both", "compared", "agreeing"):
     assert found[key] == 1
   assert found["changed_entities"] == 1
   assert "reverted" not in found
-  found = count(gold, {"city": "Elmport"}, before, around)
+  found = count(gold, {"city": "Elmport"}, before, facts)
   assert found["reverted"] == 1
   assert "right_both" not in found
   assert "agreeing" not in found
   # Case is ignored if the comparison of values ignores it.
-  assert count(gold, {"city": "elmport"}, before, around, "difflib")["reverted"] == 1
-  assert "reverted" not in count(gold, {"city": "elmport"}, before, around, "exact")
+  assert count(gold, {"city": "elmport"}, before, facts, "difflib")["reverted"] == 1
+  assert "reverted" not in count(gold, {"city": "elmport"}, before, facts, "exact")
   unchanged = Before({"city": ("Elmport",)}, 1.0, False, names)
-  assert "changed" not in count(gold, {"city": "Ropmelt"}, unchanged, around)
-  assert "changed" not in count(gold, {}, Before({}, math.nan, True), around)
+  assert "changed" not in count(gold, {"city": "Ropmelt"}, unchanged, facts)
+  assert "changed" not in count(gold, {}, Before({}, math.nan, True), facts)
 
 
 def test_what_is_expected_of_a_prediction_whose_names_are_replaced():
@@ -123,8 +123,8 @@ def test_what_is_expected_of_a_prediction_whose_names_are_replaced():
 
 
 def test_a_value_that_was_taken_back():
-  around = Around(SAID, repairs={"city": "Oslo", "name": "Inn"})
-  found = count(gold_frame({}), {"city": "Oslo"}, around=around)
+  facts = FrameFacts(SAID, repairs={"city": "Oslo", "name": "Inn"})
+  found = count(gold_frame({}), {"city": "Oslo"}, facts=facts)
   assert (found["repairs"], found["repairs_taken"]) == (2, 1)
 
 

@@ -41,7 +41,7 @@ def found(small_sample):
 def test_the_model_reads_what_the_tasks_give():
   assert set(baseline_model.BaselineFeatureConverter.TASK_FEATURES) == set(FEATURES)
   assert REGISTERED["sample_baseline_backtrans"].format == "baseline"
-  assert REGISTERED["baseline_oracle"].how == BaselineStyle()
+  assert REGISTERED["baseline_oracle"].style_or_format == BaselineStyle()
 
 
 def test_all_tasks_and_mixtures_are_there():

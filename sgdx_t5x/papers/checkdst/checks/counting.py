@@ -12,7 +12,7 @@ from sgdx_t5x.papers.checkdst.checks.sets import OF_WORDS, Gold, TestSet, change
 from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
-from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Around, Before, frame_counts
+from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Before, FrameFacts, frame_counts
 from sgdx_t5x.papers.checkdst.ratios import Counts
 from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.scoring.score import Scored
@@ -72,7 +72,7 @@ class Counter:
         states[key],
         score,
         self._before(gold, baseline),
-        self._around(gold, history),
+        self._facts(gold, history),
         self._fuzzy,
       )
       for name, number in (counts | self._goal(gold, states[key])).items():
@@ -111,13 +111,13 @@ class Counter:
       same_goal=edit is None or edit.is_empty,
     )
 
-  def _around(self, gold: GoldFrame, history: History) -> Around:
+  def _facts(self, gold: GoldFrame, history: History) -> FrameFacts:
     repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})
-    nothing: frozenset[str] = frozenset()
-    return Around(
+    none: frozenset[str] = frozenset()
+    return FrameFacts(
       history,
-      self._entities.get(gold.service, nothing),
-      self._replaced.get(gold.service, nothing),
+      self._entities.get(gold.service, none),
+      self._replaced.get(gold.service, none),
       gold.is_sticky,
       {slot: value for (service, slot), value in repairs.items() if service == gold.service},
       self._in_train,
