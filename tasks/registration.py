@@ -39,8 +39,8 @@ class Registered:
     variants: schema variants; for a mixture, those of all its tasks.
     mixture: whether it is a mixture.
     format: name of the prompt format or tracker; for a mixture of several, all joined by "+".
-    style_or_format: the prompt format with its style, or the style of the tracker, for `sgdx track`; None for a
-      mixture of tasks that differ in it.
+    style_or_format: the style of the tracker, or the prompt format with its own, for `sgdx track`;
+      None for a mixture of tasks that differ in it.
   """
 
   name: str

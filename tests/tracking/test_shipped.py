@@ -3,7 +3,9 @@
 import json
 import lzma
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 from commands import SGDX
@@ -71,19 +73,25 @@ def test_two_commands_lead_to_a_state(monkeypatch):
   assert re.search(r"^book_title +Dune *$", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_its_scores_on_schemas_of_strangers_are_those_of_the_page(monkeypatch, tmp_path):
+@pytest.mark.parametrize("given", ["acts given", "text alone"])
+def test_its_scores_on_schemas_of_strangers_are_those_of_the_page(given, monkeypatch, tmp_path):
   """JGA and slot accuracy in both wordings, within a point: sums round differently elsewhere."""
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
-  out = tmp_path / "own"
+  out, corpus = tmp_path / "own", OWN
+  if given == "text alone":
+    corpus = tmp_path / "text.zip"
+    archive = shutil.make_archive(str(tmp_path / "all"), "zip", OWN.parent, OWN.name)
+    command = [sys.executable, ROOT / "benchmarks/text_alone.py", archive, corpus]
+    subprocess.run(command, check=True)
   variants = ["original", f"renamed={OWN / 'renamed'}"]
-  command = [*SGDX, "track", "--corpus", OWN, "--variant", *variants, "--out", out]
+  command = [*SGDX, "track", "--corpus", corpus, "--variant", *variants, "--out", out]
   subprocess.run(command, check=True, capture_output=True)
   predictions = {name: out / name for name in ("original", "renamed")}
   schemas = {"renamed": OWN / "renamed"}
   report = sgdx_t5x.score(OWN, "test", predictions, schemas=schemas).report
   page = (OWN / "README.md").read_text("utf-8")
   for name in ("original", "renamed"):
-    row = next(x.split("|") for x in page.splitlines() if x.startswith(f"| {name} "))
+    row = next(x.split("|") for x in page.splitlines() if x.startswith(f"| {name}, {given} "))
     printed = [float(x) for x in row[2:4]]
     scores = report["variants"][name]["#ALL_SERVICES"]
     found = [100 * scores[f"{kind}_goal_accuracy"] for kind in ("joint", "average")]
