@@ -30,7 +30,7 @@ PUBLIC = {
   "score": "scoring.scores",
   "score_predictions": "scoring.score",
   "score_report": "scoring.score",
-  "show": "corpus.showing",
+  "show": "variants.showing",
   "write_frames": "scoring.score_files",
   "write_report": "report.build:write",
 }

@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from sgdx_t5x.cli.options import add_command, add_corpus, add_split
+from sgdx_t5x.cli.paths import add_input, path_of_name
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,16 +18,18 @@ def add_parser(subparsers: Any) -> None:
   parser.add_argument("dialogue", metavar="DIALOGUE", help="its id, such as 1_00000")
   add_corpus(parser)
   add_split(parser)
-  parser.add_argument(
-    "--variant", dest="words", default="original", metavar="NAME", help="of the schema"
-  )
+  text = "variant of the schema, as for `sgdx prompts` (default: original)"
+  options = {"dest": "words", "default": "original", "metavar": "NAME[=DIR]"}
+  add_input(parser, "--variant", help=text, path=path_of_name, **options)
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
   """Prints the dialogue. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.corpus.opening import open_corpus
-  from sgdx_t5x.corpus.showing import show
+  from sgdx_t5x.variants.showing import show
 
-  print(show(open_corpus(args.corpus), args.dialogue, args.words, args.split))
+  name, sign, folder = args.words.partition("=")
+  schemas = {name: folder} if sign else None
+  print(show(open_corpus(args.corpus), args.dialogue, name, args.split, schemas))
   return 0

@@ -24,11 +24,14 @@ from sgdx_t5x.prompts.protocol import (
   service_pairs,
   shown_frames,
 )
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
 
 
-@checked_arguments(corpus=(Corpus, *PATH), split=str, variant=str, targets=bool)
+@checked_arguments(
+  corpus=(Corpus, *PATH), split=str, variant=str, targets=bool, schemas=(Mapping, type(None))
+)
 def make_prompts(
   corpus: Corpus | str | os.PathLike,
   split: str,
@@ -37,6 +40,7 @@ def make_prompts(
   format: str | PromptFormat = DEFAULT,
   style: Any = None,
   targets: bool = False,
+  schemas: Mapping[str, str | os.PathLike] | None = None,
 ) -> Iterator[dict[str, Any]]:
   """Returns the prompts of a split's dialogues, for any model to answer.
 
@@ -49,6 +53,7 @@ def make_prompts(
     format: "t5dst", "d3st", "sdt" or "state", or a format of your own.
     style: of the format, such as `PromptStyle`; None for its default.
     targets: whether to add the gold answers, to train a model.
+    schemas: own variant -> folder of its schemas.
 
   Returns:
     An iterator of {"id": str, "prompt": str}, with "target" if asked for. `score` takes rows
@@ -59,7 +64,8 @@ def make_prompts(
   """
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   prompt_format = load_format(format, style)
-  reworded = {corpus.name_in_ids(split, variant): corpus.schema(split, variant)}
+  schema = VariantSchemas(corpus, schemas).get(split, variant)
+  reworded = {corpus.name_in_ids(split, variant): schema}
   services = services_of(prompt_format, split, corpus.schema(split), reworded)
   return itertools.chain.from_iterable(
     dialogue_rows(prompt_format, dialogue, split, services, targets) for dialogue in corpus[split]

@@ -20,7 +20,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst.vocab_file import PADDING, WordPieceFile
+from sgdx_t5x.spandst.vocab_file import WordPieceFile
 
 _TAG = re.compile(r"\[ \w+(?: _ \w+)* \]")
 _INDEX = re.compile(r"\b([0-9]+) = ?")
@@ -53,11 +53,12 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
     """Joins pieces; case, accents and whitespace are not restored: take them from the text.
 
     But for the marks of prompt formats, "[req_slots]", "0=" and "||", by which answers are read.
+    What ends a text is no part of it: `seqio.Vocabulary.decode` passes it on.
     """
     pieces = []
     for i in ids:
       # A model can answer ids beyond the vocabulary: rows of its embedding without a piece.
-      if 0 <= i < len(self._pieces) and self._pieces[i] != PADDING:
+      if 0 <= i < len(self._pieces) and i not in (self.pad_id, self.eos_id):
         pieces.append(self._pieces[i])
     text = " ".join(pieces).replace(" ##", "")
     text = _TAG.sub(lambda tag: tag[0].replace(" ", ""), text)

@@ -11,17 +11,17 @@ from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.rows import make_prompts
 
 
-@pytest.mark.parametrize("name", ["t5dst", "d3st"])
-def test_rows_are_those_of_the_command(name, tmp_path):
+@pytest.mark.parametrize(("name", "variant"), [("t5dst", "v2"), ("d3st", "corrupt_1")])
+def test_rows_are_those_of_the_command(name, variant, tmp_path):
   out = tmp_path / "prompts.jsonl"
-  options = ["--corpus", "sample", "--variant", "v2", "--targets", "--prompt-style"]
+  options = ["--corpus", "sample", "--variant", variant, "--targets", "--prompt-style"]
   assert main(["prompts", *options, f"format={name}", "--out", str(out)]) == 0
   written = [json.loads(line) for line in out.read_text().splitlines()]
   corpus = open_corpus("sample")
-  assert list(make_prompts(corpus, "test", variant="v2", format=name, targets=True)) == written
-  prompts = make_prompts(corpus, "test", variant="v2", format=name)
+  assert list(make_prompts(corpus, "test", variant=variant, format=name, targets=True)) == written
+  prompts = make_prompts(corpus, "test", variant=variant, format=name)
   assert all("target" not in row for row in prompts)
-  own = make_prompts(corpus, "test", variant="v2", format=load_format(name), targets=True)
+  own = make_prompts(corpus, "test", variant=variant, format=load_format(name), targets=True)
   assert list(own) == written
 
 

@@ -60,7 +60,8 @@ def test_gold_answers_in_minilms_pieces_are_spelled_as_the_dialogue_does(style, 
     task=types.SimpleNamespace(style_or_format=style),
     model=types.SimpleNamespace(input_vocabulary=vocabulary, output_vocabulary=vocabulary),
     lengths={"inputs": 512},
-    answer=lambda prompts: [list(vocabulary.encode(text)) for text in texts],
+    # As a model answers: with what ends a text, and padded.
+    answer=lambda prompts: [[*vocabulary.encode(x), vocabulary.eos_id, 0] for x in texts],
   )
   shown = Shown("test", "original", schema, schema)
   (found,) = PromptedTracker(knowing).track(dialogues, shown)

@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpus.corpus import Corpus
@@ -10,17 +10,21 @@ from sgdx_t5x.corpus.dialogue import Turn
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.corpus.variants import ORIGINAL
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _WIDTH = 80
 _INDENT = " " * 8
 
 
-@checked_arguments(corpus=(Corpus, *PATH), dialogue_id=str, variant=str, split=str)
+@checked_arguments(
+  corpus=(Corpus, *PATH), dialogue_id=str, variant=str, split=str, schemas=(Mapping, type(None))
+)
 def show(
   corpus: Corpus | str | os.PathLike,
   dialogue_id: str,
   variant: str = ORIGINAL,
   split: str = "test",
+  schemas: Mapping[str, str | os.PathLike] | None = None,
 ) -> str:
   """Returns a dialogue as text: `print(sgdx_t5x.show(corpus, "1_00000", "v3"))`.
 
@@ -29,6 +33,7 @@ def show(
     dialogue_id: its id, unique within a split.
     variant: in whose words the schema and the states are shown.
     split: of the dialogue.
+    schemas: own variant -> folder of its schemas.
 
   Returns:
     Lines of at most 80 columns: slots with their descriptions, utterances, and after each of the
@@ -39,7 +44,7 @@ def show(
   """
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   dialogue = corpus[split][dialogue_id]
-  original, reworded = corpus.schema(split), corpus.schema(split, variant)
+  original, reworded = corpus.schema(split), VariantSchemas(corpus, schemas).get(split, variant)
   lines = [f"{dialogue_id}, {split}, {variant}"]
   for name in dialogue.services:
     lines += _service(original[name], _reworded(original, reworded, name))

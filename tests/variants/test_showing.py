@@ -1,8 +1,11 @@
 """A dialogue as text: all of its states, in a variant's names."""
 
+import json
+
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.corpus.showing import show
+from sgdx_t5x.variants.corrupt import corrupt_schema
+from sgdx_t5x.variants.showing import show
 
 
 def words(text):
@@ -33,3 +36,15 @@ def test_every_value_is_shown_by_the_variants_name():
 def test_the_command_prints_it(capsys):
   assert main(["show", "1_00000", "--corpus", "sample", "--variant", "v3"]) == 0
   assert capsys.readouterr().out == show(open_corpus("sample"), "1_00000", "v3") + "\n"
+
+
+def test_a_variant_that_is_made_or_ones_own(tmp_path, capsys):
+  """As for `sgdx prompts`; only those of the corpus were known."""
+  corrupted = corrupt_schema(open_corpus("sample").schema("test"), 3)
+  (tmp_path / "test").mkdir()
+  (tmp_path / "test/schema.json").write_text(json.dumps(corrupted.to_json()))
+  command = ["show", "1_00000", "--corpus", "sample", "--variant", f"mine={tmp_path}"]
+  assert main(command) == 0
+  text = show("sample", "1_00000", "corrupt_3")
+  assert capsys.readouterr().out == text.replace("corrupt_3", "mine", 1) + "\n"
+  assert text != show("sample", "1_00000").replace("original", "corrupt_3", 1)
