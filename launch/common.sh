@@ -119,7 +119,7 @@ choose_scale() {
   scale=()
   case "$wanted" in
     none) return ;;
-    "") is_t5x "$@" && [[ " $* " == *" t5x.train "* ]] || return 0 ;;
+    "") [[ " $* " == *" t5x.train "* || " $* " == *" t5x.main "*"--run_mode=train "* ]] || return 0 ;;
     *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
   esac
   mapfile -t files < <(all_gin_files "$@")

@@ -78,10 +78,10 @@ check() {
   case "$cuda" in "" | 12 | 13) ;; *) fail 2 "--cuda $cuda" "12 or 13" "jax[cuda12], jax[cuda13]" \
     "omit it to detect the version with nvidia-smi" ;; esac
   for number in "$nodes" "$gpus" ${seeds[@]+"${seeds[@]}"}; do
-    [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is not a whole number" \
+    [[ "$number" =~ ^(0|[1-9][0-9]*)$ ]] || fail 2 "$number is not a whole number" \
       "for example --nodes 2 --seeds 0,1" "$number" "$0 --help"
   done
-  [[ "$nodes$gpus" =~ ^[1-9][0-9]*$ && "$gpus" != 0* ]] || fail 2 "--nodes $nodes --gpus $gpus" \
+  [[ "$nodes" != 0 && "$gpus" != 0 ]] || fail 2 "--nodes $nodes --gpus $gpus" \
     "1 or more of each" "$nodes, $gpus" "--nodes 1 --gpus 8"
   [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "--name $name" "letters, digits, _ . and -" "$name" \
     "--name sgdx"

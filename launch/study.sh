@@ -113,7 +113,7 @@ check() {
       "${stages[*]}" "$0 --help"
   done
   for word in "$jobs" "${seeds[@]}"; do
-    [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is not a whole number" "for example --seeds 0,1 --jobs 2" \
+    [[ "$word" =~ ^(0|[1-9][0-9]*)$ ]] || fail 2 "$word is not a whole number" "for example --seeds 0,1 --jobs 2" \
       "$word" "$0 --help"
   done
   [[ ",$dialogues" =~ ^(,all|(,(train|dev|test)=[0-9]+)+)$ ]] || fail 2 "--dialogues $dialogues" \
@@ -123,7 +123,6 @@ check() {
     [ -n "${word#*: }" ] && [ -z "$twice" ] || fail 2 "--$word" "one or more, each once" \
       "${twice:+$twice twice}" "omit ${twice:+one of the two}${twice:-the option to use the default}"
   done
-  jobs=$((10#$jobs))
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"
   [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \

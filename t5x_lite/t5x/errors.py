@@ -184,6 +184,32 @@ def _is_finite(value: object) -> bool:
     return False
 
 
+def check_float_type(value: object, name: str, optional: bool = False) -> None:
+  """Raises T5XError unless `value` names a floating-point type, as weights need.
+
+  Args:
+      value: what a setting was bound to.
+      name: the setting, for the message.
+      optional: None is accepted too.
+  """
+  import jax.numpy as jnp
+
+  if value is None and optional:
+    return
+  try:
+    if jnp.issubdtype(jnp.dtype(value), jnp.floating):
+      return
+  except TypeError:
+    pass
+  raise T5XError(
+    f"{name} is no floating-point type.",
+    found=repr(value),
+    expected="the name of a type",
+    available="float32, bfloat16, float16",
+    fix=f"{name} = 'float32'",
+  )
+
+
 def check_flag(value: object, name: str) -> None:
   """Raises T5XError unless `value` is True or False; text would always count as True.
 

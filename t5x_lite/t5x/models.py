@@ -21,7 +21,7 @@ from flax import linen as nn
 from t5x import active_mesh, decoding, optimizers
 from t5x._model.base import BaseModel, BaseTransformerModel
 from t5x._model.decode_rows import cache_of_rows, rows_of_cache, tokens_and_prompt
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_flag
 from t5x.examples.t5 import network, products
 
 __all__ = [
@@ -69,6 +69,9 @@ class DecoderParams:
   topk: int | None = None
   topp: float | None = None
   max_decode_len: int | None = None
+
+  def __post_init__(self):
+    check_flag(self.return_all_decodes, "DecoderParams.return_all_decodes")
 
   def as_kwargs(self) -> dict[str, Any]:
     """Returns the settings of the decode function that are not None."""

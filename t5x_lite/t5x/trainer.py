@@ -31,6 +31,7 @@ from t5x._step.divergence import LossWatch
 from t5x._step.gradients import accumulate_grads_microbatched, apply_grads
 from t5x._step.metrics_manager import MetricsManager, shown_loss
 from t5x._step.weight_metrics import WeightMetricsComputer
+from t5x.errors import check_whole
 
 __all__ = [
   "ActionMode",
@@ -100,6 +101,7 @@ class Trainer:
     weight_metrics_computer=None,
     train_state_axes=None,
   ):
+    check_whole(num_microbatches, "trainer.Trainer.num_microbatches", 0, optional=True)
     self._model, self._partitioner = model, partitioner
     self.train_state = train_state
     self._rng = jax.random.PRNGKey(0) if rng is None else rng

@@ -29,7 +29,7 @@ from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.infer_fn import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.matmul import cpu_matmul
-from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
+from t5x.errors import T5XError, check_flag, check_float_type, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 from t5x.train_state import InferenceState
 
@@ -99,7 +99,9 @@ class SaveCheckpointConfig:
     for name, example in (("period", 1000), ("keep", 3)):
       fix = f"utils.SaveCheckpointConfig.{name} = {example}"
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
-    for step in self.checkpoint_steps or ():
+    check_float_type(self.dtype, "SaveCheckpointConfig.dtype")
+    steps = self.checkpoint_steps or ()
+    for step in steps if isinstance(steps, (list, tuple)) else [steps]:
       check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", minimum=0)
 
 
@@ -152,6 +154,7 @@ class RestoreCheckpointConfig:
         expected="a string: a folder checkpoint_N; or [] to start from scratch",
         fix="--gin.INITIAL_CHECKPOINT_PATH=\"'FOLDER/checkpoint_1000'\"",
       )
+    check_float_type(self.dtype, "RestoreCheckpointConfig.dtype", optional=True)
     for name in ("strict", "fallback_to_scratch", "restore_dataset"):
       check_flag(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     if self.restore_dataset:

@@ -39,6 +39,18 @@ def checkpoint(tmp_path_factory):
   return folder / "checkpoint_0"
 
 
+@pytest.mark.long
+def test_a_split_that_no_task_has(server, checkpoint, tmp_path):
+  split = "utils.DatasetConfig.split='tset'"
+  args = ("run_eval.gin", f"--gin.CHECKPOINT_PATH='{checkpoint}'", f"--gin.{split}")
+  err = server.run("eval", *args, "--gin.EVAL_OUTPUT_DIR='e'", code=1, cwd=tmp_path)
+  assert "No task of 'run_last3' can be evaluated." in err
+  args = ("run_train.gin", "--gin.MODEL_DIR='m'", "--gin.TRAIN_STEPS=1", "--gin.EVAL_STEPS=0")
+  err = server.run("train", *args, f"--gin.infer_eval/{split}", cwd=tmp_path)
+  assert "no inference_eval: no task has split 'tset' and metrics" in err
+  assert "done at step 1" in err
+
+
 def _wait_for_lines(folder, number, process):
   """Waits until the files in `folder` have `number` lines."""
   while sum(len(f.read_text().splitlines()) for f in folder.glob("*.jsonl")) < number:

@@ -80,6 +80,7 @@ def test_an_evaluation_measures_lengths_that_are_not_given():
     {"dropout_rate": 1.5},
     {"dropout_rate": "x"},
     {"logits_via_embedding": "False"},
+    {"dtype": "int32"},
   ],
 )
 def test_sizes_of_a_model(wrong):
@@ -98,6 +99,9 @@ def test_sizes_of_a_model(wrong):
     {"keep": 1.5},
     {"period": 0},
     {"save_dataset": "no"},
+    {"dtype": "int8"},  # weights would be cut to whole numbers
+    {"dtype": "foo"},
+    {"checkpoint_steps": -3},
   ],
 )
 def test_saving(wrong):
@@ -412,6 +416,9 @@ def test_periods(position, value):
   [
     ("train", "--gin.BATCH_SIZE=0", "BATCH_SIZE"),
     ("train", "--gin.TASK_FEATURE_LENGTHS={'inputs': 48}", "lack 'targets'"),
+    ("train", "--gin.TASK_FEATURE_LENGTHS=512", "no length for each feature"),
+    ("train", "--gin.MIXTURE_OR_TASK_NAME=None", "No seqio task or mixture is named None."),
+    ("train", "--gin.train.use_orbax='False'", "train.use_orbax is neither True nor False."),
     ("train", "--gin.MODEL_DIR='file'", "MODEL_DIR is a file."),
     ("train", "--gin.INITIAL_CHECKPOINT_PATH='file'", "no complete checkpoint at file"),
     ("train", "--gin.utils.create_learning_rate_scheduler.base_learning_rate='x'", "base_learning"),

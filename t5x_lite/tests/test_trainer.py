@@ -57,6 +57,12 @@ def _batch(value=1.0, rows=8):
   return {"x": jnp.full((rows, 4), value)}
 
 
+@pytest.mark.parametrize("number", [-2, 2.0, "a"])
+def test_a_number_of_microbatches(number):
+  with pytest.raises(T5XError, match="num_microbatches"):
+    _trainer(num_microbatches=number)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_microbatches_add_up_in_float32(dtype):
   """256 + 1 + ... + 1 (8 times) is 264, exact in bfloat16; adding up in bfloat16 stays at 256."""

@@ -68,6 +68,8 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
     return shlex.split(installed.calls[-1])[1:]
 
   assert ran(*FULL) == [*FULL[2:], "--gin_file=gin/scale/cpu.gin"]
+  main = ("--", "python", "-m", "t5x.main", "--run_mode=train", "--gin_file=gin/t5dst.gin")
+  assert ran(*main) == [*main[2:], "--gin_file=gin/scale/cpu.gin"]
   assert ran(*TRAIN) == list(TRAIN[2:])  # the sample has its own settings
   assert ran(*FULL, "--gin_file=gin/scale/gpu.gin")[-1] == "--gin_file=gin/scale/gpu.gin"
   assert ran("--scale", "none", *FULL) == list(FULL[2:])
@@ -162,13 +164,14 @@ def test_slurm_refuses(installed):
   files = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='r/%SEED%/%GIN%'")
   four_parts(installed.run("gpu.sh", *files), 2, "%GIN% without --gin_files")
   four_parts(installed.run("gpu.sh", "--seeds=1,1", *twice), 2, "two jobs of the array", "1 1")
+  four_parts(installed.run("gpu.sh", "--seeds=00,0", *twice), 2, "00 is not a whole number")
   same = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin,gin/sample/t5dst.gin", "--", "python",
           "-m", "t5x.train", "--gin.MODEL_DIR='r/%GIN%'")  # fmt: skip
   four_parts(installed.run("gpu.sh", *same), 2, "two jobs of the array are called t5dst")
   other = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin", "--", "bash", "run.sh")
   four_parts(installed.run("gpu.sh", *other), 2, "--gin_files with a command without t5x")
-  for numbers in ("--nodes=0",), ("--gpus=0",), ("--nodes=2", "--gpus=00"):
-    four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", *numbers, *FULL), 2, "1 or more")
+  for number in ("--nodes=0", "--gpus=0"):
+    four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", number, *FULL), 2, "1 or more")
   assert installed.calls == []
   (installed.state / "refuses").touch()
   four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", *FULL), 1, "nothing was submitted")

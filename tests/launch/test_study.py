@@ -175,6 +175,7 @@ def test_the_first_pages_have_the_means_over_seeds(condition, label, page):
     (["--archive", ".", "--skip", "evaluation"], "available: train eval score report"),
     (["--archive", ".", "--jobs", "0"], "1 or more"),
     (["--archive", ".", "--seeds", "a"], "not a whole number"),
+    (["--archive", ".", "--seeds", "08"], "08 is not a whole number"),  # nor for gin
     (["--archive", ".", "--dialogues", "tset=3"], "--dialogues tset=3"),
     (["--archive", ".", "--dialogues", "test=x"], "--dialogues test=x"),
     (["--archive", ".", "--train", "gin/study/trian.gin"], "gin/study/trian.gin: no such file"),

@@ -71,7 +71,15 @@ class DatasetConfig:
     for name in ("runtime_preprocessors", "num_prefetch_threads", "num_workers"):
       if getattr(self, name):
         raise not_in_lite(f"DatasetConfig.{name}, which is AirIO's", "leave it unset")
-    for feature, length in (self.task_feature_lengths or {}).items():
+    lengths = self.task_feature_lengths or {}
+    if not isinstance(lengths, Mapping):
+      raise T5XError(
+        "TASK_FEATURE_LENGTHS has no length for each feature.",
+        found=repr(lengths),
+        expected="feature -> tokens",
+        fix=_SET_LENGTHS,
+      )
+    for feature, length in lengths.items():
       # A feature of several dimensions has a length for each.
       for n in length if isinstance(length, (list, tuple)) else [length]:
         check_whole(n, f"The length of {feature!r} in TASK_FEATURE_LENGTHS", fix=_SET_LENGTHS)
@@ -131,12 +139,12 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   if hasattr(name, "output_features"):
     return name
   registered = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
-  if name not in registered:
+  if not isinstance(name, str) or name not in registered:
     raise T5XError(
       f"No seqio task or mixture is named {name!r}.",
       expected="the name of one that is registered",
       available="nearest: "
-      + (", ".join(nearest(name, registered)) or "no close match")
+      + (", ".join(nearest(str(name), registered)) or "no close match")
       + f" ({len(registered)} registered)",
       fix="correct MIXTURE_OR_TASK_NAME, or import the module that registers it in your "
       "gin file (for example `import my_project.tasks`).",

@@ -72,7 +72,9 @@ class InferenceEvaluator:
       sequence_length=cfg.task_feature_lengths,
       **options,
     )
-    for task, ds in self.evaluator.cached_task_datasets.items():
+    # Without a task to evaluate, which callers judge, the evaluator reads no examples.
+    datasets = self.evaluator.cached_task_datasets if self.evaluator.eval_tasks else {}
+    for task, ds in datasets.items():
       if next(iter(ds.take(1)), None) is None:
         raise T5XError(
           f"There are no examples of {task!r} to evaluate.",

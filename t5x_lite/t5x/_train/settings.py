@@ -9,6 +9,7 @@ from t5x import utils
 from t5x._settings.model import check_model
 from t5x._step.actions import Actions
 from t5x._train import setup
+from t5x.errors import check_flag
 
 
 def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
@@ -24,6 +25,8 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
     T5XError: for the first invalid argument.
   """
   get = arguments.__getitem__
+  for name in ("use_hardware_rng", "concurrent_metrics", "run_eval_before_training", "use_orbax"):
+    check_flag(get(name), f"train.{name}")
   total_steps = get("total_steps")
   setup.check_numbers(
     get("model_dir"), total_steps, get("relative_steps"), get("eval_steps"), get("random_seed")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax import struct
 
-from t5x.errors import check_flag, check_number, check_whole
+from t5x.errors import check_flag, check_float_type, check_number, check_whole
 from t5x.examples.t5 import cached_attention, layers
 
 Array = jax.Array
@@ -60,6 +60,7 @@ class T5Config:
       check_whole(getattr(self, name), f"network.T5Config.{name}", minimum=0)
     for name in ("logits_via_embedding", "float32_attention_logits"):
       check_flag(getattr(self, name), f"network.T5Config.{name}")
+    check_float_type(self.dtype, "network.T5Config.dtype")
     layers.check_activations(self.mlp_activations)
     name = "network.T5Config.dropout_rate (DROPOUT_RATE)"
     check_number(self.dropout_rate, name, 0, below=1, fix="--gin.DROPOUT_RATE=0.1")
