@@ -36,6 +36,7 @@ _FAMILY = re.compile(r"(?:(?:sample|tiny|sim|plain)_)*[^_]+")
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "ls", __doc__, help="list tasks and mixtures")
+  parser.usage = "sgdx ls [-h] [tasks] [PATTERN ...] [--module NAME]"  # in this order
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )

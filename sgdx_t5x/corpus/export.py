@@ -148,15 +148,23 @@ def json_text(data: Any) -> str:
 def _check_others(
   corpus: Corpus, schemas_by_split: Mapping[str, Iterable[str]], out: pathlib.Path
 ) -> None:
-  """Refuses folders with files that would remain and belong to the split: another corpus's."""
+  """Refuses folders with files of the split that are another corpus's."""
   for split, variants in schemas_by_split.items():
-    own_names = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
+    manifests = _manifests(corpus, split)
+    own_names = {*corpus.dialogue_files(split), *manifests}
     for variant in variants:
       folder = out / variant
       names = set()
       for pattern in (f"{split}/dialogues_*.json", *_MANIFESTS):
         for path in folder.glob(pattern.format(split=split)):
           names.add(path.relative_to(folder).as_posix())
+      # Dialogues of a corpus that was made otherwise have the same names.
+      if names - set(manifests) and (lacking := sorted(set(manifests) - names)):
+        raise SgdxError(
+          f"--out {folder} has dialogues, but no {lacking[0]} as {corpus.origin}",
+          expected="a folder without files of another corpus: they would be replaced",
+          fix=f"delete {folder / split}, or name another folder",
+        )
       if foreign := sorted(names - own_names):
         raise SgdxError(
           f"--out {folder} contains {foreign[0]}, which {corpus.origin} lacks",

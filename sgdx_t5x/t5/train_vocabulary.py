@@ -20,6 +20,7 @@ import sentencepiece
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Service
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
 
 # One piece each; otherwise the tags would be half of a short prompt.
@@ -44,12 +45,23 @@ def corpus_lines(
   Args:
     corpus: the corpus to read.
     on_dialogue: called with the number of dialogues read so far.
+
+  Raises:
+    SgdxError: there are no dialogues.
   """
 
   def counted() -> Iterator[Dialogue]:
+    number = 0
     for number, dialogue in enumerate(corpus.dialogues("train"), start=1):
       on_dialogue(number)
       yield dialogue
+    if not number:
+      raise SgdxError(
+        f"{corpus.origin}: no dialogues in train",
+        expected="the utterances that a vocabulary is made for",
+        available=corpus.file_counts(),
+        fix="pass a corpus with dialogues to train on",
+      )
 
   return lines(counted(), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
 

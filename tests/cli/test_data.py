@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import zipfile
 
 import pytest
@@ -76,6 +77,11 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
   assert "more pieces than distinct characters" in capsys.readouterr().err
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", f"{out}.gz"]) == 2
   assert "a vocabulary is not compressed" in capsys.readouterr().err
+  tiny_corpus.write_corpus(tmp_path / "tiny")
+  (tmp_path / "tiny/train/dialogues_001.json").write_text("[]")
+  assert main(["data", "vocabulary", "--corpus", str(tmp_path / "tiny"), "--out", str(out)]) == 1
+  assert "no dialogues in train" in capsys.readouterr().err
+  shutil.rmtree(tmp_path / "tiny")
   for number in ("0", "99999999999"):  # regression: a traceback, and hours of training
     command = ("data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", number)
     assert main(list(command)) == 2

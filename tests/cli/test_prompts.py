@@ -240,6 +240,7 @@ def test_an_option_of_several_values_may_be_repeated(corpus, tmp_path):
     (["--split", "train", "--limit", "9"], 1, "no prompts in split train"),
     (["--limit", "0"], 2, "--limit 0"),
     (["--limit", "1", "--dialogue", "1_00000"], 2, "--limit with --dialogue"),
+    (["--seed", "4"], 2, "--seed 4 without --limit"),
     (["--dialogue", "1_0000"], 2, "available: nearest: 1_0000"),
     (
       ["--prompt-style", "lowercase=1"],

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -434,6 +435,18 @@ def test_a_perturbed_corpus_stays_one(tiny, tmp_path, monkeypatch):
   assert main(["data", "export", *arguments, "--out", str(tmp_path / "out")]) == 0
   name = "test/perturbation.json"
   assert (tmp_path / "out/v1" / name).read_text() == (corpus / name).read_text()
+
+
+def test_a_perturbed_corpus_does_not_replace_its_original(tiny, tmp_path, capsys, monkeypatch):
+  arguments = ["--variant", "v1", "--split", "test", "--out", str(tmp_path)]
+  original = ["data", "export", "--corpus", str(tiny), *arguments]
+  assert main(original) == 0
+  before = {path: path.read_bytes() for path in (tmp_path / "v1/test").iterdir()}
+  perturbed = shutil.copytree(tiny, tmp_path / "copy")
+  corpus = tiny_corpus.mark_perturbed(perturbed, monkeypatch, "ned")
+  assert main(["data", "export", "--corpus", str(corpus), *arguments]) == 1
+  assert "has dialogues, but no test/perturbation.json" in capsys.readouterr().err
+  assert {path: path.read_bytes() for path in (tmp_path / "v1/test").iterdir()} == before
 
 
 def test_a_simulated_corpus_stays_one(tiny, tmp_path):

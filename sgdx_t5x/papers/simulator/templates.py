@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib.resources
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
@@ -99,7 +100,8 @@ def read_words(
     Words by service.
 
   Raises:
-    SgdxError: a service, slot or intent that the schema does not have; no place for a value.
+    SgdxError: a service, slot, intent or possible value that the schema does not have; no place
+      for a value, or one where none goes.
   """
   for name, custom in templates.services.items():
     _check_known(f"{origin}: services", name, schema.names)
@@ -180,16 +182,30 @@ def _fragment(template: str) -> Fragment:
 
 
 def _check(place: str, custom: ServiceTemplates, service: Service) -> None:
-  """Raises SgdxError for names that a service does not have, and texts without a place to fill."""
-  for intent in custom.intents:
+  """Raises SgdxError for names that a service does not have, and places where no value goes."""
+  for intent, words_of_intent in custom.intents.items():
     _check_known(f"{place}.intents", intent, service.intent_index)
+    _check_places(f"{place}.intents.{intent}", words_of_intent)
   for slot, words in custom.slots.items():
     _check_known(f"{place}.slots", slot, service.slot_index)
-    for text in words.tell or ():
-      if text.count("{value}") != 1:
+    _check_places(f"{place}.slots.{slot}", words)
+    if possible_values := service.slots[service.slot_index[slot]].possible_values:
+      for value in words.say:
+        _check_known(f"{place}.slots.{slot}.say", value, possible_values)
+
+
+def _check_places(place: str, words: SlotTemplates | IntentTemplates) -> None:
+  """Raises SgdxError unless each text of `tell` has {value} once, and no other any braces."""
+  for part, texts in msgspec.structs.asdict(words).items():
+    all_texts = texts.values() if isinstance(texts, dict) else texts or ()
+    for text in itertools.chain.from_iterable([x] if isinstance(x, str) else x for x in all_texts):
+      places = re.findall(r"{.*?}", text)
+      if places != (["{value}"] if part == "tell" else []):
         raise SgdxError(
-          f"{place}.slots.{slot}.tell: {text!r}",
-          expected="a text with {value} once, where the value goes",
+          f"{place}.{part}: {text!r}",
+          expected="a text with {value} once, where the value goes"
+          if part == "tell"
+          else "a text without {...}: only `tell` has a place, for the value",
           fix="correct the templates",
         )
 

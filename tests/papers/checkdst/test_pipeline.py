@@ -137,6 +137,9 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "ned, also given by name, or the kind of two sets")
   assert check(f"all={out}", perturbed=("ned", "sdi")) == 2
   assert_four_parts(capsys.readouterr().err, "no predictions for sdi")
+  assert sgdx("checkdst", "check", "--corpus", folder / "sample", "--perturbed",
+              f"ned={folder / 'sample'}", "--predictions", f"all={out}") == 1  # fmt: skip
+  assert_four_parts(capsys.readouterr().err, "no perturbed dialogues in split test")
   (out / "dialogues_001.json").write_text("[]")
   for file in out.glob("*.jsonl"):
     file.unlink()

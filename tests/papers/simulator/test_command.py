@@ -204,16 +204,16 @@ def test_wrong_usage_is_exit_code_2(here, capsys, given, words):
 
 
 @pytest.mark.parametrize(
-  ("options", "words"),
+  ("options", "words", "code"),
   [
-    ({"tables": "nowhere"}, "no file at nowhere/Boats_1.csv"),
-    ({"templates": "nowhere.json"}, "no file at nowhere.json"),
-    ({"out": "tables/Boats_1.csv"}, "tables/Boats_1.csv"),
-    ({"out": "schema.json/below"}, "schema.json"),
+    ({"tables": "nowhere"}, "no file at nowhere/Boats_1.csv", 1),
+    ({"templates": "nowhere.json"}, "no file at nowhere.json", 1),
+    ({"out": "tables/Boats_1.csv"}, "tables/Boats_1.csv", 2),
+    ({"out": "schema.json/below"}, "schema.json", 1),
   ],
 )
-def test_files_that_are_not_there(here, capsys, options, words):
-  assert main(arguments(**options)) == 1
+def test_files_that_are_not_there(here, capsys, options, words, code):
+  assert main(arguments(**options)) == code
   error = capsys.readouterr().err
   assert words in error
   assert "fix:" in error

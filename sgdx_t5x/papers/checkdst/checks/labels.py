@@ -89,6 +89,14 @@ def every_set(
       fix="specify the sets: --predictions original=DIR ned=DIR ...",
     )
   kinds = {name: test_set.corpus.perturbed(split) for name, test_set in sets.items()}
+  for name, test_set in sets.items():
+    if name != ORIGINAL and not kinds[name]:
+      raise SgdxError(
+        f"{name}={test_set.corpus.origin}: no perturbed dialogues in split {split}",
+        expected="a corpus written by `sgdx checkdst perturb`, with this split",
+        available=test_set.corpus.file_counts(),
+        fix=f"pass the perturbed corpus, or name the predictions of each set: {name}=DIR",
+      )
   files_of_set: dict[str, dict[str, list]] = {name: {} for name in sets}
   for file in files:
     for tag in sorted({row.example.variant for row in read_rows(file, prompt_format.unit)}):
