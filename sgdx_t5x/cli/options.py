@@ -173,7 +173,7 @@ def parse_schemas(args: argparse.Namespace) -> dict[str, str]:
   """
   from sgdx_t5x.files.reading import not_found
 
-  folders = parse_named(args.schemas, "schemas", "NAME=DIR", "pass, for example, mine=my_schemas")
+  folders = parse_named(args.schemas, "--schemas", "NAME=DIR", "pass, for example, mine=my_schemas")
   for name, folder in folders.items():
     if not os.path.isdir(folder):
       expected = f"the schemas of variant {name}, FOLDER/SPLIT/schema.json"
@@ -250,7 +250,7 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
 
   Args:
     items: the option's values.
-    option: its name, without "--".
+    option: its name, for the error; of a positional one, that shown in the help.
     expected, fix: of the error.
 
   Raises:
@@ -262,7 +262,7 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
     if not (name and path) or name in paths:
       twice = name in paths and f"has two values for {name}: {paths[name]} and {path}"
       raise UsageError(
-        f"--{option} {twice or item}", expected=f"{expected} with unique names", fix=fix
+        f"{option} {twice or item}", expected=f"{expected} with unique names", fix=fix
       )
     paths[name] = path
   return paths

@@ -106,7 +106,7 @@ def parse_sources(args: argparse.Namespace, corpus: "Corpus") -> "dict[str, Path
     paths = find_variants(pathlib.Path(item), args.split, schemas)
     items += [f"{variant}={path}" for variant, path in paths.items()] or [item]
     found |= paths
-  return {**options.parse_named(items, "predictions", "VARIANT=DIR", fix), **found}
+  return {**options.parse_named(items, "--predictions", "VARIANT=DIR", fix), **found}
 
 
 @options.no_cycles()

@@ -265,7 +265,7 @@ def _converse(args: argparse.Namespace) -> int:
 
   files = parse_named(
     [f"{ORIGINAL}={args.schema}", *args.variant_schema],
-    "variant-schema",
+    "--variant-schema",
     "NAME=FILE",
     "pass, for example, --variant-schema v1=mine_v1.json",
   )

@@ -91,7 +91,7 @@ def call_rows(
       raise SgdxError(
         f"{place}: an answer for a single slot (id {name!r})",
         expected="one answer per frame, with an id that ends in /*",
-        fix="omit --calls if these are answers to prompts in another format",
+        fix="score answers to prompts in another format with `sgdx score`",
       )
     try:
       answer = row_answer(row, place, from_text)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ KEY = "OPENAI_API_KEY"
 
 def add_service(parser: argparse.ArgumentParser) -> None:
   """Adds what commands share that ask a service: parameters, key, price, retries."""
-  text = "further request parameters: temperature=0 max_completion_tokens=500"
+  text = "further request parameters: temperature=0 'reasoning_effort=\"low\"'"
   parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
   parser.add_argument(
     "--key-env",
@@ -109,7 +110,12 @@ def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
       parameters[name] = json.loads(text)
       json.dumps(parameters[name], allow_nan=False)
     except json.JSONDecodeError:
-      parameters[name] = text
+      text_item = f"{name}={json.dumps(text, ensure_ascii=False)}"
+      raise UsageError(
+        f"--param {item[:80]}: not JSON",
+        expected="NAME=JSON: a number, true, a text in double quotes",
+        fix=f"correct the value, or, for a text, --param {shlex.quote(text_item)}",
+      ) from None
     except (ValueError, RecursionError) as e:
       deep = isinstance(e, RecursionError)
       raise UsageError(

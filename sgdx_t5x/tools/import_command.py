@@ -7,8 +7,9 @@ examples:
 
 FILE is MCP's tools/list, a list of OpenAI or Anthropic, or OpenAPI 3 (JSON,
 YAML). SUITE/tools.json keeps it: names, descriptions and schemas are shown to
-models as they are. --command asks the MCP server that it starts for
-tools/list, and for nothing else.
+models as they are. In a suite that is there it is replaced, and nothing else.
+--command asks the MCP server that it starts for tools/list, and for nothing
+else.
 
 docs/tools/README.md
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command
-from sgdx_t5x.cli.paths import add_input, add_output
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
 
@@ -48,12 +49,17 @@ def run(args: argparse.Namespace) -> int:
       expected="one of the two",
       fix='sgdx tools import tools.json --out suite, or --command "npx my-server"',
     )
-  from sgdx_t5x.files.writing import atomic_folder, check_folder
+  from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder
   from sgdx_t5x.tools.own_tools import tools_of
   from sgdx_t5x.tools.suite.toolset import TOOLS, ToolSet
   from sgdx_t5x.tools.suite.trackers import services
 
-  folder = check_folder(args.out)
+  path = pathlib.Path(args.out) / TOOLS
+  is_suite = path.is_file()
+  if is_suite:
+    check_no_inputs(args, [path])
+  else:
+    check_folder(args.out)
   trackers = check_folder(args.trackers, "--trackers") if args.trackers else None
   data, content = _definitions(args)
   toolset = ToolSet(tuple(tools_of(data, pathlib.Path(args.file or args.command))))
@@ -61,9 +67,14 @@ def run(args: argparse.Namespace) -> int:
   notes = _notes(toolset)
   if isinstance(data, dict) and _has_more(data):
     notes.append("not here: further pages of the list, which its nextCursor names")
-  with atomic_folder(folder) as new_folder:
-    new_folder.mkdir()
-    (new_folder / TOOLS).write_bytes(content)
+  if is_suite:
+    with atomic_write(path, "--out") as file:
+      file.buffer.write(content)
+    notes.append(f"replaced: {path}; all else in {args.out} stays")
+  else:
+    with atomic_folder(path.parent) as new_folder:
+      new_folder.mkdir()
+      (new_folder / TOOLS).write_bytes(content)
   if trackers and schema:
     _write_services(schema, trackers)
   for reason, places in left_out.items():

@@ -25,6 +25,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
   """Adds the subcommand to those of `sgdx tools`. Returns its parser."""
   parser = add_command(verbs, "score", __doc__)
   score.add_options(parser)
+  parser._option_string_actions["--prompt-style"].help = argparse.SUPPRESS  # `run` refuses it
   add_calls_from_text(parser)
   parser.set_defaults(run=run)
   return parser

@@ -268,7 +268,7 @@ def test_answers_of_other_requests_are_refused(corpus, tmp_path):
   assert "Banks_15__Do" in e.value.available
   with pytest.raises(SgdxError, match="unknown frame"):
     score(corpus, write(tmp_path / "c.jsonl", [{"id": "v3/test/9-000-Banks_1/*", "calls": []}]))
-  with pytest.raises(SgdxError, match="an answer for a single slot"):
+  with pytest.raises(SgdxError, match=r"an answer for a single slot[\s\S]*with `sgdx score`"):
     score(corpus, write(tmp_path / "d.jsonl", tiny.example_rows(tiny.GOLD, "v3")))
 
 

@@ -101,6 +101,8 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "are missing", "--allow-missing")
   assert score(answers, "--prompt-style", "format=d3st") == 2
   assert_four_parts(capsys.readouterr().err, "sgdx tools score with --prompt-style")
+  assert sgdx("tools", "score", "--help") == 0
+  assert "--prompt-style" not in capsys.readouterr().out
   cut = tmp_path / "cut.jsonl"
   cut.write_text(answers.read_text()[:-30])
   assert score(cut, "--allow-missing") == 1

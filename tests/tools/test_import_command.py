@@ -377,6 +377,30 @@ def test_without_the_package_mcp_a_server_is_refused(tmp_path, capsys):
   )
 
 
+def test_in_a_suite_the_tools_alone_are_replaced(run, tmp_path, capsys):
+  assert run(MCP)[0] == 0
+  suite = tmp_path / "out"
+  others = {name: f"{name}\n" for name in ("cases.jsonl", "answers.jsonl", "mine.txt")}
+  for name, text in others.items():
+    (suite / name).write_text(text)
+  code, tools = run([NAMED | {"name": "edit", "parameters": SCHEMA}])
+  assert (code, [tool["function"]["name"] for tool in tools]) == (0, ["edit"])
+  assert {x.name: x.read_text() for x in suite.iterdir() if x.name in others} == others
+  assert len(list(suite.iterdir())) == 4
+  assert f"replaced: {suite}/tools.json; all else in {suite} stays\n" in capsys.readouterr().out
+
+  before = (suite / "tools.json").read_bytes()
+  (tmp_path / "bad.json").write_text("[]")
+  assert sgdx("tools", "import", tmp_path / "bad.json", "--out", suite) == 1
+  assert (suite / "tools.json").read_bytes() == before
+  capsys.readouterr()
+  assert sgdx("tools", "import", suite / "tools.json", "--out", suite) == 2
+  assert_four_parts(capsys.readouterr().err, "is also an input")
+  (suite / "tools.json").unlink()  # no suite any more
+  assert run(MCP) == (1, None)
+  assert_four_parts(capsys.readouterr().err, "already exists and is not empty")
+
+
 @pytest.mark.parametrize("args", [(), ("FILE", "--command", "x"), ("--command", "'")])
 def test_either_a_file_or_a_command(args, tmp_path, capsys):
   file = tmp_path / "tools.json"

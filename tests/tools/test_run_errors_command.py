@@ -408,6 +408,7 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
     (("--param", "stream=true"), "--param stream=true"),
     (("--param", "a=1", "a=2"), "--param a=2"),
     (("--param", "temperature=NaN"), "--param temperature=NaN: Out of range"),
+    (("--param", "stop=a b"), "for a text, --param 'stop=\"a b\"'"),
     (("--param", "a=[1e999]"), "--param a=[1e999]: Out of range"),
     (("--out", "answers.jsonl.gz"), "--out answers.jsonl.gz"),
     (("--concurrency", "0"), "--concurrency 0"),

@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.papers.checkdst.checks import files, tables
 
   fix = "pass, for example, ned=DIR"
-  perturbed = parse_named(args.perturbed, "perturbed", "NAME=DIR", fix)
-  predictions = parse_named(args.predictions, "predictions", "NAME=DIR", fix)
+  perturbed = parse_named(args.perturbed, "--perturbed", "NAME=DIR", fix)
+  predictions = parse_named(args.predictions, "--predictions", "NAME=DIR", fix)
   with no_cycles(), progress("sets") as update:
     checked = checks.check(
       args.corpus,

@@ -97,7 +97,7 @@ def run_rows(args: argparse.Namespace) -> int:
   from sgdx_t5x.papers.checkdst import metrics_checkdst
   from sgdx_t5x.papers.checkdst.checks import checkdst_rows
 
-  files = parse_named(args.files, "files", "KIND=FILE", "pass, for example, orig=FILE NED=FILE")
+  files = parse_named(args.files, "KIND=FILE", "KIND=FILE", "pass, for example, orig=FILE NED=FILE")
   rows = {kind: checkdst_rows.read_rows(path) for kind, path in files.items()}
   gold = checkdst_rows.read_gold(args.gold) if args.gold else None
   results = metrics_checkdst.results(rows, gold)

@@ -97,7 +97,7 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
     SgdxError: a set that no check has, or a corpus other than the one checked.
   """
   fix = "pass, for example, ned=perturbed/ned"
-  perturbed = parse_named(args.perturbed, "perturbed", "SET=DIR", fix)
+  perturbed = parse_named(args.perturbed, "--perturbed", "SET=DIR", fix)
   checked: dict[str, list[CheckedSet]] = {}
   for run in runs:
     for checked_set in run.others.sets.values() if isinstance(run.others, Check) else ():

@@ -99,10 +99,11 @@ def run(args: argparse.Namespace) -> int:
   else:
     plan, base = plan_rewordings(folder, tools, args.reword or 0, args.by_kind), tools
   if not plan.cases:
+    renamed = 'if tools were renamed: --renames FILE with {"/OLD": "NEW"}; or '
     raise SgdxError(
       f"{folder}: no cases to ask",
       expected="cases of tools that are in both versions",
-      fix=f"sgdx tools cases {folder} --add FILE",
+      fix=f"{renamed if plan.new_cases else ''}sgdx tools cases {folder} --add FILE",
     )
   plan = with_noise(plan, args.placebos, args.repeat)
   path = str(folder / ANSWERS)

@@ -18,7 +18,8 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, is_text, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
+from sgdx_t5x.tools.suite.rewording import Rewording, apply, back, elements, is_name
+from sgdx_t5x.tools.suite.schemas import undeclared
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 NOW = "now"  # the name of the new tools' words
@@ -79,6 +80,19 @@ class Differences:
     """The old tools and those added: what cases speak of."""
     added = self.tools_of(Kind.ADDED)
     return ToolSet((*self.old_tools.tools, *(self.new_tools.by_name[name] for name in added)))
+
+  def to_base(self, name: str, arguments: Any) -> tuple[str, Any]:
+    """Returns a call of either version in the words of `base`; the old ones, where it fits both."""
+    translated = back(name, arguments, self.base, Rewording(NOW, self.renames))
+    tools = self.base.by_name
+    if name not in tools:
+      return translated
+
+    def num_unknown(name: str, arguments: Any) -> int:
+      return sum(1 for _ in undeclared(arguments, tools[name].parameters))
+
+    is_new = num_unknown(*translated) < num_unknown(name, arguments)
+    return translated if is_new else (name, arguments)
 
   def tools_of(self, kind: Kind) -> list[str]:
     """Returns the tools that have a change of a kind."""

@@ -18,6 +18,10 @@ from sgdx_t5x.tools.suite.rewording import (
 )
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
+_FIX = (
+  "correct these lines; of names that only the new tools have, give the old ones: "
+  '--renames FILE with {"/TOOL/parameters/properties/OLD": "NEW"}'
+)
 NAMES, TEXTS = "names only", "texts only"  # parts of a rewording
 
 
@@ -87,12 +91,13 @@ def _with_parts(rewordings: Sequence[Rewording]) -> list[Rewording]:
 def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
   """Returns the plan for two versions of tools, without placebos.
 
+  The cases may be in the words of either version: `sgdx tools cases` checks those of the new one.
   Cases of tools that were dropped are not asked, those of tools that were added only now.
   """
   cases: list[Case] = []
   dropped: list[Case] = []
   added: list[Case] = []
-  for case in read_cases(folder / CASES, differences.base):
+  for case in read_cases(folder / CASES, differences.base, differences.to_base, _FIX):
     due = {call.name for call in case.calls}
     if due.intersection(differences.tools_of(Kind.DROPPED)):
       dropped.append(case)

@@ -1,9 +1,10 @@
 """Cases of a suite: what users say, and the calls that are due."""
 
 import dataclasses
+import functools
 import json
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
@@ -15,6 +16,7 @@ from sgdx_t5x.tools.suite.toolset import ToolSet
 CASES = "cases.jsonl"  # in a suite's folder
 ASK = "ask"
 _ROLES = ("system", "developer", "user", "assistant", "tool")
+_FIX = "correct these lines"
 _MOST_FAULTS = 10  # that one error lists
 _EXPECTED = (
   'lines of {"id", "messages": [{"role", "content"}], "expect": [{"name", "arguments"}] or [] or '
@@ -30,6 +32,8 @@ class Call:
   arguments: Mapping[str, Any]
 
 
+# From name and arguments of a call to those in other words.
+Translate = Callable[[str, Any], tuple[str, Any]]
 # Calls, in any order; () for none; "ask" where a required value is missing, so that none is due.
 Expected = tuple[Call, ...] | str
 
@@ -105,8 +109,16 @@ def case_of(row: Any, place: str) -> Case:
   return converted(row, Case, place, _EXPECTED, "correct the line")
 
 
-def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
+def read_cases(
+  path: str | pathlib.Path, toolset: ToolSet, to_base: Translate | None = None, fix: str = _FIX
+) -> list[Case]:
   """Returns the cases of a file.
+
+  Args:
+    path: the file.
+    toolset: the tools of which the cases speak.
+    to_base: translates calls of the file into the words of `toolset`.
+    fix: of the error.
 
   Raises:
     SgdxError: a line is not of the form, or `check_cases` finds a fault.
@@ -114,16 +126,35 @@ def read_cases(path: str | pathlib.Path, toolset: ToolSet) -> list[Case]:
   path = pathlib.Path(path)
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
   located = [(place, case_of(row, place)) for place, row in lines]
-  check_cases(located, toolset)
-  return [case for _, case in located]
+  if to_base is None:
+    check_cases(located, toolset, fix)
+    return [case for _, case in located]
+  located = [(place, _with_calls(case, to_base)) for place, case in located]
+  check_cases(located, toolset, fix)  # also that messages can be translated
+  return [
+    dataclasses.replace(case, messages=tuple(_messages(case, to_base))) for _, case in located
+  ]
 
 
-def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet) -> None:
+def _with_calls(case: Case, translate: Translate) -> Case:
+  """Returns a case with the calls that are right in other words."""
+
+  def translated(expected: Expected) -> Expected:
+    if isinstance(expected, str):
+      return expected
+    return tuple(Call(*translate(call.name, call.arguments)) for call in expected)
+
+  accept = tuple(map(translated, case.accept))
+  return dataclasses.replace(case, expect=translated(case.expect), accept=accept)
+
+
+def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet, fix: str = _FIX) -> None:
   """Checks cases against the tools.
 
   Args:
     located: file and line of each, for the error, and the case.
     toolset: the tools of the suite, as they are.
+    fix: of the error.
 
   Raises:
     SgdxError: an id twice, no message to answer, a tool that is not there, or arguments that its
@@ -143,7 +174,7 @@ def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet) -> None:
       "\n".join(faults[:_MOST_FAULTS]) + ellipsis,
       expected="unique ids, messages that end with one to answer, and calls that the tools allow",
       available=f"tools {nearest('', toolset.by_name)}",
-      fix="correct these lines",
+      fix=fix,
     )
 
 
@@ -184,17 +215,21 @@ def _has_other_calls(message: Mapping[str, Any]) -> bool:
 
 def shown_messages(case: Case, base: ToolSet, rewording: Rewording) -> list[dict[str, Any]]:
   """Returns a case's messages, the calls among them in the words of a rewording."""
+  return _messages(case, functools.partial(forth, base=base, rewording=rewording))
+
+
+def _messages(case: Case, translate: Translate) -> list[dict[str, Any]]:
+  """Returns a case's messages, the calls among them in other words."""
   messages = []
   for message in map(dict, case.messages):
     if isinstance(message.get("tool_calls"), list):
-      message["tool_calls"] = [_shown(call, base, rewording) for call in message["tool_calls"]]
+      message["tool_calls"] = [_translated(call, translate) for call in message["tool_calls"]]
     messages.append(message)
   return messages
 
 
-def _shown(call: Any, base: ToolSet, rewording: Rewording) -> Any:
-  """Returns a call in chat completions' form in the words of a rewording."""
+def _translated(call: Any, translate: Translate) -> Any:
+  """Returns a call in chat completions' form in other words."""
   function = call["function"]
-  arguments = json.loads(function["arguments"] or "{}")
-  name, arguments = forth(function["name"], arguments, base, rewording)
+  name, arguments = translate(function["name"], json.loads(function["arguments"] or "{}"))
   return {**call, "function": {**function, "name": name, "arguments": json.dumps(arguments)}}

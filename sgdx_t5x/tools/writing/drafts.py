@@ -1,5 +1,6 @@
 """Cases by a program: the call first, then a sentence from the purpose that a person wrote."""
 
+import itertools
 import random
 import zlib
 from collections.abc import Mapping, Sequence
@@ -114,16 +115,28 @@ class _OfTool:
       for place, part in enumerate(optional):
         if number > 1 and turn == 1 + place % (number - 1):
           mentioned |= arguments(part)
-      phrases, values = self._draw(turn, mentioned)
-      if error := next(self._toolset.validator(self._tool.name).iter_errors(values), None):
-        self.reasons.append(f"{self._tool.name}: a call that its schema forbids: {error.message}")
-      else:
-        self._add(drafts, phrases, (Call(self._tool.name, values),))
+      if error := self._add_call(drafts, turn, mentioned):
+        self.reasons.append(f"{self._tool.name}: a call that its schema forbids: {error}")
     phrases, _ = self._draw(0, self._always)
     for name, words in self._purpose.missing_words.items():
       if name in self._always:
         self._add(drafts, {**phrases, name: words}, ASK)
+    wanted = number + sum(not case.calls for case in drafts.values())
+    for turn, part in itertools.product(range(number), optional):  # in place of repeated ones
+      if len(drafts) < wanted:
+        self._add_call(drafts, turn, self._always | arguments(part))
+    if lacking := wanted - len(drafts):
+      share = f"{number - lacking} of {number}"
+      self.reasons.append(f"{self._tool.name}: {share}, its values allow no more")
     return list(drafts.values())
+
+  def _add_call(self, drafts: dict[str, Case], turn: int, mentioned: set[str]) -> str:
+    """Adds a case with a call. Args: as of `_draw`. Returns why the schema forbids it, or ""."""
+    phrases, values = self._draw(turn, mentioned)
+    if error := next(self._toolset.validator(self._tool.name).iter_errors(values), None):
+      return str(error.message)
+    self._add(drafts, phrases, (Call(self._tool.name, values),))
+    return ""
 
   def _add(self, drafts: dict[str, Case], phrases: Mapping[str, str], expect: Expected) -> None:
     """Adds a case if its request is new."""

@@ -130,6 +130,11 @@ def test_rows_that_are_none(text, words, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, words)
 
 
+def test_rows_without_a_kind(capsys):
+  assert sgdx("checkdst", "rows", "o1.jsonl") == 2
+  assert_four_parts(capsys.readouterr().err, "sgdx: KIND=FILE o1.jsonl\n")
+
+
 def test_options_that_are_required(capsys):
   assert sgdx("checkdst", "check", "--corpus", "sample") == 2
   assert "--perturbed, --predictions" in capsys.readouterr().err

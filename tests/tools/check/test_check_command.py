@@ -127,6 +127,62 @@ def test_renamed_added_and_dropped_tools(suite, tmp_path, capsys):
   assert "SAME: a drop of" in printed
 
 
+def test_cases_in_the_words_of_either_version(suite, tmp_path, capsys):
+  """What `sgdx tools cases` takes, the new words, can be asked in the old ones, too."""
+  old, renames = tmp_path / "old.json", tmp_path / "renames.json"
+  write_tools(old, TOOLS)
+  rows = (suite / "cases.jsonl").read_text().splitlines()
+  history = [{"type": "function", "function": {"name": "tool_00", "arguments": '{"path": "/"}'}}]
+  used = [{"role": "assistant", "tool_calls": history}, {"role": "tool", "content": "done"}]
+  first = json.loads(rows[0])
+  first |= {"messages": [*used, *first["messages"]], "accept": [first["expect"]]}
+  in_old_words = "\n".join((json.dumps(first), *rows[1:]))
+  new_words = in_old_words.replace('"tool_0', '"new_0').replace('"path', '"place')
+  new_words = new_words.replace('\\"path', '\\"place')
+  new = json.dumps(TOOLS.for_openai()).replace('"tool_0', '"new_0').replace('"path"', '"place"')
+  (suite / "tools.json").write_text(new)
+  (suite / "cases.jsonl").write_text(new_words)
+  assert sgdx("tools", "cases", suite) == 0
+  names = {f"/tool_0{n}": f"new_0{n}" for n in range(10)}
+  names |= {f"/{x.name}/parameters/properties/path": "place" for x in TOOLS.tools}
+  renames.write_text(json.dumps(names))
+  outputs = []
+  capsys.readouterr()
+  for text in (new_words, in_old_words):
+    (suite / "cases.jsonl").write_text(text)
+    with AssistantServer(SimulatedAnswers()) as server:
+      assert check(suite, server, "--against", old, "--renames", renames) == 0
+    outputs.append(capsys.readouterr().out)
+  assert outputs[0] == outputs[1]
+  assert "22 names changed" in outputs[0]
+  assert "SAME: a drop of" in outputs[0]
+  assert not server.answered  # the second time: the requests are the same
+
+  (suite / "cases.jsonl").write_text(new_words)
+  assert check(suite, None, "--against", old, "--dry-run") == 1
+  assert_four_parts(capsys.readouterr().err, "tool_10 has no argument place", "--renames FILE")
+
+
+def test_a_hint_at_a_rename_can_be_followed(suite, tmp_path, capsys):
+  old, renames = tmp_path / "old.json", tmp_path / "renames.json"
+  write_tools(old, TOOLS)
+  new = [dataclasses.replace(TOOLS.tools[0], name="other"), *TOOLS.tools[1:]]
+  write_tools(suite / "tools.json", dataclasses.replace(TOOLS, tools=tuple(new)))
+  text = (suite / "cases.jsonl").read_text().replace("tool_00", "other")
+  (suite / "cases.jsonl").write_text(text)
+  with AssistantServer(SimulatedAnswers()) as server:
+    assert check(suite, server, "--against", old) == 0
+    hint = "if tool_00 was renamed to other: --renames FILE with "
+    printed = capsys.readouterr().out
+    renames.write_text(printed.partition(hint)[2].splitlines()[0])
+    assert check(suite, server, "--against", old, "--renames", renames) == 0
+  assert "old -> new: 1 names changed\n96 cases" in capsys.readouterr().out
+
+  (suite / "cases.jsonl").write_text("\n".join(text.splitlines()[:8]))  # of that tool alone
+  assert check(suite, None, "--against", old, "--dry-run") == 1
+  assert_four_parts(capsys.readouterr().err, "no cases to ask", "--renames FILE")
+
+
 def test_against_a_git_revision(suite, capsys):
   def git(*args):
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")

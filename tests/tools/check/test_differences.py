@@ -77,6 +77,33 @@ def test_a_rename_within_a_changed_schema_comes_with_it():
   assert back("diff", {"goal": "x"}, found.base, rewording) == ("diff", {"target": "x"})
 
 
+@pytest.mark.parametrize(
+  ("call", "in_base"),
+  [
+    (("history", {"path": "/", "limit": "1"}), ("log", {"path": "/", "max_count": "1"})),
+    (("log", {"path": "/", "max_count": "1"}), ("log", {"path": "/", "max_count": "1"})),
+    (("new_one", {"path": "/", "unit": "1"}), ("new_one", {"path": "/", "unit": "1"})),
+    (("diff", {"target": "x", "limit": "1"}), ("diff", {"target": "x", "limit": "1"})),
+    (("nowhere", {"limit": "1"}), ("nowhere", {"limit": "1"})),
+  ],
+)
+def test_calls_of_either_version_in_the_words_of_the_base(call, in_base):
+  assert differences(OLD, NEW, RENAMES).to_base(*call) == in_base
+
+
+def test_old_words_come_first_where_names_are_taken_over():
+  """What additionalProperties allows stays as well."""
+  old, new = tool("a", "", x="", y=""), tool("a", "", y="", x="")
+  names = {"/a/parameters/properties/x": "y", "/a/parameters/properties/y": "x"}
+  swapped = differences(ToolSet((old,)), ToolSet((new,)), names)
+  assert swapped.to_base("a", {"x": "1"}) == ("a", {"x": "1"})
+  names = {"/log/parameters/properties/max_count": "limit"}
+  found = differences(OLD, ToolSet((tool("log", "", limit=""),)), names)
+  for arguments in ({"max_count": "1", "more": "1"}, {"max_count": "1", "limit": "1"}):
+    assert found.to_base("log", arguments) == ("log", arguments)
+  assert found.to_base("log", {"limit": "1", "more": "2"})[1] == {"max_count": "1", "more": "2"}
+
+
 def test_without_a_file_of_renames_one_is_proposed():
   old = toolset(["ab", "cd"])
   renamed = dataclasses.replace(old.tools[1], name="other")

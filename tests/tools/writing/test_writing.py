@@ -91,7 +91,7 @@ def test_values_of_a_format_or_a_name(name, schema, said, value):
 
 def test_drafts_have_optional_parts_in_turn_a_missing_value_and_no_tool():
   drafts, reasons = draft_cases(PURPOSES, TOOLS, 4, seed=0)
-  assert reasons == []
+  assert reasons == ["stop: 1 of 4, its values allow no more"]
   by_id = {draft.id: draft for draft in drafts}
   assert [*by_id][:5] == [f"git_log-{n}" for n in range(1, 6)]
   given = [set(case.calls[0].arguments) - {"repo_path"} for case in list(by_id.values())[:4]]
@@ -117,7 +117,11 @@ def test_a_persons_values_and_what_has_none():
   drafts, reasons = draft_cases([own, edits], TOOLS, 2, seed=0)
   assert drafts[0].request == "How late is it in the office?"
   assert drafts[0].calls[0].arguments == {"tz": "Europe/Oslo"}
-  assert reasons == ["clock.tz does not allow 3", "no values for git_log.edits: is left out"]
+  assert reasons == [
+    "clock.tz does not allow 3",
+    "clock: 1 of 2, its values allow no more",
+    "no values for git_log.edits: is left out",
+  ]
   assert all(draft.calls[0].arguments.keys() <= {"repo_path", "tz"} for draft in drafts)
 
 
@@ -172,8 +176,23 @@ def test_a_call_that_the_whole_schema_forbids_is_named():
   schema = {**CLOCK, "properties": {**CLOCK["properties"], "a": {"enum": [1]}}, "minProperties": 2}
   tools = ToolSet((OwnTool("clock", "", schema, ""),))
   drafts, reasons = draft_cases([Purpose("clock", "In {tz}[ by {a}]")], tools, 2, seed=0)
-  assert [case.id for case in drafts] == ["clock-1"]
-  assert reasons[0].startswith("clock: a call that its schema forbids: {'tz'")
+  assert [set(case.calls[0].arguments) for case in drafts] == [{"tz", "a"}] * 2
+  (reason,) = reasons  # there are two cases nevertheless
+  assert reason.startswith("clock: a call that its schema forbids: {'tz'")
+
+
+def test_where_requests_repeat_optional_parts_have_other_values():
+  own = {"repo_path": {"my site": "/srv"}, "max_count": [5, 6, 7]}
+  purpose = Purpose("git_log", "Commits of {repo_path|a repo}[, the last {max_count}]", own)
+  drafts, reasons = draft_cases([purpose], TOOLS, 4, seed=0)
+  assert [case.expect == "ask" for case in drafts] == [False, False, True, False, False]
+  counts = [case.calls[0].arguments.get("max_count") for case in drafts if case.calls]
+  assert counts[0] is None
+  assert sorted(counts[1:]) == [5, 6, 7]
+  assert reasons == []
+  drafts, reasons = draft_cases([purpose], TOOLS, 6, seed=0)
+  assert len(drafts) == 5
+  assert reasons == ["git_log: 4 of 6, its values allow no more"]
 
 
 def test_two_tools_of_one_request_are_refused():
