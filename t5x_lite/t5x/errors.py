@@ -184,7 +184,7 @@ def _is_finite(value: object) -> bool:
     return False
 
 
-def check_float_type(value: object, name: str, optional: bool = False) -> None:
+def check_float_type(value: Any, name: str, optional: bool = False) -> None:
   """Raises T5XError unless `value` names a floating-point type, as weights need.
 
   Args:
