@@ -25,7 +25,7 @@ from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.predicting import read_split
 from sgdx_t5x.tracking.protocol import Shown
-from sgdx_t5x.tracking.spandst import SpanTracker
+from sgdx_t5x.tracking.spandst import SpanDST
 from t5x import optimizers, utils
 
 _BATCH = 64  # frames that `sgdx track` answers at once
@@ -92,7 +92,7 @@ def track(
 ) -> None:
   """Tracks dialogues on request."""
   vocabulary = WordPieceFile(data / "vocab.txt", lower_case=True)
-  tracker = SpanTracker(
+  tracker = SpanDST(
     Model(span_dst(), arrays, config.lengths), SpanStyle(**config.style), vocabulary
   )
   corpus = sgdx_t5x.open_corpus(data / "corpus")

@@ -27,7 +27,7 @@ from sgdx_t5x.spandst.span_features import LENGTHS
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.tracking.predicting import track_split
-from sgdx_t5x.tracking.spandst import SpanTracker
+from sgdx_t5x.tracking.spandst import SpanDST
 
 _PORTION = 100  # steps between two lines, and between two looks at the clock
 
@@ -59,7 +59,7 @@ def main() -> None:
   trained, done = train(model, arrays, batches(args.data), steps, args.seconds)
   print(f"{done:,} of {steps:,} steps, {time.time() - started:.0f} s", flush=True)
 
-  tracker = SpanTracker(
+  tracker = SpanDST(
     spandst.Model(model, trained, LENGTHS),
     SpanStyle(**config["style"]),
     WordPieceFile(args.data),

@@ -20,7 +20,8 @@ from sgdx_t5x.tracking.packed import PackedModel
 @pytest.mark.long
 def test_acts_are_learnt(monkeypatch, tmp_path):
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
-  monkeypatch.setattr(act_training, "_TRAIN_DIALOGUES", 60)
+  monkeypatch.setattr(act_training, "_TRAIN_DIALOGUES", 40)
+  monkeypatch.setattr(act_training, "_DEV_DIALOGUES", 12)
   monkeypatch.setattr(act_training, "_EPOCHS", 60)
   (tmp_path / "t").mkdir()
   for name in (packed.CONFIG, packed.WEIGHTS):
@@ -30,7 +31,7 @@ def test_acts_are_learnt(monkeypatch, tmp_path):
   (_, done, total) = updates[-1]
   assert done == total > 100
   model = PackedModel(tmp_path / "t")
-  _, right = act_training._system_turns(model, corpus, "dev", 60)
+  _, right = act_training._system_turns(model, corpus, "dev", 12)
   silent = sum(all(act == SlotAct(NONE) for act in acts) for acts in right) / len(right)
   assert silent + 0.2 < share == act_training.share_read(model, corpus)
 
