@@ -203,6 +203,16 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   return {"prompt_format": prompt_format, "schemas": parse_schemas(args), **settings}
 
 
+def check_seed(args: argparse.Namespace) -> None:
+  """Raises UsageError for a `--seed` of a command that draws nothing but `--limit` dialogues."""
+  if args.seed and args.limit is None:
+    raise UsageError(
+      f"--seed {args.seed} without --limit",
+      expected="a number of dialogues, which are drawn at random",
+      fix="add --limit N, or leave --seed out",
+    )
+
+
 def check_least(
   args: argparse.Namespace, name: str, minimum: int, fix: str, expected: str = ""
 ) -> None:

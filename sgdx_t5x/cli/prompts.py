@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.prompts import provenance
   from sgdx_t5x.prompts.rows import services_of
 
+  options.check_seed(args)
   prompt_format = parse_format(args.prompt_style)
   corpus, schemas_by_variant = open_all(args)
   provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
@@ -123,12 +124,6 @@ def open_all(args: argparse.Namespace) -> "tuple[Corpus, dict[str, Schema]]":
   from sgdx_t5x.corpus.opening import open_corpus
 
   options.check_least(args, "limit", 1, "omit --limit to use the whole split")
-  if args.seed and args.limit is None:
-    raise UsageError(
-      f"--seed {args.seed} without --limit",
-      expected="a number of dialogues, which are drawn at random",
-      fix="add --limit N, or leave --seed out",
-    )
   if args.dialogue and args.limit:
     raise UsageError(
       "--limit with --dialogue", expected="one of the two", fix="omit --limit or --dialogue"

@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_split, schemas_of
+from sgdx_t5x.cli.options import add_command, add_split, check_seed, schemas_of
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -157,12 +157,7 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="the same schema in other words, to compare states with",
       fix="add --variant-schema v2=renamed.json; or leave --dialogues out to type a dialogue",
     )
-  if args.seed and args.limit is None:
-    raise UsageError(
-      f"--seed {args.seed} without --limit",
-      expected="a number of dialogues, which are drawn at random",
-      fix="add --limit N, or leave --seed out",
-    )
+  check_seed(args)
   if args.corpus and not args.out:
     raise UsageError(
       "--corpus without --out", expected="a folder for the predictions", fix="add --out DIR"

@@ -100,8 +100,14 @@ class SaveCheckpointConfig:
       fix = f"utils.SaveCheckpointConfig.{name} = {example}"
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
     check_float_type(self.dtype, "SaveCheckpointConfig.dtype")
-    steps = self.checkpoint_steps or ()
-    for step in steps if isinstance(steps, (list, tuple)) else [steps]:
+    if isinstance(self.checkpoint_steps, int):
+      raise T5XError(
+        "SaveCheckpointConfig.checkpoint_steps is no list.",
+        found=repr(self.checkpoint_steps),
+        expected="steps",
+        fix="utils.SaveCheckpointConfig.checkpoint_steps = [1000, 3000]",
+      )
+    for step in self.checkpoint_steps or ():
       check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", minimum=0)
 
 

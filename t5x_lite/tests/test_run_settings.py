@@ -102,6 +102,7 @@ def test_sizes_of_a_model(wrong):
     {"dtype": "int8"},  # weights would be cut to whole numbers
     {"dtype": "foo"},
     {"checkpoint_steps": -3},
+    {"checkpoint_steps": 3},
   ],
 )
 def test_saving(wrong):

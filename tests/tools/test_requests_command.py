@@ -36,6 +36,13 @@ def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, cap
   assert f"cost:    about {cost:,.2f}" in printed.err
 
 
+def test_a_seed_draws_examples_without_a_limit(tmp_path):
+  args = ("--variant", "original", "--shots", "1", "--seed", "4")
+  assert requests(tmp_path / "r.jsonl", *args, "--openai-batch", "m") == 0
+  ids = [row["custom_id"] for row in read(tmp_path / "r.jsonl")]
+  assert all("shots=1,seed=4" in name for name in ids)
+
+
 def test_the_help_lists_every_delivery(capsys):
   with pytest.raises(UsageError) as e:
     ToolStyle("none of them")
