@@ -18,10 +18,14 @@ from flax import linen as nn
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst.encoder import Bert, BertConfig, Dense
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
-from sgdx_t5x.t5.structured_init import StructuredInitModel
+from t5x import models
 from t5x.examples.t5 import layers, network
 
 Array = jax.Array
+# Of `start_copying`: the attention logit of a token whose predecessor was written last, about 0 for
+# others; the weight of the attended token beside the last one, which a decoder repeats otherwise;
+# and that of the other attention outputs, which are noise at first.
+_MATCH, _GAIN, _OTHERS = 24.0, 4.0, 0.3
 
 
 class TiedEmbedding(nn.Module):
@@ -54,8 +58,9 @@ def _unit(rows: Array) -> Array:
 class BertToT5(nn.Module):
   """A BERT encoder and T5's decoder, with the methods of `network.Transformer`.
 
-  What the decoder attends to is a token's hidden state, projected, plus the token's embedding, so
-  that it can copy the token: hidden states of a pretrained encoder no longer hold it as such.
+  What the decoder attends to is a token's hidden state, projected, plus the embeddings of the token
+  and, rotated, of the one before it: hidden states of a pretrained encoder no longer hold these as
+  such, and `start_copying` needs both.
 
   Attributes:
     config: of the decoder; `emb_dim` and `vocab_size` are the encoder's, `logits_via_embedding`.
@@ -81,6 +86,12 @@ class BertToT5(nn.Module):
         )
     self.encoder = Bert(of_encoder)
     self.projection = Dense(cfg.emb_dim, dtype=cfg.dtype, kernel_axes=("embed", "mlp"))
+    self.previous = layers.DenseGeneral(
+      cfg.emb_dim,
+      dtype=cfg.dtype,
+      kernel_axes=("embed", "mlp"),
+      kernel_init=nn.initializers.orthogonal(),
+    )
     self.encoder_norm = layers.LayerNorm(dtype=cfg.dtype)
     self.embedding = TiedEmbedding(self.encoder.token_embedder, cfg.vocab_size, cfg.dtype)
     self.decoder = network.Decoder(cfg, self.embedding)
@@ -109,7 +120,11 @@ class BertToT5(nn.Module):
       segment_ids=encoder_segment_ids,
       deterministic=not enable_dropout,
     )
-    return self.encoder_norm(self.embedding(encoder_input_tokens) + self.projection(hidden))
+    tokens = self.embedding(encoder_input_tokens)
+    previous = jnp.pad(tokens, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+    if encoder_positions is not None:  # another example's, in a packed row
+      previous *= (encoder_positions > 0)[..., None]
+    return self.encoder_norm(tokens + self.previous(previous) + self.projection(hidden))
 
   def __call__(
     self,
@@ -145,8 +160,8 @@ class BertToT5(nn.Module):
     )
 
 
-class BertToT5Model(StructuredInitModel):
-  """T5X's encoder-decoder model with a `BertToT5`; its decoder can start from copying.
+class BertToT5Model(models.EncoderDecoderModel):
+  """T5X's encoder-decoder model with a `BertToT5` that starts from copying.
 
   Raises:
     SgdxError: a vocabulary that is not the encoder's, or inputs longer than its positions.
@@ -169,4 +184,31 @@ class BertToT5Model(StructuredInitModel):
   ) -> flax.core.FrozenDict:
     """See `models.EncoderDecoderModel`."""
     self.module.encoder_config.check_length(input_shapes["encoder_input_tokens"][-1])
-    return super().get_initial_variables(rng, input_shapes, input_types)
+    variables = super().get_initial_variables(rng, input_shapes, input_types)
+    params = start_copying(flax.core.unfreeze(variables["params"]))
+    return flax.core.freeze({**variables, "params": params})
+
+
+def start_copying(params: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns initial parameters of a `BertToT5` whose decoder writes what follows a token.
+
+  A value of several tokens is copied by attending, in the input, to the token after the last one
+  written. That takes long to learn from random weights, so the first layer's cross-attention starts
+  with it: its keys find the token before, its outputs are the token's embedding.
+  """
+  decoder = dict(params["decoder"])
+  for name in [name for name in decoder if name.startswith("layers_")]:
+    layer = dict(decoder[name])
+    for part in ("self_attention", "encoder_decoder_attention"):
+      out = layer[part]["out"]["kernel"] * _OTHERS
+      layer[part] = {**layer[part], "out": {"kernel": out}}
+    decoder[name] = layer
+  attention = decoder["layers_0"]["encoder_decoder_attention"]
+  query = attention["query"]["kernel"] * _MATCH**0.5
+  decoder["layers_0"]["encoder_decoder_attention"] = {
+    **attention,
+    "query": {"kernel": query},
+    "key": {"kernel": params["previous"]["kernel"].T @ query},
+    "out": {"kernel": attention["value"]["kernel"].T * _GAIN},
+  }
+  return {**params, "decoder": decoder}

@@ -63,16 +63,12 @@ def restructure(
 ) -> dict:
   """Returns parameters of a T5 1.0 or 1.1 (T5X's tree) with the three regularities.
 
-  A stack without T5's relative positions is not changed.
-
   Raises:
     SgdxError: there are not enough heads.
   """
   params = dict(params)
   for side, neighbours in _NEIGHBOURS.items():
     stack = dict(params[side])
-    if "relpos_bias" not in stack:  # a pretrained encoder, which stays as it is
-      continue
     bias = stack["relpos_bias"]["rel_embedding"] * _NOISE  # [heads, buckets]
     if len(bias) < (minimum := 3 if earlier else 2):
       raise SgdxError(

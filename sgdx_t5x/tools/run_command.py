@@ -26,7 +26,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_schemas, parse_schemas, schemas_of
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_schemas,
+  check_seed,
+  parse_schemas,
+  schemas_of,
+)
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tools.endpoint_options import (
@@ -81,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
   Raises:
     SgdxError: bad input, an endpoint that fails, or no call in any answer.
   """
+  check_seed(args)
   parameters = request_parameters(args)
   api_key(args)  # an unfit key is refused before the requests are read
   from sgdx_t5x.errors import require

@@ -370,6 +370,11 @@ def test_equal_requests_are_equal_in_every_form(rows, ask, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "a.jsonl.gz: compressed", "gunzip --keep")
 
 
+def test_a_seed_draws_nothing_without_limit(ask, capsys):
+  assert ask("http://localhost:1/v1", "--seed", "4") == 2
+  assert_four_parts(capsys.readouterr().err, "--seed 4 without --limit", "add --limit N")
+
+
 def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows, ask, capsys):
   from sgdx_t5x.corpus.opening import open_corpus
 
