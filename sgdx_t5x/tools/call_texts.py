@@ -30,13 +30,13 @@ _OF_VENDOR = r"(?:\w+:|｜\w+｜)?"  # before a tag's name: minimax:, seed:, Dee
 _TAGGED = re.compile(
   rf"<({_OF_VENDOR}(?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL
 )
+_OF_FUNCTION = rf"{_OF_VENDOR}(?:invoke|function|(?:tool|function)_call)"
+_NAMED = rf"<(?:function=|{_OF_FUNCTION}\s(?:[^<>]*\s)?name=)"
 _FUNCTION = re.compile(
-  rf"<(?:function=|{_OF_VENDOR}invoke name=\"?)([^<>\s\"]+)\"?>(.*?)"
-  rf"(?:</function>|</{_OF_VENDOR}invoke>|(?=<function=|<{_OF_VENDOR}invoke )|\Z)",
-  re.DOTALL,
+  rf"{_NAMED}[\"']?([^<>\s\"']+)[\"']?[^<>]*>(.*?)(?:</{_OF_FUNCTION}>|(?={_NAMED})|\Z)", re.DOTALL
 )
 _PARAMETER = re.compile(
-  rf"<{_OF_VENDOR}parameter(?:=| name=\"?)([^<>\s\"]+)\"?[^<>]*>(.*?)"
+  rf"<{_OF_VENDOR}parameter(?:=| name=[\"']?)([^<>\s\"']+)[\"']?[^<>]*>(.*?)"
   rf"(?:</{_OF_VENDOR}parameter>|(?=<{_OF_VENDOR}parameter[= ])|\Z)",
   re.DOTALL,
 )
@@ -56,7 +56,7 @@ _SPECIAL = re.compile(
 # Whatever else begins a call, which then is malformed: it is not taken for an answer in words.
 _BEGINS_CALL = re.compile(
   r"\[TOOL_CALLS\]|<[|｜]?(?:python_tag|(?:start_)?(?:tool|function)[_▁]calls?(?:[_▁](?:start|begin))?"
-  r"|tools_prefix)[|｜]?>|\bto=functions\.|<invoke\b"
+  r"|tools_prefix)[|｜]?>|\bto=functions\.|<invoke\b|<(?:tool|function)_calls?\b"
 )
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
 _CODE = re.compile(r"```(?:python|tool_code|tool_call)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -87,7 +87,7 @@ def _written_call(item: Any) -> Any:
   """Returns an item of a list of calls as {"name", "arguments"}; as it is if it is no call."""
   if not isinstance(item, dict):
     return item
-  return named_call(item) or next(_calls_of(item), item)
+  return named_call(item) or next(calls_of(item), item)
 
 
 def text_calls(text: str) -> list[Any] | None:
@@ -152,12 +152,12 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
     except ValueError:
       failures, position = failures + 1, start.end()
     else:
-      yield from _calls_of(value)
+      yield from calls_of(value)
 
 
 def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
   """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
-  yield from _calls_of(_in_python(text))
+  yield from calls_of(_in_python(text))
 
 
 def _in_python(text: str) -> Any:
@@ -173,18 +173,18 @@ def _in_python(text: str) -> Any:
     return None
 
 
-def _calls_of(value: Any) -> Iterator[dict[str, Any]]:
+def calls_of(value: Any) -> Iterator[dict[str, Any]]:
   """Yields the calls that a JSON value consists of."""
   if isinstance(value, list):
     for item in value:
       if not isinstance(item, list):
-        yield from _calls_of(item)
+        yield from calls_of(item)
   elif isinstance(value, dict):
     if any(isinstance(value.get(key), list) for key in _LISTS):
       for key in _LISTS:
-        yield from _calls_of(value.get(key))
+        yield from calls_of(value.get(key))
     elif inside := next((value[x] for x in _NESTED if isinstance(value.get(x), dict)), None):
-      yield from _calls_of(inside)
+      yield from calls_of(inside)
     elif call := named_call(value):
       # The definition of a tool has its parameters in the same place.
       schema = call["arguments"]

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, text_calls
+from sgdx_t5x.tools.call_texts import ARGUMENTS, NAMES, calls_of, text_calls
 from sgdx_t5x.tools.unparsed_calls import MALFORMED, malformed_call
 
 _WRAPPERS = ("response", "result", "body", "output", "message", "kwargs", "data")
@@ -46,7 +46,7 @@ _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "ca
 _PLACES = ("content", "parts", "output", "blocks", "items")
 _READ = ("tool_calls", "function_call")
 _PLAIN = frozenset(("role", "content", "tool_calls", "refusal", "reasoning_content"))
-_CALL_KEY = re.compile(r"(tool|function)_?(call|use)s?", re.I)
+_CALL_KEY = re.compile(r"(tool|function)[_-]?(call|use|invocation)s?", re.I)
 # Keys of objects that seem to be calls, in a list of a message that has no others.
 _KEY_IN_CALL = re.compile(r"(tool|function)\w*|name|args|arguments|parameters|kwargs", re.I)
 
@@ -57,9 +57,17 @@ _BROKEN_OFF = re.compile(
   re.I,
 )
 _FILTERED = re.compile(
-  r"filter|guardrail|safety|sensitive|recitation|prohibited|block|spii|^refusal$|^language$", re.I
+  r"filter|guardrail|safety|sensitive|recitation|prohibited|block|spii|moderat|flagged|violat|"
+  r"^refusal$|^language$",
+  re.I,
 )
-_UNKNOWN_END = re.compile(r"(finish_reason_)?(null|none|other|unknown|unspecified)", re.I)
+# With which a model ends an answer itself. Services have too many other words to list them.
+_OWN_END = re.compile(
+  r"(finish_reason_)?(stop([ _-](sequence|string|str|token|word))?|end([ _-](turn|of[ _-]\w+))?|"
+  r"eos([ _-]token)?|completed?|finish(ed)?|success|ok|done|pause_turn|"
+  r"(tool|function)([ _-](calls?|use))?)",
+  re.I,
+)
 _CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
 
 
@@ -268,9 +276,10 @@ def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
     raise NoAnswer(f"the service broke the answer off: {reasons}")
   if _FILTERED in meanings:
     raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
-  if ends and not (calls or text) and all(map(_UNKNOWN_END.fullmatch, ends)):
-    raise NoAnswer(f"neither an answer nor a reason: {reasons}")
-  return Answer(calls, text, _CUT_OFF in meanings)
+  is_cut_off = _CUT_OFF in meanings
+  if ends and not (calls or text or is_cut_off or any(map(_OWN_END.fullmatch, ends))):
+    raise NoAnswer(f"neither an answer nor a known reason: {reasons}")
+  return Answer(calls, text, is_cut_off)
 
 
 # --- messages ------------------------------------------------------------------------------
@@ -290,20 +299,24 @@ def _of_message(
   content = next((message[key] for key in _PLACES if message.get(key)), None)
   in_blocks, text = _of_content(content, place)
   role = message.get("role") or (message.get("type") if message.get("type") in _ROLES else None)
-  if not (calls or in_blocks or text):
-    _check_lists(message, place)
+  if not (calls or in_blocks):
+    _check_lists(message, place, has_text=bool(text))
   has_place = any(isinstance(message.get(key), list) for key in (*_PLACES, "tool_calls"))
   if role not in _ROLES and (role or not (in_choice or has_place or calls)):
     raise unknown_form(message, place, f"a message of {quoted(role)[:40]}" if role else "")
   return calls or in_blocks, text
 
 
-def _check_lists(message: Mapping[str, Any], place: str) -> None:
-  """Raises SgdxError if an empty message has objects in another place that seem to be calls."""
+def _check_lists(message: Mapping[str, Any], place: str, has_text: bool) -> None:
+  """Raises SgdxError if a message without calls has objects in another place that seem to be some.
+
+  In an empty message, one key of a call is enough; beside a text, the object has to be a call.
+  """
   for key, value in message.items():
-    for item in value if isinstance(value, list) and key not in _PLACES else ():
-      if isinstance(item, dict) and any(map(_KEY_IN_CALL.fullmatch, map(str, item))):
-        raise unknown_form(message, place, f"calls in {key}")
+    items = value if isinstance(value, list) and key not in _PLACES else []
+    keys = (str(key) for item in items if isinstance(item, dict) for key in item)
+    if any(calls_of(items)) or (not has_text and any(map(_KEY_IN_CALL.fullmatch, keys))):
+      raise unknown_form(message, place, f"calls in {key}")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -312,7 +325,7 @@ def _is_unread(key: str) -> bool:
   return _CALL_KEY.fullmatch(key) is not None and key not in _READ
 
 
-def _listed_calls(message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any] | None]:
+def _listed_calls(message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
   calls: list[Any] = []
   for key in ("tool_calls", "invalid_tool_calls"):
     listed = message.get(key) or []
@@ -353,14 +366,14 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
   return calls, "\n".join(filter(None, texts))
 
 
-def read_call(call: Any, place: str) -> dict[str, Any] | None:
-  """Returns {"name", "arguments"} of a call in any of the forms above; None if it is no object.
+def read_call(call: Any, place: str) -> dict[str, Any]:
+  """Returns {"name", "arguments"} of a call in any of the forms above.
 
   Raises:
-    SgdxError: an object that has neither a name nor arguments under a known key.
+    SgdxError: no object, or one that has neither a name nor arguments under a known key.
   """
   if not isinstance(call, dict):
-    return None
+    raise unknown_form({}, place, f"a call {quoted(call)[:40]}, which is no object")
   inside = next((call[key] for key in _IN_CALLS if isinstance(call.get(key), dict)), call)
   name_key = next((key for key in NAMES if key in inside), None)
   key = next((key for key in ARGUMENTS if key in inside), None)

@@ -8,6 +8,7 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.call_predictions import row_answer
 from sgdx_t5x.tools.call_texts import python_calls, text_calls
+from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.format import calls_format
 from sgdx_t5x.tools.messages import has_plain_calls, read_answer
 
@@ -123,10 +124,18 @@ def test_literals_of_json_and_python(literal, value):
     "Sure.\n```tool_code\nprint(f(a='x'))\n```",  # Gemma
     'Thought: I need it\nAction: f\nAction Input: {"a": "x"}',
     '{"function_call": {"name": "f", "arguments": {"a": "x"}}}',
+    "<invoke name='f'><parameter name='a'>x</parameter></invoke>",
+    '<function_calls><function name="f"><parameter name="a">x</parameter></function>',
+    '<tool_call id="1" name="f"><parameter name="a">x</parameter></tool_call>',
   ],
 )
 def test_calls_as_models_write_them(text):
   assert text_calls(text) == [{"name": "f", "arguments": {"a": "x"}}]
+
+
+def test_a_tag_with_the_name_of_the_tool_has_its_arguments():
+  text = '<tool_call name="f">{"a": 1}</tool_call>\n<tool_call name="g">{}</tool_call>'
+  assert [call_parts(call) for call in text_calls(text)] == [("f", {"a": 1}), ("g", {})]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +157,7 @@ def test_results_of_bfcl(result):
 
 def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
   assert text_calls("<start_function_call>call:f{a:<escape>x<escape>}") == [None]
+  assert text_calls("<tool_call tool='f' a='x'/>") == [None]
   assert text_calls("f(a=1)\ng(b=2)") == text_calls("f(a=1); g(b=2)")
   assert len(text_calls("f(a=1)\ng(b=2)")) == 2
   assert text_calls("<tool_call>f\n</tool_call>") == [{"name": "f", "arguments": {}}]
@@ -179,6 +189,11 @@ def ended(reason, **about):
     ended("rate_limit_exceeded"),
     ended("server_disconnected"),
     ended("time_limit"),  # watsonx
+    ended("content_moderation"),
+    # Nothing, and a word that no model ends with.
+    ended("bad_gateway"),
+    ended("oom"),
+    ended("throttled"),
     # Nothing, and nothing known of why.
     ended(None),
     ended("OTHER"),
@@ -213,6 +228,16 @@ def test_what_was_asked_again_has_not_failed(corpus, tmp_path):
   rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
   rows.insert(2, {"id": rows[2]["id"], **ended("error")})
   assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
+
+
+@pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "length"])
+def test_an_answer_may_be_empty(reason):
+  assert read_answer(ended(reason), "file").calls == []
+
+
+def test_what_stands_beside_a_text_may_have_names():
+  beside = {"tools": [{"name": "f", "parameters": {"properties": {}}}], "files": [{"name": "f"}]}
+  assert read_answer({"role": "assistant", "content": "I cannot.", **beside}, "").calls == []
 
 
 @pytest.mark.parametrize("reason", [None, "unknown", "stop"])
@@ -298,6 +323,14 @@ def test_thoughts_are_no_text():
     ({"calls": {"name": "f", "arguments": {}}}, "calls that are no list"),
     ({"calls": None}, "calls that are no list"),
     ({"message": {"role": "assistant", "actions": [{"name": "f"}]}}, "calls in actions"),
+    # Beside a text.
+    (
+      {"message": {"role": "assistant", "content": "I", "actions": [{"name": "f", "args": {}}]}},
+      "calls in actions",
+    ),
+    ({"role": "assistant", "content": "I", "tool_invocations": [{"f": 1}]}, "in tool_invocations"),
+    ({"message": {"role": "assistant", "tool_calls": ["f(a=1)"]}}, "which is no object"),
+    ({"message": {"role": "assistant", "function_call": "f"}}, "which is no object"),
   ],
 )
 def test_forms_that_are_not_read_are_named(answer, words, corpus, tmp_path):
