@@ -67,7 +67,9 @@ def _calls(possible: Mapping[str, Any], toolset: ToolSet) -> Iterator[Call]:
 def _objects(possible: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
   """Yields the objects that have one of the right values of each key, which "" leaves out."""
   choices = []
-  for values in possible.values():
+  for key, values in possible.items():
+    if not isinstance(values, list):  # a text is no list of its characters
+      raise TypeError(f"{key} has no list of values")
     of_key: list[tuple[Any, ...]] = []
     for value in values:
       of_key += [()] if value == "" else [(choice,) for choice in _values(value)]

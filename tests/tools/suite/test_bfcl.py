@@ -70,6 +70,7 @@ def test_what_a_suite_cannot_hold_is_named(tmp_path, capsys):
     question("other_0"),
     {"id": "odd_0", "question": 3, "ground_truth": []},
     question("wrong_0"),
+    question("bare_0"),
   ]
   truths = {
     "simple_0": [possible(base=[10])],
@@ -78,6 +79,7 @@ def test_what_a_suite_cannot_hold_is_named(tmp_path, capsys):
     "many_0": [possible(base=list(range(15)), unit=[*"abcdefghijklmnop"])],
     "other_0": [{"volume": {"base": [1]}}],
     "wrong_0": [possible(base=["ten"])],
+    "bare_0": [possible(base=[10], unit="cm")],
   }
   files = [tmp_path / "BFCL_v4_x.json", tmp_path / "possible.json"]
   files[0].write_text("".join(json.dumps(row) + "\n" for row in questions))
@@ -86,7 +88,7 @@ def test_what_a_suite_cannot_hold_is_named(tmp_path, capsys):
   assert sgdx("tools", "cases", tmp_path / "suite", "--add", *files) == 0
   printed = capsys.readouterr().out
   assert "added: 2\n" in printed
-  assert printed.count("not added: ") == 7
+  assert printed.count("not added: ") == 8
   for line, found in enumerate(
     (
       "'multi_turn_0' has 2 turns",
@@ -96,6 +98,7 @@ def test_what_a_suite_cannot_hold_is_named(tmp_path, capsys):
       "case 'other_0': no tool 'volume'",
       "not of the form",
       "case 'wrong_0': geo_area, $.base: 'ten' is not of type 'integer'",
+      "unit has no list of values",
     ),
     start=3,
   ):
