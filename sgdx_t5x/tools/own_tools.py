@@ -15,7 +15,7 @@ import pathlib
 import re
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
 from sgdx_t5x.files.reading import decode_json, read_input
@@ -27,6 +27,14 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SHOWN = ("name", "description", "type", "function", *_SCHEMAS)
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 _COMPONENTS = "components"
+_NUMBER = r"[-+]?(?:0|[1-9]\d*)"
+_YAML_VALUES = {  # type of a plain scalar -> its form in OpenAPI's YAML, which is 1.2
+  "null": r"(?:~|null|Null|NULL|)\Z",
+  "bool": r"(?:true|True|TRUE|false|False|FALSE)\Z",
+  "int": rf"{_NUMBER}\Z",
+  "float": rf"(?:{_NUMBER}(?:\.\d*)?|[-+]?\.\d+)(?:[eE][-+]?\d+)?\Z",
+  "merge": r"<<\Z",
+}
 _DATA = ("enum", "const", "default", "example", "examples")  # keywords whose values are no schemas
 _OF_NAMES = (  # name -> schema
   "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
@@ -79,12 +87,12 @@ def decoded(path: pathlib.Path) -> Any:
   yaml = require("yaml", extra="tools", why=f"reading {path}")
 
   class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads what JSON has: dates in examples stay texts."""
+    """Reads what YAML 1.2 and JSON have: no, on, 10:30, 012 and dates stay texts."""
 
-  all_resolvers, Loader.yaml_implicit_resolvers = Loader.yaml_implicit_resolvers, {}
-  for character, resolvers in all_resolvers.items():
-    without_dates = [resolver for resolver in resolvers if not resolver[0].endswith(":timestamp")]
-    Loader.yaml_implicit_resolvers[character] = without_dates
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+  for kind, pattern in _YAML_VALUES.items():
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), None)
   try:
     return json.loads(json.dumps(yaml.load(content, Loader)))  # numbers as keys become texts
   except (yaml.YAMLError, ValueError, TypeError, RecursionError) as e:

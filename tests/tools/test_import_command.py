@@ -225,6 +225,18 @@ def test_openapi_in_yaml_is_that_in_json(run, tmp_path):
   assert run(text, name="tools-file.yaml") == (0, from_json)
 
 
+def test_yaml_has_the_values_of_json(run, tmp_path):
+  """YAML 1.1, which PyYAML reads, takes no for false, 10:30 for 630, and 012 for 10."""
+  pytest.importorskip("yaml")
+  texts = ["no", "on", "y", "NO", "10:30", "012", "1_000", "2019-05-18", "="]
+  properties = {"on": {"enum": texts}, "no": {"enum": [1, -2.5, 1e3, 0.5, True, False, None]}}
+  schema = "{properties: {on: {enum: TEXTS}, no: {enum: [1, -2.5, 1e3, .5, true, FALSE, ~]}}}"
+  text = f"tools: [{{name: f, inputSchema: {schema}}}]".replace("TEXTS", f"[{', '.join(texts)}]")
+  assert run(text, name="tools-file.yaml")[0] == 0
+  (tool,) = json.loads((tmp_path / "out" / "tools.json").read_text())["tools"]
+  assert tool["inputSchema"]["properties"] == properties
+
+
 @pytest.mark.parametrize("text", ["a: [", "a: b: c", "- x\n", "a: &a [*a]", "a: !!binary aGk="])
 def test_yaml_that_is_none_of_the_forms(text, run, capsys):
   assert run(text, name="tools-file.yaml") == (1, None)
