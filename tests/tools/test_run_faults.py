@@ -76,9 +76,10 @@ def test_an_answer_that_a_service_withheld_is_not_the_models(rows, ask, capsys):
   assert len(answered(ask.out)) == len(rows) - 1
 
 
-def test_a_file_that_begins_with_long_requests_is_answered(rows, ask, capsys):
+@pytest.mark.parametrize(("status", "said"), [(400, "maximum context length"), (413, "")])
+def test_a_file_that_begins_with_long_requests_is_answered(status, said, rows, ask, capsys):
   """More of them than the refusals after which a run gives up: it could never pass them."""
-  fault = lambda number, _: error(400, "maximum context length") if number < 20 else None  # noqa: E731
+  fault = lambda number, _: error(status, said) if number < 20 else None  # noqa: E731
   with AssistantServer(know_gold(rows), fault) as server:
     assert ask(server.url) == 1
   assert_four_parts(capsys.readouterr().err, "20 requests were not answered")

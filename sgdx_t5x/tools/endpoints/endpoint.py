@@ -253,7 +253,8 @@ class Endpoint:
         expected="a model and a server that support tools and tool_choice",
         fix=SUPPORT_TOOLS,
       )
-    raise Refused(fault, bool(_TOO_LONG.search(fault) or _OF_CONTENT.search(fault)))
+    is_too_long = status == 413 or _TOO_LONG.search(fault)  # 413: content too large
+    raise Refused(fault, bool(is_too_long or _OF_CONTENT.search(fault)))
 
   async def _models(self) -> str:
     """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
