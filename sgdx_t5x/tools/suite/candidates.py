@@ -33,14 +33,17 @@ def read_candidates(
     toolset: the tools of the suite.
 
   Raises:
-    SgdxError: a line is neither. Cases that somebody wrote are not checked yet, see `check_cases`.
+    SgdxError: a line is neither, or a file has none. Cases that somebody wrote are not checked yet,
+      see `check_cases`.
   """
   cases: list[tuple[str, Case]] = []
   refused: list[str] = []
   rows: list[tuple[str, str, Any]] = []
   truths = {}  # all of them first: a question's possible answers may be in a later file
   for path in paths:
-    lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
+    lines = list(decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED))
+    if not lines:
+      raise SgdxError(f"{path}: no lines", expected=_EXPECTED, fix="pass a file with cases")
     start = path.name.partition(".")[0]
     for number, (place, row) in enumerate(lines, start=1):
       rows.append((place, f"{start}-{number}", row))

@@ -235,7 +235,7 @@ def test_a_log_gives_candidates_to_review(suite, tmp_path, capsys):
   assert added[4] == {"id": "log-9", "messages": asked, "expect": expect, "reviewed": None}
 
 
-@pytest.mark.parametrize("line", ["[]", '{"messages": 3}', "{}", '{"user": "x"}', "{"])
+@pytest.mark.parametrize("line", ["", "\n", "[]", '{"messages": 3}', "{}", '{"user": "x"}', "{"])
 def test_a_file_without_cases(line, suite, tmp_path, capsys):
   file = tmp_path / "mine.jsonl"
   file.write_text(line)
