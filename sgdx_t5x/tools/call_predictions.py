@@ -77,6 +77,7 @@ def call_rows(
       of request; failed requests, unless `allow_missing`.
   """
   failed: dict[str, str] = {}  # by id
+  answered: set[str] = set()  # ids; one that was asked again may have failed before or after
   for place, line in numbered_lines(file, on_read):
     row = decode_json(line, place, _EXPECTED, "write one row per line")
     name, row_style, absent = parse_request_id(_request_id(row, place), place)
@@ -98,15 +99,15 @@ def call_rows(
     except NoAnswer as e:
       failed[name] = f"{place}, {name}: {e}"
       continue
-    failed.pop(name, None)  # it was asked again
+    answered.add(name)
     read_frame = functools.partial(
       read_calls, answer.calls, absent=absent, cut_off=answer.cut_off, in_text=answer.call_in_text
     )
     yield PredictionRow(place, example, "", read_frame)
-  if failed and not allow_missing:
-    failures = [*failed.values()]
+  failures = [fault for name, fault in failed.items() if name not in answered]
+  if failures and not allow_missing:
     raise SgdxError(
-      f"{len(failed):,} requests failed; {failures[0]}",
+      f"{len(failures):,} requests failed; {failures[0]}",
       expected="an answer to every request",
       available="; ".join(failures[1:4]),
       fix=_ASK_AGAIN,

@@ -224,9 +224,10 @@ def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_pa
   assert len(score(corpus, file, allow_missing=True).frames["original"]) == 5
 
 
-def test_what_was_asked_again_has_not_failed(corpus, tmp_path):
+@pytest.mark.parametrize("place", [2, 3])
+def test_what_was_asked_again_has_not_failed(place, corpus, tmp_path):
   rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
-  rows.insert(2, {"id": rows[2]["id"], **ended("error")})
+  rows.insert(place, {"id": rows[2]["id"], **ended("error")})
   assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
 
 
