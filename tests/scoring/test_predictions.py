@@ -292,6 +292,9 @@ BAD_DIALOGUES = {
                  "Expected `str`, got `null`", "$.turns[0].frames[0].service"),
   "intent": (lambda d: d[0]["turns"][0]["frames"][0]["state"].update(active_intent=["Do"]),
              "Expected `str | null`, got `array`", "active_intent"),
+  "no span": (
+    lambda d: d[0]["turns"][0]["frames"][0].update(slots=[{"slot": "kind", "copy_from": "x"}]),
+    "missing required field `start`", "copy_from) can be left out"),
   "intents here and there": (
     lambda d: d[0]["turns"][0]["frames"][0]["state"].pop("active_intent"),
     "no active_intent in the state", "5 of 6 frames have it"),

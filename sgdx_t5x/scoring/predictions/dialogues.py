@@ -30,7 +30,7 @@ from sgdx_t5x.scoring.predictions.files import (
 _EXPECTED = (
   "DSTC8 dialogues: turns with speaker, utterance and frames; user frames with service and "
   "state.slot_values, slot -> list of one or more strings; slots, if any, are spans with slot, "
-  "start and exclusive_end"
+  "start and exclusive_end: items that mark no text (MultiWOZ 2.2's with copy_from) can be left out"
 )
 _FIX = "correct the file; rename it to *.jsonl if it holds JSON Lines"
 
