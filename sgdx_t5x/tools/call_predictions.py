@@ -25,7 +25,14 @@ from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row
 from sgdx_t5x.tools.call_texts import NAMES, named_call, written_calls
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.delivery import ToolStyle
-from sgdx_t5x.tools.messages import Answer, NoAnswer, read_answer, read_call, unknown_form
+from sgdx_t5x.tools.messages import (
+  Answer,
+  NoAnswer,
+  has_bfcl_failure,
+  read_answer,
+  read_call,
+  unknown_form,
+)
 from sgdx_t5x.tools.requests import parse_request_id
 
 _EXPECTED = "one answer per line to a request of `sgdx tools requests`"
@@ -135,7 +142,7 @@ def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> A
     return Answer(None if calls is None else [_bare_call(call, place) for call in calls])
   if "prediction" in row:
     return Answer(written_calls(row_text(row, place, FRAME) or ""))
-  if isinstance(row.get("result"), list | str) and "traceback" not in row:
+  if isinstance(row.get("result"), list | str) and not has_bfcl_failure(row):
     return Answer(_bfcl_calls(row["result"], place))
   answer = read_answer(row, place)
   return answer.with_calls_of_text() if from_text else answer

@@ -213,6 +213,7 @@ def ended(reason, **about):
     {"response": {"candidates": [{"finishReason": "OTHER", "index": 0}]}},
     # bfcl_eval/_llm_response_generation.py
     {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
+    {"result": "Error during inference: Error code: 429"},
   ],
 )
 def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_path):
