@@ -63,12 +63,14 @@ _FILTERED = re.compile(
 )
 # With which a model ends an answer itself. Services have too many other words to list them.
 _OWN_END = re.compile(
-  r"(finish_reason_)?(stop([ _-](sequence|string|str|token|word))?|end([ _-](turn|of[ _-]\w+))?|"
-  r"eos([ _-]token)?|completed?|finish(ed)?|success|ok|done|pause_turn|"
+  r"(finish_reason_)?(stop([ _-](sequence|string|str|token|word))?|end([ _-]?(turn|of[ _-]?\w+))?|"
+  r"normal|eos([ _-]token)?|completed?|finish(ed)?|success|ok|done|pause_turn|"
   r"(tool|function)([ _-](calls?|use))?)",
   re.I,
 )
-_CUT_OFF = re.compile(r"length|max_\w*tokens|token_limit|context_window|incomplete", re.I)
+_CUT_OFF = re.compile(
+  r"length|max_\w*tokens|max_output|truncat|token_limit|context_window|incomplete", re.I
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -232,7 +232,9 @@ def test_what_was_asked_again_has_not_failed(place, corpus, tmp_path):
   assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
 
 
-@pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "length"])
+@pytest.mark.parametrize(
+  "reason", ["stop", "STOP", "end_turn", "eos_token", "endoftext", "COMPLETE", "normal", "length"]
+)
 def test_an_answer_may_be_empty(reason):
   assert read_answer(ended(reason), "file").calls == []
 
@@ -280,6 +282,7 @@ def test_a_call_that_the_service_could_not_parse_is_a_wrong_answer(answer, corpu
   "answer",
   [
     ended("length"),
+    ended("max_output"),  # MiniMax
     {"response": {"object": "response", "status": "incomplete", "output": [{"type": "reasoning"}]}},
     {"role": "assistant", "content": [{"type": "text", "text": "I"}], "stop_reason": "max_tokens"},
     {"response": {"message": {"role": "assistant", "content": "I"}, "done_reason": "length"}},
