@@ -18,24 +18,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.example_id import FRAME, ExampleId
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files.reading import decode_json
 from sgdx_t5x.scoring.predictions.files import Paths, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 from sgdx_t5x.tools.call_texts import NAMES, named_call, written_calls
 from sgdx_t5x.tools.calls import read_calls
 from sgdx_t5x.tools.delivery import ToolStyle
-from sgdx_t5x.tools.messages import (
-  Answer,
-  NoAnswer,
-  has_bfcl_failure,
-  read_answer,
-  read_call,
-  unknown_form,
-)
+from sgdx_t5x.tools.messages import Answer, NoAnswer, read_answer, read_call, unknown_form
 from sgdx_t5x.tools.requests import parse_request_id
 
 _EXPECTED = "one answer per line to a request of `sgdx tools requests`"
+_BFCL_FAILED = "Error during inference:"  # as it logs an error, with or without a traceback
 _ASK_AGAIN = "send them again, or use --allow-missing to score the others, marked PARTIAL"
 
 
@@ -142,7 +136,9 @@ def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> A
     return Answer(None if calls is None else [_bare_call(call, place) for call in calls])
   if "prediction" in row:
     return Answer(written_calls(row_text(row, place, FRAME) or ""))
-  if isinstance(row.get("result"), list | str) and not has_bfcl_failure(row):
+  if isinstance(row.get("result"), list | str):
+    if "traceback" in row or str(row["result"]).startswith(_BFCL_FAILED):
+      raise NoAnswer(quoted(row["result"]))
     return Answer(_bfcl_calls(row["result"], place))
   answer = read_answer(row, place)
   return answer.with_calls_of_text() if from_text else answer

@@ -227,16 +227,7 @@ def _failure(level: Mapping[str, Any]) -> str | None:
   for key in ("status", "type", "object"):
     if level.get(key) in _NOT_ANSWERED:
       raise NoAnswer(str(level[key]))
-  if has_bfcl_failure(level):
-    raise NoAnswer(quoted(level["result"]))
   return None
-
-
-def has_bfcl_failure(row: Mapping[str, Any]) -> bool:
-  """Whether BFCL logged an error as its result, with a traceback or without."""
-  result = row.get("result")
-  is_error = isinstance(result, str) and result.startswith("Error during inference:")
-  return is_error or ("result" in row and isinstance(row.get("traceback"), str))
 
 
 def _error(level: Mapping[str, Any]) -> Any:
