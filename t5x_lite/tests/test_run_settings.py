@@ -103,6 +103,9 @@ def test_sizes_of_a_model(wrong):
     {"dtype": "foo"},
     {"checkpoint_steps": -3},
     {"checkpoint_steps": 3},
+    {"checkpoint_steps": 3.0},
+    {"state_transformation_fns": "half"},
+    {"state_transformation_fns": [None]},
   ],
 )
 def test_saving(wrong):
@@ -332,6 +335,33 @@ def test_nothing_is_left_of_relative_steps(tmp_path):
 def test_statistics_may_have_a_period_of_their_own():
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(9, 30) == 10
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
+
+
+@pytest.mark.parametrize(
+  ("assignment_map", "problem"),
+  [
+    ({"target/new": "target/old"}, "is no list of pairs"),
+    (("target/new", "target/old"), "something that is no pair"),  # brackets around it are missing
+    ("ab", "is no list of pairs"),
+    ([("a", "b", "c")], "something that is no pair"),
+    ([("a", 5)], "not a pattern and a replacement"),
+    ([(None, "a")], "not a pattern and a replacement"),
+    ([("target/(.*", "a")], "an invalid pattern (missing )"),
+  ],
+)
+def test_an_assignment_map_has_pairs_of_names(assignment_map, problem):
+  """They ended in tracebacks, most of them after the data had been read."""
+  with pytest.raises(T5XError) as e:
+    utils.RestoreCheckpointConfig("x", assignment_map=assignment_map)
+  found = assignment_map if "no list" in problem else assignment_map[0]
+  assert_four_parts(e.value, repr(found), problem, r"r'target/old/\1'")
+  utils.RestoreCheckpointConfig("x", assignment_map=[("target/(.*)", r"target/old/\1")])
+
+
+def test_functions_that_change_a_checkpoint_are_in_a_list():
+  with pytest.raises(T5XError) as e:
+    utils.RestoreCheckpointConfig("x", state_transformation_fns=len)
+  assert_four_parts(e.value, repr(len), "state_transformation_fns is no list of functions")
 
 
 @pytest.mark.parametrize("path", ["", [""]])
