@@ -207,7 +207,11 @@ def restore(
     )
     renamed = {}
   if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
-    skipped |= {n for n in model_arrays if n not in stored.arrays and n not in renamed}
+    absent = {n for n in model_arrays if n not in stored.arrays and n not in renamed} - skipped
+    if absent:
+      names = "; ".join(_some(sorted(absent)).split("\n"))
+      log(f"{len(absent)} arrays that {choice.path} lacks keep their initial values: {names}")
+    skipped |= absent
   source = {n: renamed.get(n, n) for n in model_arrays if n not in skipped}
   # A map is there to take a part of a checkpoint: what it leaves is no mistake.
   strict = getattr(cfg, "strict", True) and not assignment_map
