@@ -168,6 +168,7 @@ def infer(
     verify_matching_vocabs_fn(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
   tasks = setup.tasks_of(dataset_cfg)
+  setup.check_vocabulary_feature(tasks, output_vocab_feature_name)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
   paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
   if fallback_init_rng is not None:

@@ -306,6 +306,83 @@ def test_what_is_passed_to_a_decode_function_is_a_parameter_of_it():
   check_model(model)
 
 
+@pytest.fixture
+def bound(monkeypatch):
+  """A function that binds settings of a function or method, as gin would."""
+
+  def bind(function, settings):
+    monkeypatch.setattr("t5x._settings.model.bound_to", lambda x: settings if x is function else {})
+
+  return bind
+
+
+@pytest.mark.parametrize(
+  ("name", "value"),
+  [
+    ("max_decode_steps", "10"),
+    ("max_decode_steps", -1),
+    ("rescale_log_probs", "False"),  # text is true
+    ("decode_rng", 5),
+    ("temperature", "hot"),
+    ("topk", 2.5),
+  ],
+)
+def test_settings_of_sampling(bound, name, value):
+  """They ended in tracebacks at the first evaluation."""
+  model = tiny_model(decoding.temperature_sample)
+  bound(decoding.temperature_sample, {name: value})
+  with pytest.raises(T5XError) as e:
+    check_model(model)
+  assert_four_parts(e.value, repr(value), f"temperature_sample.{name}")
+  bound(models.EncoderDecoderModel.predict_batch_with_aux, {"decoder_params": {name: value}})
+  with pytest.raises(T5XError) as e:
+    check_model(model)
+  assert_four_parts(e.value, repr(value), f"predict_batch_with_aux.decoder_params.{name}")
+
+
+def test_sampling_is_by_number_or_by_probability(bound):
+  model = tiny_model(decoding.temperature_sample)
+  bound(decoding.temperature_sample, {"topp": 0.9})  # the default of topk is 1
+  with pytest.raises(T5XError, match=r"topk = 1 and topp = 0\.9") as e:
+    check_model(model)
+  assert e.value.fix
+  bound(decoding.temperature_sample, {"topk": 0, "topp": 0.9, "decode_rng": np.zeros(2)})
+  check_model(model)
+
+
+@pytest.mark.parametrize(
+  "wrong", [{"prompt_with_targets": "False"}, {"return_all_decodes": 2}, {"decoder_params": 0.6}]
+)
+def test_settings_of_predictions(bound, wrong):
+  bound(models.EncoderDecoderModel.predict_batch_with_aux, wrong)
+  with pytest.raises(T5XError) as e:
+    check_model(tiny_model(decoding.beam_search))
+  (name, value) = next(iter(wrong.items()))
+  assert_four_parts(e.value, repr(value), f"predict_batch_with_aux.{name}")
+
+
+def test_the_vocabulary_of_predictions_is_that_of_a_feature(tmp_path):
+  """It was looked up when the model had been restored."""
+  with pytest.raises(T5XError) as e:
+    importlib.import_module("t5x.infer").infer(
+      mode="predict",
+      model=tiny_model(decoding.beam_search),
+      dataset_cfg=utils.DatasetConfig(TASK, LENGTHS, "test", 8, False, 0),
+      restore_checkpoint_cfg=restore(tmp_path / "checkpoint_3"),
+      partitioner=partitioning.PjitPartitioner(num_partitions=1),
+      output_dir=str(tmp_path / "out"),
+      output_vocab_feature_name="target",
+    )
+  assert_four_parts(e.value, "'target'", "output_vocab_feature_name", "inputs, targets")
+
+
+def test_a_decode_function_is_a_function_or_none():
+  check_model(tiny_model(None))
+  with pytest.raises(T5XError) as e:
+    check_model(tiny_model("beam_search"))
+  assert_four_parts(e.value, "'beam_search'", "decode_fn")
+
+
 def test_relative_steps_count_from_the_runs_start(tmp_path):
   """Also where its first checkpoint has been deleted."""
   for step in (20, 30):
