@@ -132,6 +132,14 @@ def test_a_learning_rate_is_a_number(number):
   schedules.create_learning_rate_scheduler(base_learning_rate=np.float32(0.1), warmup_steps=0)
 
 
+@pytest.mark.parametrize("factors", [None, ["constant"], 0.001, "constant * linear"])
+def test_factors_of_a_learning_rate_are_names(factors):
+  with pytest.raises(T5XError) as e:
+    schedules.create_learning_rate_scheduler(factors)
+  assert "learning rate factor" in e.value.found
+  assert "linear_warmup" in e.value.available
+
+
 def test_a_cycle_of_no_steps_would_be_a_division_by_zero():
   with pytest.raises(T5XError, match="steps_per_cycle"):
     schedules.create_learning_rate_scheduler("cosine_decay", steps_per_cycle=0)
