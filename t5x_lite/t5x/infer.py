@@ -154,6 +154,7 @@ def infer(
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._settings.model import check_model
+  from t5x._settings.parts import check_parts
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
   if merge_fn is not None:
@@ -161,6 +162,8 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id  # the shards' commands differ in this flag alone
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
+  parts = {"dataset_cfg": dataset_cfg, "restore_checkpoint_cfg": restore_checkpoint_cfg}
+  check_parts("infer", {**parts, "partitioner": partitioner})
   setup.check_settings(mode, dataset_cfg, restore_checkpoint_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)

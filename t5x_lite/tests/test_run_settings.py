@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import os
 import types
 
@@ -13,9 +14,11 @@ from tiny_model import tiny_model
 
 from t5x import checkpoints, decoding, models, partitioning, schedules, utils
 from t5x import eval as eval_script
+from t5x import train as train_script
 from t5x._data import datasets
 from t5x._settings.model import check_model
-from t5x._train import setup, streams
+from t5x._settings.parts import check_parts
+from t5x._train import settings, setup, streams
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -184,6 +187,65 @@ def test_more_partitions_than_devices():
   with pytest.raises(T5XError) as e:
     _ = partitioning.PjitPartitioner(num_partitions=3).mesh
   assert_four_parts(e.value, "3 model partitions for 1 device", "available: 1\n")
+
+
+@pytest.mark.parametrize(
+  ("name", "value", "found"),
+  [
+    ("model_parallel_submesh", 2, "2"),
+    ("ici_mesh_shape", "11", "'11'"),
+    ("dcn_mesh_shape", (1, 0), "0"),
+    ("logical_axis_rules", 5, "5"),
+    ("logical_axis_rules", ("embed", "model"), "'embed'"),  # brackets around it are missing
+    ("logical_axis_rules", [("embed", "modle")], "('embed', 'modle')"),
+    ("logical_axis_rules", [("embed", ("data", 1))], "('embed', ('data', 1))"),
+  ],
+)
+def test_shapes_and_rules_of_meshes(name, value, found):
+  """They ended in tracebacks, of misspelt mesh axes when parameters were made."""
+  with pytest.raises(T5XError) as e:
+    partitioning.PjitPartitioner(**{name: value})
+  assert_four_parts(e.value, found)
+  rules = [("embed", None), ("vocab", ("data", "model")), ["mlp", "model"]]
+  partitioning.PjitPartitioner(logical_axis_rules=rules, model_parallel_submesh=[1, 1, 1, 1])
+
+
+def test_a_mesh_has_two_axes():
+  with pytest.raises(T5XError, match="ici_mesh_shape") as e:
+    _ = partitioning.PjitPartitioner(ici_mesh_shape=(1, 1, 1)).mesh
+  assert e.value.fix
+
+
+@pytest.mark.parametrize("part", [None, utils.DatasetConfig, len])
+def test_parts_of_a_script_are_created(part):
+  """A class without its () ended in a traceback."""
+  with pytest.raises(T5XError) as e:
+    check_parts("train", {"partitioner": object(), "train_dataset_cfg": part})
+  fix = "train.train_dataset_cfg = @train/utils.DatasetConfig()"
+  assert_four_parts(e.value, repr(part), "append ()", fix)
+
+
+@pytest.mark.parametrize("script", ["evaluate", "infer"])
+def test_scripts_check_their_parts(script, tmp_path):
+  module = importlib.import_module(f"t5x.{'eval' if script == 'evaluate' else 'infer'}")
+  with pytest.raises(T5XError, match=f"{script}.partitioner is not created"):
+    getattr(module, script)(
+      model=tiny_model(decoding.beam_search),
+      dataset_cfg=_dataset(),
+      restore_checkpoint_cfg=restore(tmp_path),
+      partitioner=partitioning.PjitPartitioner,
+      output_dir=str(tmp_path / "out"),
+      **({"mode": "predict"} if script == "infer" else {}),
+    )
+
+
+def test_training_checks_its_parts(tmp_path):
+  for name, part in (("checkpoint_cfg", None), ("infer_eval_dataset_cfg", utils.DatasetConfig)):
+    arguments = dict.fromkeys(inspect.signature(train_script.train).parameters)
+    arguments |= {"train_dataset_cfg": _dataset(), "partitioner": object()}
+    arguments |= {"checkpoint_cfg": utils.CheckpointConfig(), name: part}
+    with pytest.raises(T5XError, match=f"train.{name} is not created"):
+      settings.check(arguments)
 
 
 @pytest.mark.parametrize(
