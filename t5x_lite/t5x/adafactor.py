@@ -203,19 +203,20 @@ class Adafactor(optimizers.OptimizerDef):
     """Zero slots for a parameter, factored or not."""
     shape = param.shape
     factoring = factoring_of(self, path, shape)
-    v_row = v_col = v = m = (1,)  # unused ones, as in T5X's checkpoints
+    v_row = v_col = v = m = (1,)  # unused ones, float32 as in T5X's checkpoints
+    m_dtype = jnp.float32
     if factoring.factored:
       v_row = tuple(n for i, n in enumerate(shape) if i not in factoring.columns)
       v_col = tuple(n for i, n in enumerate(shape) if i not in factoring.rows)
     else:
       v = shape
     if self.beta1 is not None:
-      m = shape
+      m, m_dtype = shape, self.dtype_momentum
     return AdafactorParamState(
       v_row=jnp.zeros(v_row, jnp.float32),
       v_col=jnp.zeros(v_col, jnp.float32),
       v=jnp.zeros(v, jnp.float32),
-      m=jnp.zeros(m, self.dtype_momentum),
+      m=jnp.zeros(m, m_dtype),
     )
 
   def _update(

@@ -108,12 +108,7 @@ def temperature_sample(
     T5XError: both topk and topp are given.
     CannotPauseError: a segment of a decode that is not greedy.
   """
-  if topk and topp:
-    raise T5XError(
-      found=f"topk = {topk} and topp = {topp}",
-      expected="at most one of them other than 0",
-      fix="set decoding.temperature_sample.topk = 0 to sample by topp",
-    )
+  check_kept_tokens(topk, topp)
   if segment is not None and topk != 1:
     # Which random numbers a row gets depends on the rows beside it.
     raise CannotPauseError
@@ -155,6 +150,16 @@ def temperature_sample(
   names = ("sequences", "cur_token", "ended", "log_prob")
   rows = {n: (x := getattr(final, n)).reshape(batch, num_decodes, *x.shape[1:]) for n in names}
   return Paused(outputs, done(final) | (final.index >= length), rows, final.cache)
+
+
+def check_kept_tokens(topk: int, topp: float) -> None:
+  """Raises T5XError if tokens are to be kept both by number and by probability."""
+  if topk and topp:
+    raise T5XError(
+      found=f"topk = {topk} and topp = {topp}",
+      expected="at most one of them other than 0",
+      fix="set decoding.temperature_sample.topk = 0 to sample by topp",
+    )
 
 
 def _initial_state(

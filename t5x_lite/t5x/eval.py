@@ -80,6 +80,7 @@ def evaluate(
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._settings.model import check_model
+  from t5x._settings.parts import check_parts
   from t5x.errors import not_in_lite
 
   del use_orbax, train_eval_get_dataset_fn
@@ -89,6 +90,8 @@ def evaluate(
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
   folder_lock.check_folder_name(output_dir, "EVAL_OUTPUT_DIR")
+  parts = {"dataset_cfg": dataset_cfg, "restore_checkpoint_cfg": restore_checkpoint_cfg}
+  check_parts("evaluate", {**parts, "partitioner": partitioner})
   check_model(model)
   utils.import_module(dataset_cfg.module)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)

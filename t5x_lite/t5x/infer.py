@@ -154,6 +154,7 @@ def infer(
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._settings.model import check_model
+  from t5x._settings.parts import check_parts
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
   if merge_fn is not None:
@@ -161,6 +162,8 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id  # the shards' commands differ in this flag alone
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
+  parts = {"dataset_cfg": dataset_cfg, "restore_checkpoint_cfg": restore_checkpoint_cfg}
+  check_parts("infer", {**parts, "partitioner": partitioner})
   setup.check_settings(mode, dataset_cfg, restore_checkpoint_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)
@@ -168,6 +171,7 @@ def infer(
     verify_matching_vocabs_fn(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
   tasks = setup.tasks_of(dataset_cfg)
+  setup.check_vocabulary_feature(tasks, output_vocab_feature_name)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
   paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
   if fallback_init_rng is not None:

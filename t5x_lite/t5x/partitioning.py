@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
-from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
+from t5x._partition.mesh import AXES, check_shape, default_mesh, describe_mesh, divisors, listed
 from t5x.active_mesh import LogicalAxisRules, MeshAxis
 from t5x.errors import T5XError, check_whole, not_in_lite
 
@@ -129,6 +129,22 @@ def standard_logical_axis_rules(
   return [*rules, *((name, None) for name in replicated), *(additional_rules or ())]
 
 
+def _check_rules(rules: Any) -> None:
+  """Raises T5XError unless they are pairs of a logical axis and axes of the mesh."""
+  for rule in rules if isinstance(rules, (list, tuple)) else [rules]:
+    if isinstance(rule, (list, tuple)) and len(rule) == 2 and isinstance(rule[0], str):
+      mesh_axes = rule[1] if isinstance(rule[1], (list, tuple)) else [rule[1]]
+      if all(axis in AXES for axis in mesh_axes) or rule[1] is None:
+        continue
+    raise T5XError(
+      "A rule for logical axes is no pair of a logical axis and an axis of the mesh.",
+      found=repr(rule),
+      expected="a list of (logical axis, mesh axis or None) pairs",
+      available=f"mesh axes {', '.join(AXES)}",
+      fix="partitioning.standard_logical_axis_rules.additional_rules = [('my_axis', None)]",
+    )
+
+
 class PjitPartitioner:
   """Places train states and batches on a mesh, by rules for logical axes.
 
@@ -169,8 +185,11 @@ class PjitPartitioner:
       ici_mesh_shape=ici_mesh_shape,
       dcn_mesh_shape=dcn_mesh_shape,
     )
+    for setting in ("model_parallel_submesh", "ici_mesh_shape", "dcn_mesh_shape"):
+      check_shape(self._mesh_args[setting], f"partitioning.PjitPartitioner.{setting}")
     # As tuples, so that those from gin, which are lists, compare equal to them.
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
+    _check_rules(rules)
     self.logical_axis_rules = tuple((logical, mesh) for logical, mesh in rules)
 
   @functools.cached_property

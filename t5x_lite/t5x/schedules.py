@@ -102,7 +102,7 @@ def create_learning_rate_scheduler(
 
 def _factor_names(factors: str) -> list[str]:
   """Splits 'constant * rsqrt_decay' into names; raises T5XError for an unknown one."""
-  names = [name.strip() for name in factors.split("*")]
+  names = [name.strip() for name in factors.split("*")] if isinstance(factors, str) else [factors]
   for name in names:
     if name not in FACTORS:
       raise T5XError(

@@ -31,7 +31,7 @@ from t5x._step.divergence import LossWatch
 from t5x._step.gradients import accumulate_grads_microbatched, apply_grads
 from t5x._step.metrics_manager import MetricsManager, shown_loss
 from t5x._step.weight_metrics import WeightMetricsComputer
-from t5x.errors import check_whole
+from t5x.errors import T5XError, check_whole
 
 __all__ = [
   "ActionMode",
@@ -102,6 +102,13 @@ class Trainer:
     train_state_axes=None,
   ):
     check_whole(num_microbatches, "trainer.Trainer.num_microbatches", 0, optional=True)
+    if learning_rate_fn is not None and not callable(learning_rate_fn):
+      raise T5XError(
+        "trainer.Trainer.learning_rate_fn is no function of the step.",
+        found=repr(learning_rate_fn),
+        expected="a schedule; a constant is one with factors = 'constant'",
+        fix="trainer.Trainer.learning_rate_fn = @utils.create_learning_rate_scheduler()",
+      )
     self._model, self._partitioner = model, partitioner
     self.train_state = train_state
     self._rng = jax.random.PRNGKey(0) if rng is None else rng

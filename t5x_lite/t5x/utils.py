@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from t5x._checkpoint.init_state import TrainStateInitializer, log_model_info
+from t5x._checkpoint.restore import check_assignment_map
 from t5x._data.datasets import (
   DatasetConfig,
   batch_shapes,
@@ -62,6 +63,18 @@ __all__ = [
 _MODES = ("specific", "latest", "all")
 
 
+def _check_functions(fns: Any, config: str) -> None:
+  """Raises T5XError unless these state_transformation_fns are a list of functions, or None."""
+  if isinstance(fns, (list, tuple, type(None))) and all(map(callable, fns or ())):
+    return
+  raise T5XError(
+    f"{config}.state_transformation_fns is no list of functions.",
+    found=repr(fns),
+    expected="a list, also of a single function",
+    fix=f"utils.{config}.state_transformation_fns = [@my_module.my_function]",
+  )
+
+
 @dataclasses.dataclass
 class SaveCheckpointConfig:
   """How training saves.
@@ -100,7 +113,8 @@ class SaveCheckpointConfig:
       fix = f"utils.SaveCheckpointConfig.{name} = {example}"
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
     check_float_type(self.dtype, "SaveCheckpointConfig.dtype")
-    if isinstance(self.checkpoint_steps, int):
+    _check_functions(self.state_transformation_fns, "SaveCheckpointConfig")
+    if not isinstance(self.checkpoint_steps, (Sequence, type(None))):
       raise T5XError(
         "SaveCheckpointConfig.checkpoint_steps is no list.",
         found=repr(self.checkpoint_steps),
@@ -161,6 +175,8 @@ class RestoreCheckpointConfig:
         fix="--gin.INITIAL_CHECKPOINT_PATH=\"'FOLDER/checkpoint_1000'\"",
       )
     check_float_type(self.dtype, "RestoreCheckpointConfig.dtype", optional=True)
+    check_assignment_map(self.assignment_map)
+    _check_functions(self.state_transformation_fns, "RestoreCheckpointConfig")
     for name in ("strict", "fallback_to_scratch", "restore_dataset"):
       check_flag(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     if self.restore_dataset:

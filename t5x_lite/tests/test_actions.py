@@ -102,8 +102,18 @@ def test_modes():
     (lambda: Actions({"EVAL": []}), "TRAIN, TRAIN_EVAL, INFER_EVAL"),
     (lambda: trainer.EarlyStoppingAction(("a", "b"), "lower"), "min, max"),
     (lambda: trainer.EarlyStoppingAction(("a", "b"), "min", patience=1), "patience"),
+    (lambda: trainer.EarlyStoppingAction("loss", "min"), "no pair of a task and a metric"),
+    (lambda: trainer.EarlyStoppingAction(("a", None), "min"), "no pair of a task and a metric"),
+    (lambda: trainer.EarlyStoppingAction(("a", "b"), "min", atol="x"), "atol"),
+    (lambda: trainer.EarlyStoppingAction(("a", "b"), "min", rtol=-0.1), "rtol"),  # as in T5X
+    (lambda: Actions([trainer.TerminateOnNanAction("a")]), "train.actions has no list"),
+    (lambda: Actions({"TRAIN": trainer.TerminateOnNanAction("a")}), "is no list of actions"),
+    (lambda: Actions({"TRAIN": [trainer.TerminateOnNanAction]}), "that is no action"),
+    (lambda: Actions({"TRAIN": ["NaN"]}), "that is no action"),
   ],
 )
 def test_bad_settings(make, message):
-  with pytest.raises(T5XError, match=message):
+  with pytest.raises(T5XError, match=message) as e:
     make()
+  assert e.value.expected
+  assert e.value.fix

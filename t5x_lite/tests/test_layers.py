@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import traverse_util
 from flax.linen.partitioning import AxisMetadata
 
 from t5x.errors import T5XError
-from t5x.examples.t5 import layers, softmax_attention
+from t5x.examples.t5 import layers, network, softmax_attention
 
 B, H, L, D, E = 2, 3, 4, 5, 6
 
@@ -66,11 +67,32 @@ def test_embedding_casts_tokens_and_queries():
     5, E, cast_input_dtype=jnp.int32, attend_dtype=jnp.float32, dtype=jnp.bfloat16, one_hot=True
   )
   variables = module.init(jax.random.PRNGKey(0), jnp.ones((1, 2)))
-  table = variables["params"]["embedding"].astype(jnp.bfloat16)
-  np.testing.assert_array_equal(module.apply(variables, jnp.asarray([[3.0]])), table[3][None, None])
+  table = variables["params"]["embedding"]
+  rows = module.apply(variables, jnp.asarray([[3.0]]))
+  assert rows.dtype == jnp.bfloat16
+  np.testing.assert_array_equal(rows, table.astype(jnp.bfloat16)[3][None, None])
   query = _normal(0, E)
   logits = module.apply(variables, query, method="attend")
-  np.testing.assert_allclose(logits, table.astype(jnp.float32) @ query, rtol=1e-5)
+  np.testing.assert_allclose(logits, table @ query, rtol=1e-5)
+
+
+@pytest.mark.parametrize("via_embedding", [False, True])
+def test_logits_are_products_in_float32(via_embedding):
+  """As in T5X, whatever the type of activations: rounding the kernel changes the logits."""
+  config = network.T5Config(
+    16, jnp.bfloat16, E, H, 1, 1, D, 8, dropout_rate=0.0, logits_via_embedding=via_embedding
+  )
+  module, tokens = network.Transformer(config), jnp.asarray([[3, 4, 1]])
+  variables = module.init(jax.random.PRNGKey(0), *[tokens] * 3, enable_dropout=False)
+  name = ("token_embedder", "embedding") if via_embedding else ("decoder", "logits_dense", "kernel")
+  params = traverse_util.flatten_dict(variables["params"])
+
+  def logits(kernel):
+    changed = traverse_util.unflatten_dict({**params, name: kernel})
+    return module.apply({"params": changed}, *[tokens] * 3, enable_dropout=False)
+
+  rounded = params[name].astype(jnp.bfloat16).astype(jnp.float32)
+  assert jnp.any(logits(params[name]) != logits(rounded))
 
 
 # --------------------------------------------------------------------------------- attention

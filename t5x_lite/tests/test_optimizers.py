@@ -118,6 +118,13 @@ def test_entries_that_would_be_nan_stay():
   np.testing.assert_array_equal(slots[good], wanted[good])
 
 
+def test_an_unused_slot_has_the_type_it_has_in_t5x():
+  params = _params()
+  for beta1, dtype in ((None, jnp.float32), (0.9, jnp.bfloat16)):
+    optimizer = adafactor.Adafactor(beta1=beta1, dtype_momentum=jnp.bfloat16)
+    assert optimizer.init_state(params).param_states["scale"].m.dtype == dtype
+
+
 def test_roles_may_be_named():
   roles = {"a": "row", "b": "Col", "c": "batch"}
   named = adafactor.Adafactor(logical_factor_rules=roles)

@@ -118,7 +118,7 @@ def test_mismatch_names_everything(tmp_path):
   assert "the latest checkpoint in MODEL_DIR takes precedence over INITIAL_CHECKPOINT_PATH" in text
 
 
-def test_assignment_map(tmp_path):
+def test_assignment_map(tmp_path, capsys):
   checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(_state(5))
   checkpointer.close()
@@ -148,6 +148,11 @@ def test_assignment_map(tmp_path):
   assert int(restored["state"]["step"]) == 5
   # As in T5X, a wrong replacement is an error, also where missing arrays may start from scratch.
   Config.fallback_to_scratch = True
+  Config.assignment_map = (("target/twin/(.*)", r"target/a/\1"), (".*/v", None))
+  restored = checkpoints.restore(choice, wanted, restore_cfg=Config).state_dict()
+  assert not restored["target"]["new"]["kernel"].any()
+  said = capsys.readouterr().err
+  assert f"1 arrays that {choice.path} lacks keep their initial values: target/new/kernel\n" in said
   Config.assignment_map = (("target/new/(.*)", r"target/typo/\1"),)
   with pytest.raises(T5XError, match=r"are missing from the checkpoint:\n +target/new/ker"):
     checkpoints.restore(choice, wanted, restore_cfg=Config)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import os
 import types
 
@@ -13,9 +14,11 @@ from tiny_model import tiny_model
 
 from t5x import checkpoints, decoding, models, partitioning, schedules, utils
 from t5x import eval as eval_script
+from t5x import train as train_script
 from t5x._data import datasets
 from t5x._settings.model import check_model
-from t5x._train import setup, streams
+from t5x._settings.parts import check_parts
+from t5x._train import settings, setup, streams
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -103,6 +106,9 @@ def test_sizes_of_a_model(wrong):
     {"dtype": "foo"},
     {"checkpoint_steps": -3},
     {"checkpoint_steps": 3},
+    {"checkpoint_steps": 3.0},
+    {"state_transformation_fns": "half"},
+    {"state_transformation_fns": [None]},
   ],
 )
 def test_saving(wrong):
@@ -127,6 +133,14 @@ def test_a_learning_rate_is_a_number(number):
       schedules.create_learning_rate_scheduler(**{name: number})
     assert_four_parts(e.value, repr(number), f"create_learning_rate_scheduler.{name}", "at least 0")
   schedules.create_learning_rate_scheduler(base_learning_rate=np.float32(0.1), warmup_steps=0)
+
+
+@pytest.mark.parametrize("factors", [None, ["constant"], 0.001, "constant * linear"])
+def test_factors_of_a_learning_rate_are_names(factors):
+  with pytest.raises(T5XError) as e:
+    schedules.create_learning_rate_scheduler(factors)
+  assert "learning rate factor" in e.value.found
+  assert "linear_warmup" in e.value.available
 
 
 def test_a_cycle_of_no_steps_would_be_a_division_by_zero():
@@ -173,6 +187,65 @@ def test_more_partitions_than_devices():
   with pytest.raises(T5XError) as e:
     _ = partitioning.PjitPartitioner(num_partitions=3).mesh
   assert_four_parts(e.value, "3 model partitions for 1 device", "available: 1\n")
+
+
+@pytest.mark.parametrize(
+  ("name", "value", "found"),
+  [
+    ("model_parallel_submesh", 2, "2"),
+    ("ici_mesh_shape", "11", "'11'"),
+    ("dcn_mesh_shape", (1, 0), "0"),
+    ("logical_axis_rules", 5, "5"),
+    ("logical_axis_rules", ("embed", "model"), "'embed'"),  # brackets around it are missing
+    ("logical_axis_rules", [("embed", "modle")], "('embed', 'modle')"),
+    ("logical_axis_rules", [("embed", ("data", 1))], "('embed', ('data', 1))"),
+  ],
+)
+def test_shapes_and_rules_of_meshes(name, value, found):
+  """They ended in tracebacks, of misspelt mesh axes when parameters were made."""
+  with pytest.raises(T5XError) as e:
+    partitioning.PjitPartitioner(**{name: value})
+  assert_four_parts(e.value, found)
+  rules = [("embed", None), ("vocab", ("data", "model")), ["mlp", "model"]]
+  partitioning.PjitPartitioner(logical_axis_rules=rules, model_parallel_submesh=[1, 1, 1, 1])
+
+
+def test_a_mesh_has_two_axes():
+  with pytest.raises(T5XError, match="ici_mesh_shape") as e:
+    _ = partitioning.PjitPartitioner(ici_mesh_shape=(1, 1, 1)).mesh
+  assert e.value.fix
+
+
+@pytest.mark.parametrize("part", [None, utils.DatasetConfig, len])
+def test_parts_of_a_script_are_created(part):
+  """A class without its () ended in a traceback."""
+  with pytest.raises(T5XError) as e:
+    check_parts("train", {"partitioner": object(), "train_dataset_cfg": part})
+  fix = "train.train_dataset_cfg = @train/utils.DatasetConfig()"
+  assert_four_parts(e.value, repr(part), "append ()", fix)
+
+
+@pytest.mark.parametrize("script", ["evaluate", "infer"])
+def test_scripts_check_their_parts(script, tmp_path):
+  module = importlib.import_module(f"t5x.{'eval' if script == 'evaluate' else 'infer'}")
+  with pytest.raises(T5XError, match=f"{script}.partitioner is not created"):
+    getattr(module, script)(
+      model=tiny_model(decoding.beam_search),
+      dataset_cfg=_dataset(),
+      restore_checkpoint_cfg=restore(tmp_path),
+      partitioner=partitioning.PjitPartitioner,
+      output_dir=str(tmp_path / "out"),
+      **({"mode": "predict"} if script == "infer" else {}),
+    )
+
+
+def test_training_checks_its_parts(tmp_path):
+  for name, part in (("checkpoint_cfg", None), ("infer_eval_dataset_cfg", utils.DatasetConfig)):
+    arguments = dict.fromkeys(inspect.signature(train_script.train).parameters)
+    arguments |= {"train_dataset_cfg": _dataset(), "partitioner": object()}
+    arguments |= {"checkpoint_cfg": utils.CheckpointConfig(), name: part}
+    with pytest.raises(T5XError, match=f"train.{name} is not created"):
+      settings.check(arguments)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +376,83 @@ def test_what_is_passed_to_a_decode_function_is_a_parameter_of_it():
   check_model(model)
 
 
+@pytest.fixture
+def bound(monkeypatch):
+  """A function that binds settings of a function or method, as gin would."""
+
+  def bind(function, settings):
+    monkeypatch.setattr("t5x._settings.model.bound_to", lambda x: settings if x is function else {})
+
+  return bind
+
+
+@pytest.mark.parametrize(
+  ("name", "value"),
+  [
+    ("max_decode_steps", "10"),
+    ("max_decode_steps", -1),
+    ("rescale_log_probs", "False"),  # text is true
+    ("decode_rng", 5),
+    ("temperature", "hot"),
+    ("topk", 2.5),
+  ],
+)
+def test_settings_of_sampling(bound, name, value):
+  """They ended in tracebacks at the first evaluation."""
+  model = tiny_model(decoding.temperature_sample)
+  bound(decoding.temperature_sample, {name: value})
+  with pytest.raises(T5XError) as e:
+    check_model(model)
+  assert_four_parts(e.value, repr(value), f"temperature_sample.{name}")
+  bound(models.EncoderDecoderModel.predict_batch_with_aux, {"decoder_params": {name: value}})
+  with pytest.raises(T5XError) as e:
+    check_model(model)
+  assert_four_parts(e.value, repr(value), f"predict_batch_with_aux.decoder_params.{name}")
+
+
+def test_sampling_is_by_number_or_by_probability(bound):
+  model = tiny_model(decoding.temperature_sample)
+  bound(decoding.temperature_sample, {"topp": 0.9})  # the default of topk is 1
+  with pytest.raises(T5XError, match=r"topk = 1 and topp = 0\.9") as e:
+    check_model(model)
+  assert e.value.fix
+  bound(decoding.temperature_sample, {"topk": 0, "topp": 0.9, "decode_rng": np.zeros(2)})
+  check_model(model)
+
+
+@pytest.mark.parametrize(
+  "wrong", [{"prompt_with_targets": "False"}, {"return_all_decodes": 2}, {"decoder_params": 0.6}]
+)
+def test_settings_of_predictions(bound, wrong):
+  bound(models.EncoderDecoderModel.predict_batch_with_aux, wrong)
+  with pytest.raises(T5XError) as e:
+    check_model(tiny_model(decoding.beam_search))
+  (name, value) = next(iter(wrong.items()))
+  assert_four_parts(e.value, repr(value), f"predict_batch_with_aux.{name}")
+
+
+def test_the_vocabulary_of_predictions_is_that_of_a_feature(tmp_path):
+  """It was looked up when the model had been restored."""
+  with pytest.raises(T5XError) as e:
+    importlib.import_module("t5x.infer").infer(
+      mode="predict",
+      model=tiny_model(decoding.beam_search),
+      dataset_cfg=utils.DatasetConfig(TASK, LENGTHS, "test", 8, False, 0),
+      restore_checkpoint_cfg=restore(tmp_path / "checkpoint_3"),
+      partitioner=partitioning.PjitPartitioner(num_partitions=1),
+      output_dir=str(tmp_path / "out"),
+      output_vocab_feature_name="target",
+    )
+  assert_four_parts(e.value, "'target'", "output_vocab_feature_name", "inputs, targets")
+
+
+def test_a_decode_function_is_a_function_or_none():
+  check_model(tiny_model(None))
+  with pytest.raises(T5XError) as e:
+    check_model(tiny_model("beam_search"))
+  assert_four_parts(e.value, "'beam_search'", "decode_fn")
+
+
 def test_relative_steps_count_from_the_runs_start(tmp_path):
   """Also where its first checkpoint has been deleted."""
   for step in (20, 30):
@@ -332,6 +482,33 @@ def test_nothing_is_left_of_relative_steps(tmp_path):
 def test_statistics_may_have_a_period_of_their_own():
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(9, 30) == 10
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
+
+
+@pytest.mark.parametrize(
+  ("assignment_map", "problem"),
+  [
+    ({"target/new": "target/old"}, "is no list of pairs"),
+    (("target/new", "target/old"), "something that is no pair"),  # brackets around it are missing
+    ("ab", "is no list of pairs"),
+    ([("a", "b", "c")], "something that is no pair"),
+    ([("a", 5)], "not a pattern and a replacement"),
+    ([(None, "a")], "not a pattern and a replacement"),
+    ([("target/(.*", "a")], "an invalid pattern (missing )"),
+  ],
+)
+def test_an_assignment_map_has_pairs_of_names(assignment_map, problem):
+  """They ended in tracebacks, most of them after the data had been read."""
+  with pytest.raises(T5XError) as e:
+    utils.RestoreCheckpointConfig("x", assignment_map=assignment_map)
+  found = assignment_map if "no list" in problem else assignment_map[0]
+  assert_four_parts(e.value, repr(found), problem, r"r'target/old/\1'")
+  utils.RestoreCheckpointConfig("x", assignment_map=[("target/(.*)", r"target/old/\1")])
+
+
+def test_functions_that_change_a_checkpoint_are_in_a_list():
+  with pytest.raises(T5XError) as e:
+    utils.RestoreCheckpointConfig("x", state_transformation_fns=len)
+  assert_four_parts(e.value, repr(len), "state_transformation_fns is no list of functions")
 
 
 @pytest.mark.parametrize("path", ["", [""]])

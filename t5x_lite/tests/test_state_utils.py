@@ -45,3 +45,12 @@ def test_mistakes_are_named():
   with pytest.raises(T5XError, match="decoder/"):
     _assign({"a": 1}, {"a": None}, ("decoder/.*", "x"))
   assert _assign({"a": 1}, {"a": None}, ("z", "x"), require_all_rules_match=False) == {"a": 1}
+
+
+def test_a_replacement_has_groups_of_its_pattern_only():
+  """It ended in a traceback of Python's module for regular expressions."""
+  for replacement in (r"old/\2", r"old/\g<x>"):
+    with pytest.raises(T5XError, match="invalid replacement") as e:
+      _assign({"old": {"x": 1}}, {"new": {"x": None}}, ("new/(.*)", replacement))
+    assert e.value.found == repr(replacement)
+    assert e.value.fix

@@ -63,6 +63,14 @@ def test_a_number_of_microbatches(number):
     _trainer(num_microbatches=number)
 
 
+def test_a_learning_rate_is_a_function_of_the_step():
+  """A number was called like one when the first step was traced."""
+  with pytest.raises(T5XError) as e:
+    _trainer(learning_rate_fn=0.001)
+  assert e.value.found == "0.001"
+  assert "create_learning_rate_scheduler" in e.value.fix
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_microbatches_add_up_in_float32(dtype):
   """256 + 1 + ... + 1 (8 times) is 264, exact in bfloat16; adding up in bfloat16 stays at 256."""

@@ -12,7 +12,43 @@ import numpy as np
 
 from t5x._checkpoint.choose import CheckpointChoice
 from t5x._checkpoint.read import StoredCheckpoint, flatten, open_checkpoint, unflatten
+from t5x._process.log import log
 from t5x.errors import T5XError
+
+
+def check_assignment_map(assignment_map: Any) -> None:
+  """Raises T5XError unless it is None or pairs of a regular expression and a replacement."""
+  if assignment_map is None:
+    return
+  if not isinstance(assignment_map, (list, tuple)):
+    raise _invalid_map("is no list of pairs", assignment_map)
+  for pair in assignment_map:
+    if problem := _problem_of_pair(pair):
+      raise _invalid_map(problem, pair)
+
+
+def _problem_of_pair(pair: Any) -> str | None:
+  """Returns what is wrong with a pair of an assignment map, or None."""
+  if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+    return "has something that is no pair"
+  pattern, replacement = pair
+  if not isinstance(pattern, (str, re.Pattern)) or not isinstance(replacement, (str, type(None))):
+    return "has a pair that is not a pattern and a replacement"
+  try:
+    re.compile(pattern)
+  except re.error as e:
+    return f"has an invalid pattern ({e})"
+  return None
+
+
+def _invalid_map(problem: str, found: Any) -> T5XError:
+  return T5XError(
+    f"assignment_map {problem}.",
+    found=repr(found),
+    expected="pairs of a regular expression of names in the model, and the name in the checkpoint "
+    "(with \\1 for the expression's first group) or None",
+    fix=r"RestoreCheckpointConfig.assignment_map = [('target/new/(.*)', r'target/old/\1')]",
+  )
 
 
 def match_names(
@@ -23,7 +59,11 @@ def match_names(
   Returns:
       ({name: name in the checkpoint} of those with a replacement, names whose replacement is None,
       patterns that match nothing).
+
+  Raises:
+      T5XError: the map is invalid.
   """
+  check_assignment_map(assignment_map)
   renamed: dict[str, str] = {}
   skipped: set[str] = set()
   unused = {str(getattr(pattern, "pattern", pattern)) for pattern, _ in assignment_map}
@@ -36,7 +76,10 @@ def match_names(
       if replacement is None:
         skipped.add(name)
       else:
-        renamed[name] = match.expand(replacement)
+        try:
+          renamed[name] = match.expand(replacement)
+        except (re.error, IndexError) as e:  # a group that the pattern does not have
+          raise _invalid_map(f"has an invalid replacement ({e})", replacement) from e
       break
   return renamed, skipped, sorted(unused)
 
@@ -164,7 +207,11 @@ def restore(
     )
     renamed = {}
   if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
-    skipped |= {n for n in model_arrays if n not in stored.arrays and n not in renamed}
+    absent = {n for n in model_arrays if n not in stored.arrays and n not in renamed} - skipped
+    if absent:
+      names = "; ".join(_some(sorted(absent)).split("\n"))
+      log(f"{len(absent)} arrays that {choice.path} lacks keep their initial values: {names}")
+    skipped |= absent
   source = {n: renamed.get(n, n) for n in model_arrays if n not in skipped}
   # A map is there to take a part of a checkpoint: what it leaves is no mistake.
   strict = getattr(cfg, "strict", True) and not assignment_map

@@ -61,8 +61,8 @@ class Paused(flax.struct.PyTreeNode):
   """A decode at the end of a segment.
 
   Attributes:
-    outputs: what the decode returns; final in rows that are done.
-    done: bool `[B]`, rows that further steps would not change.
+    outputs: what the decode returns; final in rows that are finished.
+    finished: bool `[B]`, rows that further steps would not change.
     rows: what the next segment needs, one row per example.
     cache: caches, one row per decode.
   """

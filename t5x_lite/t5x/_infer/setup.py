@@ -70,6 +70,19 @@ def tasks_of(dataset_cfg) -> list:
   return tasks
 
 
+def check_vocabulary_feature(tasks, feature: str) -> None:
+  """Raises T5XError unless all tasks have the feature whose vocabulary decodes predictions."""
+  for task in tasks:
+    if feature not in tuple(task.output_features):  # also one that is unhashable
+      raise T5XError(
+        f"infer.output_vocab_feature_name is no feature of {task.name!r}.",
+        found=repr(feature),
+        expected="the feature whose vocabulary decodes predictions",
+        available=", ".join(task.output_features),
+        fix="infer.output_vocab_feature_name = 'targets'",
+      )
+
+
 def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
   """The task's examples in order, or this shard of them."""
   return task.get_dataset(

@@ -12,7 +12,22 @@ from jax.experimental import mesh_utils
 from jax.sharding import Mesh
 
 from t5x._process.devices import find_devices
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_whole
+
+AXES = ("data", "model")
+
+
+def check_shape(shape: Any, name: str) -> None:
+  """Raises T5XError unless `shape`, what the setting `name` is bound to, has sizes or is None."""
+  if not isinstance(shape, (list, tuple, type(None))):
+    raise T5XError(
+      f"{name} is no list of sizes.",
+      found=repr(shape),
+      expected="a list with the size of each dimension, or None",
+      fix=f"{name} = {'(1, 1, 1, 2)' if 'submesh' in name else '(1, 2)'}",
+    )
+  for size in shape or ():
+    check_whole(size, f"Each size in {name}")
 
 
 def default_mesh(
@@ -64,21 +79,22 @@ def default_mesh(
       fix="set partitioning.PjitPartitioner.num_partitions",
     )
   shape = (len(devices) // num_model, num_model)
-  return Mesh(_arrange(shape, devices), ("data", "model"))
+  return Mesh(_arrange(shape, devices), AXES)
 
 
 def _explicit_mesh(ici: Sequence[int], dcn: Sequence[int] | None, devices: list[Any]) -> Mesh:
   """The mesh of (data, model) shapes within and across slices."""
-  if math.prod(ici) * math.prod(dcn or (1,)) != len(devices):
+  num_devices = math.prod(ici) * math.prod(dcn or (1,))
+  if len(ici) != 2 or len(dcn or ici) != 2 or num_devices != len(devices):
     raise T5XError(
       found=f"ici_mesh_shape {tuple(ici)}, dcn_mesh_shape {dcn}, {len(devices)} devices",
       expected="shapes (data, model) whose products multiply to the number of devices",
       fix="set partitioning.PjitPartitioner.ici_mesh_shape and .dcn_mesh_shape",
     )
   if dcn is None or math.prod(dcn) == 1:
-    return Mesh(_arrange(tuple(ici), devices), ("data", "model"))
+    return Mesh(_arrange(tuple(ici), devices), AXES)
   grid = mesh_utils.create_hybrid_device_mesh(tuple(ici), tuple(dcn), devices)
-  return Mesh(_host_by_host(grid), ("data", "model"))
+  return Mesh(_host_by_host(grid), AXES)
 
 
 def _arrange(shape: tuple[int, ...], devices: list[Any]) -> np.ndarray:

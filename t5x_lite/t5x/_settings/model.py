@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import seqio
 
-from t5x import adafactor, optimizers
+from t5x import adafactor, decoding, optimizers
 from t5x._model.base import BaseTransformerModel
-from t5x.errors import T5XError, check_number, check_whole, first_line
+from t5x.errors import T5XError, check_flag, check_number, check_whole, first_line
 from t5x.examples.t5 import network
 
 _DECODING: Mapping[str, Callable[[Any, str], None]] = {
@@ -24,7 +24,11 @@ _DECODING: Mapping[str, Callable[[Any, str], None]] = {
   # Beyond, the penalty of long decodes is no float32: all of them would score alike.
   "alpha": lambda value, name: check_number(value, name, -10, below=10),
   "max_decode_len": lambda value, name: check_whole(value, name, optional=True),
+  "max_decode_steps": lambda value, name: check_whole(value, name, 0, optional=True),
+  "rescale_log_probs": check_flag,
+  "decode_rng": lambda value, name: _check_key(value, name),
 }
+_CHOICES = ("return_all_decodes", "prompt_with_targets")  # of predict_batch_with_aux
 
 
 def check_model(model: Any, trains: bool = False) -> None:
@@ -65,17 +69,32 @@ def bound_to(configurable: Any) -> Mapping[str, Any]:
 
 def _check_decoding(model: BaseTransformerModel) -> None:
   """Checks what gin binds to the decode function, and what the model passes to it."""
+  if model.decode_fn is None:  # as in T5X, a model need not decode
+    return
+  if not callable(model.decode_fn):
+    raise T5XError(
+      "The model's decode_fn is no function.",
+      found=repr(model.decode_fn),
+      expected="a function, not its name in quotes",
+      fix="models.EncoderDecoderModel.decode_fn = @decoding.temperature_sample",
+    )
   function = getattr(model.decode_fn, "__name__", "decode_fn")
   bound = {f"{function}.{key}": value for key, value in bound_to(model.decode_fn).items()}
   default = getattr(model, "_default_decoder_params", None)
   passed = {f"DecoderParams.{k}": v for k, v in (default.as_kwargs() if default else {}).items()}
   method = bound_to(getattr(type(model), "predict_batch_with_aux", None))
+  for choice in _CHOICES:
+    if method.get(choice) is not None:
+      check_flag(method[choice], f"predict_batch_with_aux.{choice}")
+  passed |= _decoder_params(method.get("decoder_params"))
   if method.get("num_decodes") is not None:
     passed["predict_batch_with_aux.num_decodes"] = method["num_decodes"]
   parameters = inspect.signature(model.decode_fn).parameters
   takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+  settings = {key: p.default for key, p in parameters.items()}
   for name, value in {**bound, **passed}.items():
     key = name.rpartition(".")[2]
+    settings[key] = value
     if key in _DECODING:
       _DECODING[key](value, name)
     if name in passed and key not in parameters and not takes_any:
@@ -87,6 +106,34 @@ def _check_decoding(model: BaseTransformerModel) -> None:
         fix="correct the name, or set the model's decode_fn: decoding.temperature_sample samples, "
         "decoding.beam_search does not",
       )
+  original = getattr(model.decode_fn, "func", model.decode_fn)
+  if inspect.unwrap(original) is decoding.temperature_sample:
+    decoding.check_kept_tokens(settings["topk"], settings["topp"])
+
+
+def _decoder_params(settings: Any) -> dict[str, Any]:
+  """Returns what predict_batch_with_aux.decoder_params passes to the decode function, by name."""
+  name = "predict_batch_with_aux.decoder_params"
+  if isinstance(settings or {}, Mapping):
+    return {f"{name}.{key}": value for key, value in (settings or {}).items()}
+  raise T5XError(
+    f"{name} has no values of parameters.",
+    found=repr(settings),
+    expected="parameter -> value, of the decode function",
+    fix=name + " = {'alpha': 0.6}",
+  )
+
+
+def _check_key(value: Any, name: str) -> None:
+  """Raises T5XError unless `value` is a random key, or None."""
+  if value is None or hasattr(value, "dtype"):
+    return
+  raise T5XError(
+    f"{name} is no random key.",
+    found=repr(value),
+    expected="a key of JAX, or None",
+    fix=f"{name} = @jax.random.PRNGKey(), with jax.random.PRNGKey.seed = 0",
+  )
 
 
 def _check_network(model: BaseTransformerModel) -> None:

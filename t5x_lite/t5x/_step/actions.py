@@ -21,7 +21,7 @@ from clu import values as clu_values
 
 from t5x._process import hosts
 from t5x._process.log import log
-from t5x.errors import T5XError, check_whole, nearest
+from t5x.errors import T5XError, check_number, check_whole, nearest
 
 MetricsByTask = Mapping[str, Mapping[str, Any]]
 
@@ -35,6 +35,7 @@ class ActionMode(enum.Enum):
 
 
 MODES = tuple(mode.name for mode in ActionMode)
+_EXAMPLE = "train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}"
 
 
 class BaseAction(abc.ABC):
@@ -56,10 +57,21 @@ def mode_name(key: Any) -> str:
     raise T5XError(
       "train.actions has a key that is not a mode.",
       found=repr(key),
+      expected="when to run the actions",
       available=", ".join(MODES),
-      fix="train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}",
+      fix=_EXAMPLE,
     )
   return name
+
+
+def _not_actions(message: str, found: Any) -> T5XError:
+  return T5XError(
+    message,
+    found=repr(found),
+    expected="a list of actions for each mode; append () to a class to create one",
+    available=", ".join(MODES),
+    fix=_EXAMPLE,
+  )
 
 
 class Actions:
@@ -67,12 +79,23 @@ class Actions:
 
   Args:
       actions: `train.actions`: {mode: [action]}, or None.
+
+  Raises:
+      T5XError: a mode is unknown, or something is no action.
   """
 
   def __init__(self, actions: Mapping[Any, Sequence[Any]] | None):
     self._by_mode: dict[str, list[Any]] = {mode: [] for mode in MODES}
+    if not isinstance(actions or {}, Mapping):
+      raise _not_actions("train.actions has no list of actions for each mode.", actions)
     for key, acts in (actions or {}).items():
-      self._by_mode[mode_name(key)].extend(acts)
+      mode = mode_name(key)
+      if not isinstance(acts, (list, tuple)):
+        raise _not_actions(f"train.actions[{mode!r}] is no list of actions.", acts)
+      for action in acts:
+        if isinstance(action, type) or not callable(getattr(action, "run", None)):
+          raise _not_actions(f"train.actions[{mode!r}] has something that is no action.", action)
+      self._by_mode[mode].extend(acts)
 
   def __bool__(self) -> bool:
     return any(self._by_mode.values())
@@ -154,8 +177,23 @@ class EarlyStoppingAction(BaseAction):
     rtol: float = 0.0,
   ):
     if mode not in ("min", "max"):
-      raise T5XError("EarlyStoppingAction.mode is unknown.", found=repr(mode), available="min, max")
+      raise T5XError(
+        "EarlyStoppingAction.mode is unknown.",
+        found=repr(mode),
+        expected="the direction in which the metric improves",
+        available="min, max",
+        fix="trainer.EarlyStoppingAction.mode = 'min'",
+      )
+    if not isinstance(metric, (list, tuple)) or [type(name) for name in metric] != [str, str]:
+      raise T5XError(
+        "EarlyStoppingAction.metric is no pair of a task and a metric.",
+        found=repr(metric),
+        expected="the name of the task, and that of its metric",
+        fix="trainer.EarlyStoppingAction.metric = ('my_task', 'loss')",
+      )
     check_whole(patience, "trainer.EarlyStoppingAction.patience", 2)
+    check_number(atol, "trainer.EarlyStoppingAction.atol", 0)
+    check_number(rtol, "trainer.EarlyStoppingAction.rtol", 0)
     self._task, self._metric = metric
     self._sign = 1.0 if mode == "max" else -1.0
     self._patience, self._atol, self._rtol = patience, atol, rtol

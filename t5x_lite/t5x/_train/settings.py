@@ -7,6 +7,7 @@ from typing import Any
 
 from t5x import utils
 from t5x._settings.model import check_model
+from t5x._settings.parts import check_parts
 from t5x._step.actions import Actions
 from t5x._train import setup
 from t5x.errors import check_flag
@@ -25,6 +26,10 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
     T5XError: for the first invalid argument.
   """
   get = arguments.__getitem__
+  optional = ("train_eval_dataset_cfg", "infer_eval_dataset_cfg")
+  needed = ("train_dataset_cfg", "checkpoint_cfg", "partitioner")
+  parts = [*needed, *(name for name in optional if get(name) is not None)]
+  check_parts("train", {name: get(name) for name in parts})
   for name in ("use_hardware_rng", "concurrent_metrics", "run_eval_before_training", "use_orbax"):
     check_flag(get(name), f"train.{name}")
   total_steps = get("total_steps")

@@ -56,7 +56,11 @@ class Embed(nn.Module):
       (self.num_embeddings, self.features),
       axes,
     )
-    table = jnp.asarray(self.embedding, self.dtype)
+    # `attend` takes the parameter as precise as `attend_dtype` is; rows that are looked up are
+    # rounded to `dtype` afterwards.
+    table = jnp.asarray(
+      self.embedding, jnp.promote_types(self.dtype, self.attend_dtype or self.dtype)
+    )
     self.table = active_mesh.whole_over_data(table, axes)
     self.copies = active_mesh.copy_per_data_partition(self.table, axes)  # [P, V, E]
 
@@ -67,6 +71,7 @@ class Embed(nn.Module):
       x = jax.vmap(_lookup)(self.copies, self._split(tokens)).reshape(*tokens.shape, -1)
     else:
       x = _lookup(self.table, tokens)
+    x = x.astype(self.dtype)
     return active_mesh.with_logical_constraint(x, ("batch", "length", "embed"))
 
   def attend(self, query: Array) -> Array:
