@@ -65,7 +65,6 @@ class DenseGeneral(nn.Module):
     dtype: type of the computation; the kernel is float32 `[product of axis, product of features]`.
     kernel_init: initialiser of the kernel.
     kernel_axes: its two logical axes.
-    out_dtype: the result is accumulated and returned in this type; None keeps `dtype`.
   """
 
   features: int | Sequence[int]
@@ -73,7 +72,6 @@ class DenseGeneral(nn.Module):
   dtype: Any = jnp.float32
   kernel_init: Initializer = kernel_init
   kernel_axes: tuple[str, ...] = ()
-  out_dtype: Any = None
 
   @nn.compact
   def __call__(self, inputs: Array) -> Array:
@@ -87,7 +85,7 @@ class DenseGeneral(nn.Module):
     shape = (x.shape[-1], math.prod(features))
     kernel = param_with_axes(self, "kernel", self.kernel_init, shape, self.kernel_axes)
     kernel = active_mesh.whole_over_data(kernel.astype(self.dtype), self.kernel_axes)
-    y = products.dot(x, kernel, self.out_dtype)
+    y = products.dot(x, kernel)
     return y.reshape(*batch_shape, *features)
 
 

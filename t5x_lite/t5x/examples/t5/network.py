@@ -92,14 +92,6 @@ def _dropout(config: T5Config, x: Array, deterministic: bool) -> Array:
   return layers.Dropout(config.dropout_rate, broadcast_dims=(-2,))(x, deterministic)
 
 
-def _logits_operands(config: T5Config) -> Any:
-  """Type of the operands of the product that gives the logits: float32, as in T5X.
-
-  A TPU would round them to bfloat16 by default, after reading twice the bytes.
-  """
-  return config.dtype if jax.default_backend() == "tpu" else jnp.float32
-
-
 class EncoderLayer(nn.Module):
   """Self-attention and feed-forward, each as `x + dropout(f(norm(x)))`."""
 
@@ -209,9 +201,8 @@ class Decoder(nn.Module):
       return self.embedder.attend(x) / jnp.sqrt(jnp.float32(cfg.emb_dim))
     return layers.DenseGeneral(
       cfg.vocab_size,
-      dtype=_logits_operands(cfg),
+      dtype=jnp.float32,  # also of a bfloat16 model, as in T5X
       kernel_axes=("embed", "vocab"),
-      out_dtype=jnp.float32,
       name="logits_dense",
     )(x)
 
@@ -247,7 +238,7 @@ class Transformer(nn.Module):
       cfg.emb_dim,
       cast_input_dtype=jnp.int32,
       dtype=cfg.dtype,
-      attend_dtype=_logits_operands(cfg) if cfg.logits_via_embedding else None,
+      attend_dtype=jnp.float32 if cfg.logits_via_embedding else None,
       embedding_init=nn.initializers.normal(stddev=1.0),
     )
     self.encoder = Encoder(cfg, self.token_embedder)
