@@ -81,6 +81,7 @@ def test_all_acts_of_the_sample_are_read():
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_all_acts_of_sgd_are_read(real_archive):
   corpus = open_corpus(real_archive)
   for split in ("train", "dev"):

@@ -51,6 +51,7 @@ def test_the_scores_of_its_card_are_those_kept(name, label):
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_the_acts_that_it_reads_are_those_of_its_card(real_archive, monkeypatch):
   monkeypatch.setenv("SGDX_ENCODER", str(minilm()))
   share = share_read(PackedModel(packed.SHIPPED), open_corpus(real_archive))
