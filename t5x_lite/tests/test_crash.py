@@ -67,6 +67,7 @@ def test_what_is_left(crashes, case):
   assert [p.name for p in folder.iterdir()] == ["checkpoint_3"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["legacy", "orbax", "async"])
 def test_full_disk_message(crashes, layout):
   root, results = crashes

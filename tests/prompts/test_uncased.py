@@ -57,6 +57,7 @@ def test_the_value_none_is_not_no_value():
     assert read_value(text, slot, UNCASED) == next(iter(values), None)
 
 
+@pytest.mark.long
 def test_the_vocabulary_of_the_tasks_decides():
   program = """
 import seqio

@@ -74,6 +74,7 @@ def test_two_commands_lead_to_a_state(monkeypatch):
   assert re.search(r"^book_title +Dune *$", done.stdout, re.MULTILINE), done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", ["acts given", "text alone"])
 def test_its_scores_on_schemas_of_strangers_are_those_of_the_page(given, monkeypatch, tmp_path):
   """JGA and slot accuracy, within a point: sums round differently elsewhere."""
