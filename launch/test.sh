@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up .venv like the quickstart, then lints and runs the tests in three
+# Sets up .venv like the quickstart, then lints and runs the tests in two
 # processes, except those marked long. Arguments go to pytest:
 #
 #   launch/test.sh -k score
@@ -29,6 +29,5 @@ cp -r t5x_lite/t5x build/lint
 (cd build/lint && lint-imports --no-logo --config ../../pyproject.toml)
 (cd build/lint && mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache)
 wait "$!"
-# In file order: the processes finish together if no slow file comes last. Three on two cores, as tests
-# wait for processes of their own.
-python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m "not long" "$@"
+# In file order: the two processes finish together if no slow file comes last.
+python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long" "$@"
