@@ -48,10 +48,15 @@ def params(seed=0):
   )
 
 
+@functools.cache
+def network_of(width=16):
+  """The network as a compiled function of its variables and features."""
+  return jax.jit(functools.partial(module(width).apply, enable_dropout=False))
+
+
 def logits(inputs, targets, seed=0):
   before = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
-  weights = {"params": params(seed)}
-  return module().apply(weights, inputs, before, targets, enable_dropout=False)
+  return network_of()({"params": params(seed)}, inputs, before, targets)
 
 
 def examples():
@@ -67,10 +72,9 @@ def test_a_packed_row_has_the_logits_of_its_examples():
   position = np.array([[*range(5), *range(6), 0]])
   answers = np.repeat([[1, 2]], TARGET, axis=-1)
   before = np.pad(targets, ((0, 0), (1, 0)))[:, :-1].reshape(1, -1)
-  packed = module().apply(
-    {"params": params()}, row, before, targets.reshape(1, -1), number, answers, position,
-    enable_dropout=False,
-  )  # fmt: skip
+  packed = network_of()(
+    {"params": params()}, row, before, targets.reshape(1, -1), number, answers, position
+  )
   # The relative positions of a packed decoder are those of the row, as in T5: within an example
   # they are the same.
   np.testing.assert_allclose(packed.reshape(2, TARGET, -1), alone, atol=1e-4)
@@ -100,15 +104,14 @@ def test_gradients():
   """By finite differences along the gradient; the embeddings have none."""
   inputs, targets = examples()
 
+  @jax.jit
   def loss(weights):
-    scores = module().apply(
-      {"params": weights}, inputs, np.pad(targets, ((0, 0), (1, 0)))[:, :-1], targets,
-      enable_dropout=False,
-    )  # fmt: skip
+    before = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
+    scores = network_of()({"params": weights}, inputs, before, targets)
     chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), targets[..., None], axis=-1)
     return -chosen.mean()
 
-  gradients = jax.grad(loss)(params())
+  gradients = jax.jit(jax.grad(loss))(params())
   norms = {
     jax.tree_util.keystr(path): float(jnp.linalg.norm(x))
     for path, x in jax.tree_util.tree_leaves_with_path(gradients)
@@ -126,10 +129,9 @@ def test_gradients():
 def test_it_starts_from_copying_and_the_encoder_as_it_is():
   """Of a text of distinct tokens, an untrained network writes the one after the last."""
   text = np.random.default_rng(2).permutation(np.arange(5, ROWS))[:24].reshape(2, LENGTH)
-  wide = model(width=128)
-  started = wide.get_initial_variables(jax.random.key(0), shapes())["params"]
+  started = model(width=128).get_initial_variables(jax.random.key(0), shapes())["params"]
   before, after = text[:, 3:9], text[:, 4:10]
-  scores = wide.module.apply({"params": started}, text, before, after, enable_dropout=False)
+  scores = network_of(128)({"params": started}, text, before, after)
   assert (scores.argmax(axis=-1) == after).mean() > 0.8  # below .2 with T5's own weights
   arguments = (jax.random.key(0), *(jnp.ones((1, 4), int),) * 3)
   plain = module(width=128).init(*arguments, enable_dropout=False)["params"]
