@@ -26,13 +26,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import (
-  add_command,
-  add_schemas,
-  check_seed,
-  parse_schemas,
-  schemas_of,
-)
+from sgdx_t5x.cli.options import add_command, add_schemas, check_seed, parse_schemas, schemas_of
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tools.endpoint_options import (
