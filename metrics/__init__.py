@@ -11,7 +11,6 @@ from sgdx_t5x.metrics.bootstrap import (
   paired_differences,
   summary_intervals,
 )
-from sgdx_t5x.metrics.extremes import spread, worst
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.failures import KINDS, Failure, slot_failures
 from sgdx_t5x.metrics.frames import (
@@ -29,13 +28,10 @@ from sgdx_t5x.metrics.fuzzy import BACKENDS, match
 from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, goal_scores, slot_score
 from sgdx_t5x.metrics.intents import intent_score
 from sgdx_t5x.metrics.means import mean
-from sgdx_t5x.metrics.retention import gained, lost, retained
+from sgdx_t5x.metrics.retention import retained
 from sgdx_t5x.metrics.sensitivity import (
   frame_cov,
-  mean_over_variants,
   relative_difference,
-  schema_sensitivity,
   summarise,
-  zero_mean_share,
 )
 from sgdx_t5x.metrics.slots import right_slots

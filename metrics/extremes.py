@@ -11,42 +11,13 @@ of frames, and between bootstrap samples. Chance alone makes spread greater than
 
 import numpy as np
 
-from sgdx_t5x.metrics.means import whole_frames
-
-
-def worst(scores: np.ndarray) -> float:
-  """Returns the lowest variant mean over frames.
-
-  Args:
-    scores: [K, F] float, a metric per variant and frame. Frames with nan in a row are excluded.
-
-  Returns:
-    0 to 1; nan if there is no variant or no frame. In `summarise`, it is nan unless all of v1 to v5
-    are given: the lowest of fewer is not a bound for the others.
-  """
-  return float(extremes(_means(scores))[0])
-
-
-def spread(scores: np.ndarray) -> float:
-  """Returns the highest variant mean over frames minus the lowest.
-
-  Args: see `worst`.
-
-  Returns:
-    0 to 1; nan as for `worst`. A tracker that is always wrong has 0: read it together with `worst`.
-  """
-  return float(extremes(_means(scores))[1])
-
 
 def extremes(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (worst, spread) of the variants' means: [K, ...] -> two [...], nan where one is nan."""
+  """Returns (worst, spread) of the variants' means: [K, ...] -> two [...], nan where one is nan.
+
+  Both are from 0 to 1. A tracker that is always wrong has the spread 0: read it with the worst.
+  """
   if not len(means):
     return np.full(means.shape[1:], np.nan), np.full(means.shape[1:], np.nan)
   lowest = means.min(axis=0)
   return lowest, means.max(axis=0) - lowest
-
-
-def _means(scores: np.ndarray) -> np.ndarray:
-  """[K, F] -> [K], nan without frames."""
-  complete = whole_frames(scores)
-  return complete.mean(axis=1) if complete.size else np.full(len(scores), np.nan)

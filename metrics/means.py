@@ -7,8 +7,3 @@ def mean(values: np.ndarray) -> float:
   """Returns the mean of [F] float, ignoring nan; nan if no value is left."""
   values = values[~np.isnan(values)]
   return float(values.mean()) if values.size else float("nan")
-
-
-def whole_frames(scores: np.ndarray) -> np.ndarray:
-  """Returns the frames that have a score in every row: [K, F] -> [K, at most F]."""
-  return scores[:, ~np.isnan(scores).any(axis=0)]

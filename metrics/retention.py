@@ -34,29 +34,6 @@ def retained(original: np.ndarray, variants: np.ndarray) -> float:
   return mean(frame_retained(original, variants).ravel())
 
 
-def lost(original: np.ndarray, variants: np.ndarray) -> float:
-  """Returns the share of frames wrong with a variant, of those right with the original.
-
-  Args: see `retained`.
-
-  Returns:
-    1 - retained, so 0 to 1, and nan where `retained` is; lower is more robust.
-  """
-  return mean(1 - frame_retained(original, variants).ravel())
-
-
-def gained(original: np.ndarray, variants: np.ndarray) -> float:
-  """Returns the share of frames wrong with the original and right with a variant, of all frames.
-
-  Args: see `retained`.
-
-  Returns:
-    0 to the share of frames wrong with the original. nan if no frame is left, or K is 0. Frames
-    with nan in a row are excluded.
-  """
-  return mean(frame_gained(original, variants).ravel())
-
-
 def frame_retained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:
   """Returns 1.0 where a variant retains a frame, 0.0 where it loses it: [F], [K, F] -> [K, F].
 

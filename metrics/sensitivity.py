@@ -18,7 +18,7 @@ from sgdx_t5x.arguments import check_choice
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS, reworded_variants
 from sgdx_t5x.metrics.consistency import frame_consistency
 from sgdx_t5x.metrics.extremes import extremes
-from sgdx_t5x.metrics.means import mean, whole_frames
+from sgdx_t5x.metrics.means import mean
 from sgdx_t5x.metrics.retention import frame_gained, frame_retained
 
 ZERO_MEAN_RULES = ("zero", "exclude")
@@ -43,7 +43,7 @@ def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray
   """Returns the contribution of each frame to SS: [K, F] -> [F].
 
   Args:
-    scores: see `schema_sensitivity`.
+    scores: [K, F] float, at least 0: a metric per variant and frame, frames aligned.
     zero_mean: how frames that every variant gets wrong count: "zero" or "exclude".
 
   Returns:
@@ -58,33 +58,6 @@ def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray
     return cov
   # CoV is nan for two reasons: only 0/0 becomes 0, a missing score does not.
   return np.where(np.isnan(cov) & ~np.isnan(scores).any(axis=0), 0.0, cov)
-
-
-def schema_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> float:
-  """Returns SS, a fraction (the paper prints 100 times that); lower is more robust.
-
-  Args:
-    scores: [K, F] float, at least 0: a metric per variant and frame, frames aligned.
-      Frames with nan in a variant are left out.
-    zero_mean: how frames that every variant gets wrong count: "zero" or "exclude".
-
-  Returns:
-    SS, or nan if K < 2 or no frame is left.
-
-  Raises:
-    SgdxError: unknown rule.
-  """
-  return mean(frame_sensitivity(scores, zero_mean))
-
-
-def zero_mean_share(scores: np.ndarray) -> float:
-  """Returns the share of frames that every variant gets wrong: [K, F] -> 0 to 1, or nan."""
-  return mean(_all_wrong(scores)) if len(scores) else _NAN
-
-
-def mean_over_variants(scores: np.ndarray) -> float:
-  """Returns JGA_v1-5 for JGA: the mean over frames and variants of [K, F]; nan if none."""
-  return mean(whole_frames(scores).ravel())
 
 
 def relative_difference(original: float, variants: float) -> float:
@@ -142,7 +115,7 @@ def summarise(
 
   Args:
     values: variant -> [F] float, a metric of the same frames in the same order.
-    zero_mean: the rule of `ss_jga`, see `schema_sensitivity`.
+    zero_mean: the rule of `ss_jga`, see `frame_sensitivity`.
     name: name of the metric; the paper's definitions apply to any metric of a frame.
 
   Frames without a score (nan) in any given variant are excluded from all numbers: means over

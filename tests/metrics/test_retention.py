@@ -8,10 +8,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sgdx_t5x.metrics import gained, lost, retained, spread, summarise, worst
+from sgdx_t5x.metrics import retained, summarise
 
 NAN = float("nan")
 VARIANTS = ("v1", "v2", "v3", "v4", "v5")
+
+
+def of_variants(original, variants):
+  """Returns the row of [F] and [K, F] scores."""
+  by_variant = {f"own_{number}": row for number, row in enumerate(variants)}
+  return summarise({"original": original, **by_variant})
+
+
+def lost(original, variants):
+  return of_variants(original, variants)["lost"]
+
+
+def gained(original, variants):
+  return of_variants(original, variants)["gained"]
+
+
+def worst_and_spread(variants):
+  row = of_variants(np.ones(variants.shape[1]), variants)
+  return row["worst"], row["spread"]
 
 
 def test_retained_lost_and_gained_by_hand():
@@ -50,14 +69,14 @@ def test_what_has_no_denominator_is_nan():
   assert gained(*nothing_right) == 1.0
   for empty in ((np.zeros(0), np.zeros((5, 0))), (np.ones(3), np.zeros((0, 3)))):
     assert all(math.isnan(metric(*empty)) for metric in (retained, lost, gained))
-    assert all(math.isnan(metric(empty[1])) for metric in (worst, spread))
+    assert all(map(math.isnan, worst_and_spread(empty[1])))
 
 
 def test_worst_and_spread_by_hand():
   # Means .5, 1 and .25; the last frame lacks a score.
   scores = np.array([[1, 0, 1, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 0, NAN]])
-  assert (worst(scores), spread(scores)) == (0.25, 0.75)
-  assert (worst(scores[:1]), spread(scores[:1])) == (pytest.approx(0.6), 0.0)
+  assert worst_and_spread(scores) == (0.25, 0.75)
+  assert worst_and_spread(scores[:1]) == (pytest.approx(0.6), 0.0)
 
 
 def test_partial_sets_of_variants():
@@ -95,6 +114,7 @@ def test_lost_and_retained_are_all_that_was_right(found):
     assert math.isnan(retained(original, variants))
     return
   assert lost(original, variants) + retained(original, variants) == pytest.approx(1)
+  assert of_variants(original, variants)["retained"] == retained(original, variants)
   nothing_lost = (variants[:, original >= 1] >= 1).all()
   assert (retained(original, variants) == 1) == nothing_lost
   assert (lost(original, variants) == 0) == nothing_lost
@@ -120,15 +140,15 @@ def test_order_and_repetition_never_matter(found, random):
   for metric in (retained, lost, gained):
     expected = metric(found[0], found[1:])
     assert metric(again[0], again[rows]) == pytest.approx(expected, nan_ok=True)
-  for metric in (worst, spread):
-    assert metric(again[rows]) == pytest.approx(metric(found[1:]))
+  assert worst_and_spread(again[rows]) == pytest.approx(worst_and_spread(found[1:]))
 
 
 @settings(deadline=None)  # the machine may be busy
 @given(scores([0.0, 0.5, 1.0]))
 def test_bounds(found):
   variants = found[1:]
-  assert 0 <= worst(variants) <= variants.mean() + 1e-12
-  assert 0 <= spread(variants) <= 1
-  assert worst(variants) + spread(variants) == pytest.approx(variants.mean(axis=1).max())
+  worst, spread = worst_and_spread(variants)
+  assert 0 <= worst <= variants.mean() + 1e-12
+  assert 0 <= spread <= 1
+  assert worst + spread == pytest.approx(variants.mean(axis=1).max())
   assert 0 <= gained(found[0], variants) <= (found[0] < 1).mean()
