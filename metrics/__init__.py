@@ -1,6 +1,6 @@
 """Metrics of dialogue state tracking: per-frame scores and their aggregates. NumPy only."""
 
-from sgdx_t5x.metrics.aggregate import official_scores, unit_values, values_by_variant
+from sgdx_t5x.metrics.aggregate import official_scores, values_by_variant
 from sgdx_t5x.metrics.agreement import frame_agreement
 from sgdx_t5x.metrics.bootstrap import (
   BootstrapSamples,

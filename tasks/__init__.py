@@ -5,7 +5,7 @@
 
 # A separate module registers them, so that it happens once: gin's `from sgdx_t5x import tasks` can
 # execute this file twice (it imports the submodule "", which an editable install resolves to this).
-from sgdx_t5x.tasks import mixtures  # noqa: F401
+from sgdx_t5x.tasks import mixtures
 from sgdx_t5x.tasks.registration import (
   REGISTERED,
   register,
@@ -20,16 +20,3 @@ from sgdx_t5x.tasks.vocabularies import (
   vocabulary,
   wordpiece_vocabulary,
 )
-
-__all__ = [
-  "REGISTERED",
-  "encoder_vocabulary",
-  "register",
-  "register_family",
-  "register_mixture",
-  "register_variant",
-  "sample_encoder_vocabulary",
-  "sample_vocabulary",
-  "vocabulary",
-  "wordpiece_vocabulary",
-]

@@ -6,18 +6,5 @@ Importing this package imports neither JAX nor safetensors.
 
 from sgdx_t5x.weights.bert_layout import BertSizes
 from sgdx_t5x.weights.huggingface import read_huggingface, write_huggingface
-from sgdx_t5x.weights.layout import Sizes, Tensor, Weights, tensors
-from sgdx_t5x.weights.t5x_checkpoint import adafactor_slots, read_checkpoint, write_checkpoint
-
-__all__ = [
-  "BertSizes",
-  "Sizes",
-  "Tensor",
-  "Weights",
-  "adafactor_slots",
-  "read_checkpoint",
-  "read_huggingface",
-  "tensors",
-  "write_checkpoint",
-  "write_huggingface",
-]
+from sgdx_t5x.weights.layout import Sizes, Weights
+from sgdx_t5x.weights.t5x_checkpoint import read_checkpoint, write_checkpoint

@@ -8,7 +8,7 @@ import pytest
 from minilm import minilm
 from places import FIXTURES
 
-from sgdx_t5x.spandst import hidden_states
+from sgdx_t5x.spandst.states import hidden_states
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 
 pytestmark = pytest.mark.usefixtures("compiled_as_for_users")

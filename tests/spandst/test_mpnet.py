@@ -17,7 +17,7 @@ from shared import shared_file
 
 from sgdx_t5x import weights
 from sgdx_t5x.cli import main
-from sgdx_t5x.spandst import hidden_states, states
+from sgdx_t5x.spandst import states
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
 from sgdx_t5x.weights import bert_huggingface, bert_layout, gin_files, layout
@@ -81,7 +81,7 @@ def test_hidden_states_equal_the_recording(tmp_path):
     assert in_file.tolist() == golden[f"ids{number}"].tolist()
     rows.append(row)
   # The last text, which is cut to 512 tokens here, the public function would refuse.
-  found = hidden_states(tmp_path / "mpnet", list(map(str, golden["texts"][:-1])))
+  found = states.hidden_states(tmp_path / "mpnet", list(map(str, golden["texts"][:-1])))
   found += states.encode(*states.load(tmp_path / "mpnet"), rows[-1:])
   is_token = golden["batch_mask"] == 1
   for number, length in enumerate(is_token.sum(axis=1)):

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 from sgdx_t5x import weights
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import gin_files
+from sgdx_t5x.weights import gin_files, layout, t5x_checkpoint
 
 DATA = FIXTURES / "hf_t5"
 FAMILIES = ("t5_1_0", "t5_1_1")
@@ -101,7 +101,7 @@ def assert_same(found, expected):
 
 
 def test_every_array_of_transformers_has_a_name(family):
-  table = weights.tensors(weights.read_huggingface(DATA / family).sizes)
+  table = layout.tensors(weights.read_huggingface(DATA / family).sizes)
   shapes = {name: array.shape for name, array in load_file(DATA / family / ONE_FILE).items()}
   assert {tensor.hf: tensor.hf_shape for tensor in table} == shapes
 
@@ -125,11 +125,11 @@ def test_arrays_and_slots_are_those_of_a_fresh_t5x_train_state(name):
   params, slots = jax.eval_shape(init, jax.random.PRNGKey(0))
   params = traverse_util.flatten_dict(params, sep="/")
   slots = traverse_util.flatten_dict(slots, sep="/")
-  table = weights.tensors(sizes)
+  table = layout.tensors(sizes)
   assert {t.t5x: t.shape for t in table} == {k: v.shape for k, v in params.items()}
   for tensor in table:
     expected = {k: getattr(slots[tensor.t5x], k).shape for k in ("m", "v", "v_col", "v_row")}
-    assert weights.adafactor_slots(tensor.shape) == expected, tensor.t5x
+    assert t5x_checkpoint.adafactor_slots(tensor.shape) == expected, tensor.t5x
 
 
 # --- values --------------------------------------------------------------------------------
