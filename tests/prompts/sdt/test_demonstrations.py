@@ -238,7 +238,8 @@ def test_the_shortest_beginning_that_sets_the_most_is_taken(small):
   assert (best.active_intent, best.source) == ("Do", "mine")
   # Ties are broken by a hash of the id, whatever the order of the dialogues.
   same = [dialogue(f"{i}", two) for i in range(30)]
-  picked = {make_demonstrations(x, schema, 1, "")["Banks_1"][0].text for x in (same, same[::-1])}
+  made = [make_demonstrations(x, schema, 1, "", ["Banks_1"]) for x in (same, same[::-1])]
+  picked = {by_service["Banks_1"][0].text for by_service in made}
   assert len(picked) == 1
 
 
