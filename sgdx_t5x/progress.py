@@ -37,9 +37,9 @@ def counter(
 def counted(
   items: Iterable[_T], on_progress: OnProgress, task: str, total: int | None, unit: str
 ) -> Iterator[_T]:
-  """Yields the items and reports how many were yielded, every hundred."""
+  """Yields the items and reports how many were yielded: of the first, then every hundred."""
   for number, item in enumerate(items, start=1):
     # The caller is done with an item when it asks for the next.
     yield item
-    if number % _ITEMS_BETWEEN_CALLS == 0:
+    if number % _ITEMS_BETWEEN_CALLS == 1:
       on_progress(task, number, total, unit)

@@ -213,9 +213,7 @@ def check_seed(args: argparse.Namespace) -> None:
     )
 
 
-def check_least(
-  args: argparse.Namespace, name: str, minimum: int, fix: str, expected: str = ""
-) -> None:
+def check_least(args: argparse.Namespace, name: str, minimum: int, fix: str) -> None:
   """Raises UsageError if a number that was given is below `minimum`.
 
   Args:
@@ -223,11 +221,10 @@ def check_least(
     name: the option's name, without "--".
     minimum: the smallest number allowed.
     fix: of the error.
-    expected: of the error; defaults to "LEAST or more".
   """
   value = getattr(args, name.replace("-", "_"))
   if value is not None and not value >= minimum:  # nan is not
-    raise UsageError(f"--{name} {value}", expected=expected or f"{minimum} or more", fix=fix)
+    raise UsageError(f"--{name} {value}", expected=f"{minimum} or more", fix=fix)
 
 
 def parse_variants(

@@ -284,7 +284,7 @@ def _print_next_of_encoder(sizes: "BertSizes", checkpoint: pathlib.Path, source:
   from sgdx_t5x.weights import gin_files
 
   file = gin_files.encoder_file(sizes)
-  gin = _print_gin(file, gin_files.encoder_bindings(sizes), "ENCODER.gin")
+  gin = _print_gin(file, gin_files.bindings(sizes), "ENCODER.gin")
   print("next:       the span tracker on this encoder")
   setting = f"SGDX_ENCODER={shlex.quote(str(pathlib.Path(source).resolve()))}"
   _print_training(setting, "spandst", checkpoint, gin)

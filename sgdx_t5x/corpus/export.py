@@ -41,7 +41,7 @@ def choose(
   corpus: Corpus,
   variants: Iterable[str],
   splits: Iterable[str],
-  schema: Callable[[str, str], Schema] | None = None,
+  schema: Callable[[str, str], Schema],
 ) -> dict[str, dict[str, Schema]]:
   """Returns split -> variant -> schema of what is to be written.
 
@@ -49,12 +49,11 @@ def choose(
     corpus: where the dialogues are.
     variants: names; "all" among them stands for all variants of the corpus but the original.
     splits: names; "all" among them stands for all.
-    schema: callable (split, variant) -> schema; defaults to `corpus.schema`.
+    schema: callable (split, variant) -> schema.
 
   Raises:
     SgdxError: there is no such split or variant, or there are no dialogues in them.
   """
-  schema = schema or corpus.schema
   variants = list(variants)  # once per split
   schemas_by_split: dict[str, dict[str, Schema]] = {}
   for split in _expanded(splits, corpus.splits):

@@ -55,18 +55,17 @@ class Origin:
 Origins = Mapping[str, Origin]  # slot of a frame's state -> where its value comes from
 
 
-def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, Origins]]:
+def trace(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins]]:
   """Yields every user frame of a dialogue with the origins of the values of its state.
 
   Args:
     dialogue: in any schema; its names are only compared with each other.
-    spans: whether a span counts as INFORM in a dialogue whose user turns have no actions. Without
-      it, most values of such a dialogue are of unknown source.
 
   Yields:
     (turn index over all turns, frame, origins), in the order of `Dialogue.user_frames`.
   """
-  by_span = spans and not _has_user_acts(dialogue)
+  # Without acts of the user, most values would be of unknown source: a span counts as INFORM.
+  by_span = not _has_user_acts(dialogue)
   states: dict[str, Mapping[str, tuple[str, ...]]] = {}
   origins: dict[str, dict[str, Origin]] = {}
   system_said = _Said()
@@ -101,21 +100,19 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
     states = states_after
 
 
-def trace_sticky(
-  dialogue: Dialogue, spans: bool = True
-) -> Iterator[tuple[int, Frame, Origins, bool]]:
+def trace_sticky(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins, bool]]:
   """Like `trace`, and whether the dialogue has had a carried value so far.
 
   That may be in a frame that is not scored, as in a counterfactual dialogue.
   """
   sticky = False
-  for turn, frame, origins in trace(dataclasses.replace(dialogue, last_only=False), spans):
+  for turn, frame, origins in trace(dataclasses.replace(dialogue, last_only=False)):
     sticky = sticky or any(origin.source == CARRIED for origin in origins.values())
     if dialogue.is_scored(turn):
       yield turn, frame, origins, sticky
 
 
-def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
+def count(dialogue: Dialogue) -> Counter[str]:
   """Counts values and frames of a dialogue by where the values come from; counts can be added.
 
   Args: see `trace`.
@@ -129,7 +126,7 @@ def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
     which CheckDST would look for coreference.
   """
   counts = Counter()
-  for turn, _, origins, sticky in trace_sticky(dialogue, spans):
+  for turn, _, origins, sticky in trace_sticky(dialogue):
     sources = set()  # of all values that the frame holds
     for origin in origins.values():
       sources.add(origin.source)

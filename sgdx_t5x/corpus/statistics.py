@@ -6,7 +6,7 @@ Schema-Guided Dialogue Dataset", Table 1. Definitions: docs/corpus-statistics.md
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from sgdx_t5x.corpus import provenance
@@ -14,6 +14,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.progress import OnProgress, counted, no_progress
 from sgdx_t5x.signature import Signature
 
 # Of SGD's train. The paper's unique tokens and slot values are left out until they are checked.
@@ -140,56 +141,41 @@ def summarise(
   }
 
 
-def report(
-  corpus: Corpus,
-  splits: Sequence[str] = (),
-  on_dialogue: Callable[[str, int], None] = lambda split, number: None,
-) -> dict[str, Any]:
-  """Reads splits, and train for its values, and returns their statistics, ready for JSON.
+def report(corpus: Corpus, on_progress: OnProgress = no_progress) -> dict[str, Any]:
+  """Reads a corpus and returns the statistics of its splits, ready for JSON.
 
   Args:
     corpus: where to read.
-    splits: which to report; all if empty.
-    on_dialogue: called with split and number of each dialogue read.
+    on_progress: called with (task, done, total, unit).
 
   Raises:
-    SgdxError: a split that the corpus lacks, or anything wrong in a file.
+    SgdxError: anything wrong in a file.
   """
-  splits = tuple(dict.fromkeys(splits)) or corpus.splits
-  schemas = {split: corpus.schema(split) for split in splits}  # fails before the long reading
-  train = corpus.schema(_TRAIN) if _TRAIN in corpus.splits else None
+  schemas = {split: corpus.schema(split) for split in corpus.splits}  # fail before the long reading
+  train = schemas.get(_TRAIN)
   train_values, statistics, warnings = None, {}, []
-  # Train comes first: what is out of vocabulary in a split is what train's values lack.
-  for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
-    counts = count(_with_progress(corpus, split, on_dialogue))
+  # Train is the first: what is out of vocabulary in a split is what train's values lack.
+  for split, schema in schemas.items():
+    total = corpus.expected_dialogues(split)
+    dialogues = corpus.dialogues(split)
+    counts = count(counted(dialogues, on_progress, f"counting {split}", total, "dialogues"))
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
-    # Train may be there for its schema alone.
-    if not complete and (number or split in splits):
+    if not complete:
       warnings.append(f"{split}: {corpus.part(split, number)}")
-    if split in splits:
-      numbers = summarise(counts, schemas[split], train, train_values)
-      statistics[split] = {"complete": complete, **numbers}
+    statistics[split] = {"complete": complete, **summarise(counts, schema, train, train_values)}
     if split == _TRAIN and number:
       train_values = {value for _, _, value in counts.values}
-  fields = {"splits": "+".join(splits), "tokens": "white-space"}
+  fields = {"splits": "+".join(statistics), "tokens": "white-space"}
   return {
     "format": "sgdx-corpus-statistics/1",
     "signature": str(Signature.of(corpus.name, corpus.checksum(), fields, not warnings)),
     "complete": not warnings,
     "warnings": warnings,
-    "splits": {split: statistics[split] for split in splits},
+    "splits": statistics,
     "paper": dict(PAPER),
     "sgd_train_acts": SGD_ACTS,
   }
-
-
-def _with_progress(
-  corpus: Corpus, split: str, on_dialogue: Callable[[str, int], None]
-) -> Iterable[Dialogue]:
-  for number, dialogue in enumerate(corpus.dialogues(split), start=1):
-    on_dialogue(split, number)
-    yield dialogue
 
 
 def _add(counts: Counts, dialogue: Dialogue) -> None:

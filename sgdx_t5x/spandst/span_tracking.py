@@ -1,37 +1,15 @@
-"""Tracks dialogues with SpanDST: from a model's answers to the state after every turn."""
+"""From an answer of SpanDST's model to the prediction for a frame."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.records.turns import NONE
 from sgdx_t5x.spandst.answers import read_answer
-from sgdx_t5x.spandst.span_features import Example, SpanReader, read_choice
+from sgdx_t5x.spandst.span_features import Example, read_choice
 from sgdx_t5x.spandst.spandst import new_values
-from sgdx_t5x.spandst.walk import Predict, Prediction, Question
+from sgdx_t5x.spandst.walk import Prediction, Question
 
-# Maps features of frames, without targets, to one answer each: see `spandst.answers`.
-Answer = Callable[[Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
 _ASKED = 0.5  # probability above which a slot counts as requested
-
-
-def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predict:
-  """Returns the tracker for `walk`.
-
-  Args:
-    original: the split's original schema.
-    reader: for the split in the variant shown to the model.
-    answer: the model.
-  """
-
-  def predict(questions: Sequence[Question]) -> list[Prediction]:
-    examples = [reader.example(question.context, question.states) for question in questions]
-    vectors = answer([example.features for example in examples])
-    predictions = []
-    for question, example, vector in zip(questions, examples, vectors, strict=True):
-      predictions.append(span_prediction(original, question, example, vector))
-    return predictions
-
-  return predict
 
 
 def span_prediction(

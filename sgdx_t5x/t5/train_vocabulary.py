@@ -12,7 +12,7 @@ import contextlib
 import io
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sentencepiece
@@ -22,6 +22,7 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
+from sgdx_t5x.progress import OnProgress, counted
 
 # One piece each; otherwise the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
@@ -37,33 +38,26 @@ _RULES = "A0\t20\n3D\t3D 20\n"
 _SCHEMA_WEIGHT = 20  # every prompt has parts of a schema, but only a few of all utterances
 
 
-def corpus_lines(
-  corpus: Corpus, on_dialogue: Callable[[int], None] = lambda _: None
-) -> Iterator[str]:
+def corpus_lines(corpus: Corpus, on_progress: OnProgress) -> Iterator[str]:
   """Yields the lines of train: utterances once, schemas `_SCHEMA_WEIGHT` times.
 
   Args:
     corpus: the corpus to read.
-    on_dialogue: called with the number of dialogues read so far.
+    on_progress: called with (task, done, total, unit).
 
   Raises:
     SgdxError: there are no dialogues.
   """
-
-  def counted() -> Iterator[Dialogue]:
-    number = 0
-    for number, dialogue in enumerate(corpus.dialogues("train"), start=1):
-      on_dialogue(number)
-      yield dialogue
-    if not number:
-      raise SgdxError(
-        f"{corpus.origin}: no dialogues in train",
-        expected="the utterances that a vocabulary is made for",
-        available=corpus.file_counts(),
-        fix="pass a corpus with dialogues to train on",
-      )
-
-  return lines(counted(), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
+  if next(corpus.dialogues("train"), None) is None:
+    raise SgdxError(
+      f"{corpus.origin}: no dialogues in train",
+      expected="the utterances that a vocabulary is made for",
+      available=corpus.file_counts(),
+      fix="pass a corpus with dialogues to train on",
+    )
+  dialogues, total = corpus.dialogues("train"), corpus.expected_dialogues("train")
+  read = counted(dialogues, on_progress, "reading train", total, "dialogues")
+  return lines(read, [*corpus.schema("train")] * _SCHEMA_WEIGHT)
 
 
 def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterator[str]:

@@ -8,9 +8,10 @@ from typing import Protocol
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.spandst.span_features import SpanReader
 from sgdx_t5x.spandst.span_text import SpanStyle
-from sgdx_t5x.spandst.span_tracking import span_tracker
+from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.system_turns import ReadActs, with_acts
 from sgdx_t5x.spandst.vocab_file import WordPieceFile
+from sgdx_t5x.spandst.walk import Prediction, Question
 from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 
@@ -71,10 +72,16 @@ class SpanDST:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    reader, answer = self._reader(shown), self._model.answer
+    reader = self._reader(shown)
     if self._read_acts:
       dialogues = with_acts(dialogues, shown.original, reader, self._read_acts)
-    predict = span_tracker(shown.original, reader, answer)
+
+    def predict(questions: Sequence[Question]) -> list[Prediction]:
+      examples = [reader.example(question.context, question.states) for question in questions]
+      answers = self._model.answer([example.features for example in examples])
+      asked = zip(questions, examples, answers, strict=True)
+      return [span_prediction(shown.original, *of_frame) for of_frame in asked]
+
     for portion in walked(dialogues, shown, predict):
       if not self._style.intents:  # the model did not read them: it has none to answer
         for name, frame in portion.items():

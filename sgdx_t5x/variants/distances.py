@@ -6,7 +6,7 @@ Definitions, and where the released data differ from the paper: docs/schema-stat
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -18,6 +18,7 @@ from sgdx_t5x.corpus.variants import (
   TEN_PARAPHRASES,
 )
 from sgdx_t5x.errors import require
+from sgdx_t5x.progress import OnProgress, counter, no_progress
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -167,7 +168,7 @@ def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None
 def report(
   corpus: Corpus,
   sets: Mapping[str, Set],
-  on_progress: Callable[[str, int, int], None] = lambda *_: None,
+  on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
   """Returns the statistics of sets of variants in the form of `sgdx stats --format json`.
 
@@ -175,7 +176,7 @@ def report(
     corpus: has the originals.
     sets: name -> variant -> split -> schema; "v1" to "v5" of SGD and back-translations ("bt_...")
       get the paper's numbers beside theirs.
-    on_progress: called with a task, the number of comparisons done, and the total.
+    on_progress: called with (task, done, total, unit).
 
   Raises:
     SgdxError: a schema that does not align, or sacrebleu is not installed.
@@ -189,12 +190,7 @@ def report(
 
   # Of n variants, each is compared with the original, and for self-BLEU with n - 1 others.
   total = 1 + sum(len(variants) ** 2 for variants in sets.values())
-  steps_done = 0
-
-  def advance(steps: int) -> None:
-    nonlocal steps_done
-    steps_done += steps
-    on_progress("computing distances", steps_done, total)
+  advance = counter(on_progress, "computing distances", total, "comparisons")
 
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
     compared = [originals[split] for split in variant]

@@ -45,11 +45,6 @@ def model_file(sizes: Sizes) -> str | None:
   return next((name for name, model in MODELS.items() if model == sizes), None)
 
 
-def bindings(sizes: Sizes) -> str:
-  """Returns the text of a gin file, for use after gin/t5dst.gin, for a model without one."""
-  return _bindings(sizes, "from t5x.examples.t5 import network", "network.T5Config")
-
-
 # Files to pass after gin/spandst.gin.
 ENCODERS = {
   "gin/models/minilm.gin": BertSizes(30_522, 384, 12, 6, 1536, 512, 2),
@@ -67,12 +62,11 @@ def encoder_file(sizes: BertSizes) -> str | None:
   return next((name for name, encoder in ENCODERS.items() if encoder == sizes), None)
 
 
-def encoder_bindings(sizes: BertSizes) -> str:
-  """Returns the text of a gin file, for use after gin/spandst.gin, for an encoder without one."""
-  return _bindings(sizes, "from sgdx_t5x.spandst import encoder", "encoder.BertConfig")
-
-
-def _bindings(sizes: Sizes | BertSizes, imported: str, configurable: str) -> str:
+def bindings(sizes: Sizes | BertSizes) -> str:
+  """Returns the text of a gin file, for use after the tracker's, for a model without one."""
+  imported, configurable = "from t5x.examples.t5 import network", "network.T5Config"
+  if isinstance(sizes, BertSizes):
+    imported, configurable = "from sgdx_t5x.spandst import encoder", "encoder.BertConfig"
   lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
   return "\n".join(
     ["from __gin__ import dynamic_registration", imported, f"{configurable}:", *lines]

@@ -37,7 +37,7 @@ def test_archive_and_folder_are_the_same_corpus(folder, archive):
   assert a.variants == b.variants
   assert a.checksum() == b.checksum()
   assert list(a.dialogues("dev")) == list(b.dialogues("dev"))
-  assert count(a, "test") == count(open_corpus("sample"), "test")
+  assert count(a.dialogues("test")) == count(open_corpus("sample").dialogues("test"))
 
 
 def test_checksum_follows_the_content(folder, tmp_path):
@@ -81,12 +81,12 @@ def test_a_damaged_member_is_refused(archive, tmp_path):
   damaged = tmp_path / "sgd.zip"
   damaged.write_bytes(bytes(data))
   with pytest.raises(SgdxError):
-    count(open_corpus(damaged), "dev")
+    count(open_corpus(damaged).dialogues("dev"))
 
 
 def read_all(corpus):
   check_schemas(corpus)
-  count(corpus, "dev")
+  count(corpus.dialogues("dev"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_repeated_dialogue_is_refused(folder, tmp_path):
   copy = shutil.copytree(folder, tmp_path / "mine")
   shutil.copy(copy / "dev/dialogues_001.json", copy / "dev/dialogues_002.json")
   with pytest.raises(SgdxError, match=r"dialogues_002.json: dialogue \S+ occurs twice"):
-    count(open_corpus(copy), "dev")
+    count(open_corpus(copy).dialogues("dev"))
 
 
 def test_slots_whose_ids_could_not_be_read_are_refused(tmp_path):
@@ -156,7 +156,7 @@ def test_a_split_may_link_to_another(folder, tmp_path):
   (copy / "test").symlink_to("dev")
   found = open_corpus(copy)
   assert found.splits == ("train", "dev", "test")
-  assert count(found, "test") == count(found, "dev")
+  assert count(found.dialogues("test")) == count(found.dialogues("dev"))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_dialogues_whose_records_would_have_no_id_of_their_own(folder, tmp_path,
   change(dialogues[3])
   path.write_text(json.dumps(dialogues))
   with pytest.raises(SgdxError, match=words):
-    count(open_corpus(copy), "dev")
+    count(open_corpus(copy).dialogues("dev"))
 
 
 def test_a_folder_is_not_taken_for_a_split_by_the_end_of_its_name(folder, tmp_path):
@@ -229,7 +229,7 @@ def test_a_split_of_sgd_alone_is_known_as_sgds(real_archive, tmp_path, split):
   corpus = open_corpus(tmp_path)
   assert corpus.splits == (split,)
   assert corpus.name == "sgd"
-  assert not corpus.is_complete(split, count(corpus, split).dialogues)
+  assert not corpus.is_complete(split, count(corpus.dialogues(split)).dialogues)
 
 
 def test_only_of_sgd_it_is_known_how_many_dialogues_were_published(folder):

@@ -91,7 +91,7 @@ def test_zip_and_folder_give_the_same_bytes(tiny, tmp_path):
   for corpus in (tiny, tmp_path / "tiny.zip"):
     out = tmp_path / f"{corpus.name}_out"
     corpus = open_corpus(corpus)
-    rows = list(export(corpus, choose(corpus, ["v3", "v5"], ["test"]), out))
+    rows = list(export(corpus, choose(corpus, ["v3", "v5"], ["test"], corpus.schema), out))
     assert [(row.split, row.variants, row.dialogues) for row in rows] == [
       ("test", ("v3", "v5"), 2),
       ("test", ("v3", "v5"), 1),
@@ -256,7 +256,7 @@ def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_pa
   rows = list(csv.DictReader(lines, delimiter="\t"))
   corpus = open_corpus(real_archive)
   whole = {v: len(corpus.dialogue_files("test")) for v in ("v3", "v5")}
-  list(export(corpus, choose(corpus, whole, ["test"]), tmp_path))
+  list(export(corpus, choose(corpus, whole, ["test"], corpus.schema), tmp_path))
   sums = {name: hashlib.sha256(content).hexdigest() for name, content in files(tmp_path).items()}
   for row in rows:
     name = f"{row['variant']}/{row['file']}"
@@ -334,7 +334,7 @@ def test_dialogues_that_do_not_fit_are_refused(tiny, tmp_path, change, words):
   file.write_text(json.dumps(data))
   corpus, out = open_corpus(tiny), tmp_path / "out"
   with pytest.raises(SgdxError) as caught:
-    list(export(corpus, choose(corpus, ["v1"], ["test"]), out))
+    list(export(corpus, choose(corpus, ["v1"], ["test"], corpus.schema), out))
   assert words in caught.value.found
   assert "test/dialogues_002.json, dialogue" in caught.value.found
   assert caught.value.fix
@@ -346,7 +346,7 @@ def test_a_file_that_holds_no_dialogues_is_refused(text, tiny, tmp_path):
   (tiny / "test/dialogues_002.json").write_text(text)
   corpus = open_corpus(tiny)
   with pytest.raises(SgdxError, match="dialogues_002"):
-    list(export(corpus, choose(corpus, ["v1"], ["test"]), tmp_path / "out"))
+    list(export(corpus, choose(corpus, ["v1"], ["test"], corpus.schema), tmp_path / "out"))
 
 
 # Set in the child itself: forking a process that has run JAX, to set it there, may hang.

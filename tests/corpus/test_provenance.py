@@ -1,14 +1,10 @@
 """Provenance of values: each source by hand, and SGD's counts (../shared/notes, section 1.7)."""
 
 import dataclasses
-from collections import Counter
-
-import pytest
 
 from sgdx_t5x import metrics
 from sgdx_t5x.corpus import provenance
 from sgdx_t5x.corpus.dialogue import Dialogue
-from sgdx_t5x.corpus.opening import open_corpus
 
 
 def user(frames, acts=(), spans=()):
@@ -39,14 +35,14 @@ def system(service, slot, value, canonical=None):
   }
 
 
-def sources(*turns, spans=True):
+def sources(*turns):
   """Returns (turn, service) -> slot -> (source, turn, detail)."""
   dialogue = Dialogue.from_json({"dialogue_id": "1_00000", "services": [], "turns": list(turns)})
   return {
     (turn, frame.service): {
       slot: (origin.source, origin.turn, origin.detail) for slot, origin in origins.items()
     }
-    for turn, frame, origins in provenance.trace(dialogue, spans)
+    for turn, frame, origins in provenance.trace(dialogue)
   }
 
 
@@ -129,7 +125,6 @@ def test_a_value_keeps_its_source_while_it_stays():
 def test_spans_stand_in_where_a_dialogue_has_no_acts_of_the_user():
   turns = [user({"A": {"city": ["Elmport"], "pool": ["True"]}}, spans=[("A", "city")])]
   assert sources(*turns)[0, "A"] == {"city": ("informed", 0, ""), "pool": ("unknown", 0, "")}
-  assert sources(*turns, spans=False)[0, "A"]["city"] == ("unknown", 0, "")
   turns.append(system("A", "x", "y"))
   turns.append(user({"A": {"name": ["Heron"]}}, acts=[("A", "pool")], spans=[("A", "name")]))
   assert sources(*turns)[2, "A"] == {"name": ("unknown", 2, "")}  # with acts, spans are not used
@@ -176,27 +171,3 @@ def test_a_value_carried_before_the_only_scored_turn_counts():
   [gold] = metrics.gold_frames([last_only], with_origins=True)
   assert gold.is_sticky
   assert gold.services == {"A", "B", "C"}  # what `calls.frame_counts` asks
-
-
-@pytest.mark.real
-def test_dev_by_acts_alone(real_archive):
-  """3 of dev's files have no user acts; `test_statistics.test_sgd` has the other counts."""
-  dialogues = open_corpus(real_archive).dialogues("dev")
-  found = sum((provenance.count(dialogue, spans=False) for dialogue in dialogues), start=Counter())
-  assert found == {
-    "entered": 19_656,
-    "informed": 10_952,
-    "accepted": 2_263 + 918 + 1_002,
-    "accepted_last_turn": 2_985,
-    "accepted_earlier": 1_198,
-    "carried": 1_724 + 209,
-    "carried_state": 1_724,
-    "carried_system": 209,
-    "own": 5,
-    "unknown": 2_583,
-    "accepted_frames": 11_191,
-    "carried_frames": 6_946,
-    "carried_slots": 9_071,
-    "carried_dialogues": 1_117,
-    "sticky_frames": 8_368,
-  }

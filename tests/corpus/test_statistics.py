@@ -57,17 +57,17 @@ def run(*argv):
 
 def test_a_system_turns_state_is_no_user_frame(root):
   path = root / "train/dialogues_001.json"
-  without = statistics.report(open_corpus(root), ["train"])["splits"]["train"]
+  without = statistics.report(open_corpus(root))["splits"]["train"]
   [dialogue] = json.loads(path.read_text())
   for frame in (turn["frames"][0] for turn in dialogue["turns"] if turn["speaker"] == "SYSTEM"):
     frame["state"] = {"active_intent": "Do", "requested_slots": [], "slot_values": {}}
   tiny.write_json(path, [dialogue])
-  assert statistics.report(open_corpus(root), ["train"])["splits"]["train"] == without
+  assert statistics.report(open_corpus(root))["splits"]["train"] == without
 
 
 def test_train_by_hand(root):
   """4 turns of 5, 2, 2 and 1 words; hello, comma, a, cheque, there, for, anna, bye."""
-  found = statistics.report(open_corpus(root), ["train"])["splits"]["train"]
+  found = statistics.report(open_corpus(root))["splits"]["train"]
   acts, provenance = found.pop("acts"), found.pop("provenance")
   # Three values enter a state; the system's acts have no values, the user's no slots.
   assert {key: number for key, number in provenance.items() if number} == {
@@ -106,7 +106,7 @@ def test_train_by_hand(root):
 
 def test_test_by_hand(root):
   """Values: Checking (in two dialogues), Savings, rent; free: Anna Lee, Anna, $50, Soho | West."""
-  found = statistics.report(open_corpus(root), ["test"])["splits"]["test"]
+  found = statistics.report(open_corpus(root))["splits"]["test"]
   assert (found["dialogues"], found["single_domain"], found["multi_domain"]) == (4, 3, 1)
   assert found["services_per_dialogue"] == 5 / 4
   assert (found["turns"], found["turns_per_dialogue"]) == (12, 3)
@@ -145,8 +145,6 @@ def test_what_is_wrong_is_named(root):
   del data["turns"][1]["frames"][0]["actions"][0]["act"]
   with pytest.raises(SgdxError, match="9_00000: missing key 'act'"):
     statistics.count([Dialogue.from_json(data)])
-  with pytest.raises(SgdxError, match="no split 'dev'"):
-    statistics.report(open_corpus(root), ["dev"])
 
 
 # --- the command ---------------------------------------------------------------------------

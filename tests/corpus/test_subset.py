@@ -44,7 +44,7 @@ def test_services_keep_their_shares(sample):
 
 def test_what_is_not_drawn_from_stays(sample):
   subset = Subset(sample, {"dev": 3})
-  assert count(subset, "test") == count(sample, "test")
+  assert count(subset.dialogues("test")) == count(sample.dialogues("test"))
   assert subset.schema("dev", "v3").names == sample.schema("dev", "v3").names
   assert subset.seen_services("dev") == sample.seen_services("dev")
   assert (subset.is_complete("dev", 3), subset.is_complete("test", 1)) == (False, True)

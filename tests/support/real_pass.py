@@ -37,25 +37,26 @@ def read_real(archive: pathlib.Path) -> RealPass:
   """Runs the command and returns what it printed and what it read."""
   counts, remarks, untracked = {}, {}, {}
   count, validate_annotation = corpora.count, annotation.validate_annotation
-  split_remarks = {}  # of the split that is being read
+  splits, split_remarks = [], {}  # those read so far: the last is being read
 
   def spied_validation(schema, found):
-    split_remarks["now"] = found
-    return validate_annotation(schema, found)
-
-  def spied_count(corpus, split, check):
-    schema, found = corpus.schema(split), set()
+    splits.append(schema.origin.rpartition(" ")[2].partition("/")[0])  # "sgd.zip: dev/schema.json"
+    split_remarks[splits[-1]], untracked[splits[-1]] = found, set()
     tracked = {s.name: {s.slots[i].name for i in s.tracked_slots} for s in schema}
+    check = validate_annotation(schema, found)
 
     def checked(dialogue, schema, origin):
       check(dialogue, schema, origin)
       for _, frame in dialogue.user_frames():
         slots = frame.state.slot_values.keys() - tracked[frame.service]
-        found.update((frame.service, slot) for slot in slots)
+        untracked[splits[-1]].update((frame.service, slot) for slot in slots)
 
-    counts[split] = count(corpus, split, checked)
-    remarks[split] = {rule: remark.count for rule, remark in split_remarks["now"].items()}
-    untracked[split] = frozenset(found)
+    return checked
+
+  def spied_count(dialogues):
+    split = splits[-1]
+    counts[split] = count(dialogues)
+    remarks[split] = {rule: remark.count for rule, remark in split_remarks[split].items()}
     return counts[split]
 
   printed = io.StringIO()

@@ -86,14 +86,8 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.opening import open_corpus
 
   corpus = open_corpus(args.corpus)
-  totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
   with progress("dialogues") as update:
-
-    def on_dialogue(split: str, number: int) -> None:
-      if number % 10 == 1:  # often enough to see the bar move
-        update(f"counting {split}", number, totals.get(split))
-
-    report = statistics.report(corpus, on_dialogue=on_dialogue)
+    report = statistics.report(corpus, update)
   output.show(
     args.format,
     _layout(report),

@@ -8,7 +8,7 @@ that SGD follows: see docs/dialogue-checks.md.
 """
 
 import argparse
-import itertools
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,8 @@ from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import with_document_paths
 
 if TYPE_CHECKING:
-  from sgdx_t5x.cli.progress import Update
   from sgdx_t5x.corpus.annotation import AnnotationWarning
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.dialogue import Dialogue
-  from sgdx_t5x.corpus.schema import Schema
   from sgdx_t5x.tables import Table
 
 
@@ -36,7 +33,6 @@ def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.cli import output
   from sgdx_t5x.cli.data.splits import splits_table
-  from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpus.annotation_rules import WARNINGS
   from sgdx_t5x.corpus.corpus import check_schemas
   from sgdx_t5x.corpus.opening import open_corpus
@@ -44,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   services = check_schemas(corpus)
   warnings: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
-  with progress("dialogues") as update:
-    rows = [_split_row(corpus, split, warnings[split], update) for split in corpus.splits]
+  rows = [_split_row(corpus, split, warnings[split]) for split in corpus.splits]
   violated: set[str] = set().union(*warnings.values())
   rules = [rule for rule in WARNINGS if rule in violated]  # in the order of the documentation
   tables = [splits_table(rows, corpus.name)]
@@ -80,25 +75,18 @@ def _notes(corpus: "Corpus", rules: Sequence[str]) -> Iterator[str]:
 
 
 def _split_row(
-  corpus: "Corpus", split: str, warnings: "dict[str, AnnotationWarning]", update: "Update"
+  corpus: "Corpus", split: str, warnings: "dict[str, AnnotationWarning]"
 ) -> dict[str, Any]:
+  from sgdx_t5x.cli.progress import track
   from sgdx_t5x.corpus.annotation import validate_annotation
   from sgdx_t5x.corpus.corpus import count
 
-  validate, checked = validate_annotation(corpus.schema(split), warnings), itertools.count(1)
+  dialogues = corpus.dialogues(split, validate_annotation(corpus.schema(split), warnings))
   total = corpus.expected_dialogues(split)
-
-  def check(dialogue: "Dialogue", schema: "Schema", origin: str) -> None:
-    validate(dialogue, schema, origin)
-    if (number := next(checked)) % 10 == 0:  # often enough to see the bar move
-      update(f"checking {split}", number, total)
-
-  sizes = count(corpus, split, check)
+  sizes = count(track(dialogues, f"checking {split}", "dialogues", total))
   return {
     "split": split,
-    "dialogues": sizes.dialogues,
-    "user_turns": sizes.user_turns,
-    "frames": sizes.frames,
+    **dataclasses.asdict(sizes),
     "services": len(corpus.schema(split)),
     "complete": corpus.is_complete(split, sizes.dialogues),
   }

@@ -52,10 +52,9 @@ def _run(args: argparse.Namespace) -> int:
       fix="leave out the ending",
     )
   corpus = open_corpus(args.corpus)
-  total = corpus.expected_dialogues("train")
   try:
     with progress("dialogues") as update:
-      lines = list(corpus_lines(corpus, lambda number: update("reading train", number, total)))
+      lines = list(corpus_lines(corpus, update))
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # SentencePiece says how many pieces the text would give

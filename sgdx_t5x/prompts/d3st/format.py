@@ -70,7 +70,7 @@ class D3ST(TextExamples):
 
   def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
-    if not self.style.shows_own_frames:
+    if self.style.frames != "each" or self.style.cumulate:
       raise SgdxError(
         f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
         expected="frames=each and cumulate=false: a record holds one frame and its state",

@@ -68,8 +68,3 @@ class D3stStyle:
         expected='punctuation after an index, no blanks, letters or digits, as in "1=small"',
         fix='set delimiter to "=" or "->"',
       )
-
-  @property
-  def shows_own_frames(self) -> bool:
-    """Whether each frame has an example of its own, with its own state."""
-    return self.frames == "each" and not self.cumulate

@@ -32,7 +32,7 @@ def make_demonstrations(
   schema: Schema,
   per_service: int,
   source: str,
-  service_names: Iterable[str] | None = None,
+  service_names: Iterable[str],
 ) -> dict[str, list[Demonstration]]:
   """Chooses demonstrations from dialogues.
 
@@ -41,26 +41,24 @@ def make_demonstrations(
     schema: the split's original schema.
     per_service: maximum number for each service, each from another dialogue.
     source: the demonstrations' `source`.
-    service_names: names of services; None for all of the schema.
+    service_names: those of the schema that need some.
 
   Returns:
     Service -> its demonstrations, best first; a service without dialogues is absent.
   """
-  names = frozenset(schema.names if service_names is None else service_names)
+  names = frozenset(service_names)
   best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
   for number, dialogue in enumerate(dialogues):
     for name, beginning in _beginnings(dialogue, names).items():
-      # The number is unique, so that beginnings, which have no order, are never compared.
-      key = (*_worth(beginning), rank(dialogue.dialogue_id, seed=0), number)
-      heap = best[name]
-      heapq.heappush(heap, (key, beginning))
-      if len(heap) > per_service:
-        heapq.heappop(heap)  # the worst
+      # Many slots, no other service, few turns; then a draw. The number is unique, so that
+      # beginnings, which have no order, are never compared.
+      worth = len(beginning.state.slot_values), beginning.alone, -beginning.turn
+      key = (*worth, rank(dialogue.dialogue_id, seed=0), number)
+      best[name] = heapq.nlargest(per_service, [*best[name], (key, beginning)])
   by_service = {}
   for service in schema:
-    if service.name in best:
-      heap = sorted(best[service.name], key=lambda item: item[0], reverse=True)
-      by_service[service.name] = [_demonstration(service, x, source) for _, x in heap]
+    if ranked := best.get(service.name):
+      by_service[service.name] = [_demonstration(service, x, source) for _, x in ranked]
   return by_service
 
 
@@ -77,11 +75,6 @@ def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginni
     if earlier is None or len(state.slot_values) > len(earlier.state.slot_values):
       by_service[frame.service] = _Beginning(dialogue, turn, state, len(services_so_far) == 1)
   return by_service
-
-
-def _worth(beginning: _Beginning) -> tuple[int, bool, int]:
-  """The larger, the better: many slots, no other service, few turns."""
-  return len(beginning.state.slot_values), beginning.alone, -beginning.turn
 
 
 def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demonstration:

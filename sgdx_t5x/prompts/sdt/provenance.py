@@ -1,10 +1,10 @@
 """What a score records of its demonstrations, and whether their words occur in its split."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER
+from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.metrics.frames import GoldFrame, utterance_crc
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, check_services
@@ -20,31 +20,14 @@ class Leak:
   of: int
 
 
-def count_leak(
-  demos: Iterable[Demonstration],
-  split_crcs: Collection[int],
-  speakers: Sequence[str] = (USER, SYSTEM),
-) -> Leak:
-  """Looks for the words of demonstrations in a split.
-
-  Args:
-    demos: the demonstrations.
-    split_crcs: `utterance_crc` of the split's utterances.
-    speakers: whose utterances are looked for.
-  """
+def count_leak(demos: Iterable[Demonstration], crcs: Collection[int]) -> Leak:
+  """Looks for the user's words. Args: crcs, `utterance_crc` of the user's utterances in a split."""
   specific = set()
   for demo in demos:
     for speaker, text in demo.turns:
-      if speaker in speakers and len(text.split()) >= LEAST_WORDS:
+      if speaker == USER and len(text.split()) >= LEAST_WORDS:
         specific.add(text)
-  return Leak(sum(utterance_crc(text) in split_crcs for text in specific), len(specific))
-
-
-def said_in(corpus: Corpus, split: str) -> Iterator[int]:
-  """Yields `utterance_crc` of all utterances of a split."""
-  for dialogue in corpus.dialogues(split):
-    for turn in dialogue.turns:
-      yield utterance_crc(turn.utterance)
+  return Leak(sum(utterance_crc(text) in crcs for text in specific), len(specific))
 
 
 def provenance(
@@ -70,7 +53,7 @@ def provenance(
   for name, of_service in demos.by_service.items():
     if name in services:
       demonstrations += select(of_service)
-  leak = count_leak(demonstrations, {frame.utterance_crc for frame in gold}, (USER,))
+  leak = count_leak(demonstrations, {frame.utterance_crc for frame in gold})
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
   notes = (
     f"LEAK: {leak.found} of {leak.of} user utterances of {LEAST_WORDS} words or more in the "

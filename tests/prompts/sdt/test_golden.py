@@ -120,7 +120,7 @@ def test_every_frame_of_sgd_survives_the_way_there_and_back(corpus, tmp_path):
 @pytest.mark.real
 def test_demonstrations_are_made_of_real_dialogues(corpus):
   schema = corpus.schema("test")
-  made = make_demonstrations(corpus.dialogues("test"), schema, 2, "sgd-test")
+  made = make_demonstrations(corpus.dialogues("test"), schema, 2, "sgd-test", schema.names)
   texts = demonstrations_text(demo for demos in made.values() for demo in demos)
   demos = parse_demonstrations(texts.encode(), "made")
   filled = [
