@@ -416,8 +416,13 @@ def test_sampling_is_by_number_or_by_probability(bound):
   with pytest.raises(T5XError, match=r"topk = 1 and topp = 0\.9") as e:
     check_model(model)
   assert e.value.fix
-  bound(decoding.temperature_sample, {"topk": 0, "topp": 0.9, "decode_rng": np.zeros(2)})
-  check_model(model)
+  bound(decoding.temperature_sample, {"topk": 0, "topp": 1.5})
+  with pytest.raises(T5XError, match="topp is not a probability") as e:
+    check_model(model)
+  assert_four_parts(e.value, "1.5", "from 0 to 1")
+  for topp in (0.9, 1.0):
+    bound(decoding.temperature_sample, {"topk": 0, "topp": topp, "decode_rng": np.zeros(2)})
+    check_model(model)
 
 
 @pytest.mark.parametrize(
