@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,34 +20,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from etils import epath
+from flax import serialization, traverse_util
 
 from t5x.errors import T5XError, first_line, not_in_lite
 
 _STEP_DIR = re.compile(r"^checkpoint_(\d+)$")
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """{'a': {'b': x}} -> {'a/b': x}; empty dictionaries vanish."""
-  flat = {}
-  for key, value in tree.items():
-    name = f"{prefix}{key}"
-    if isinstance(value, Mapping):
-      flat.update(flatten(value, name + "/"))
-    else:
-      flat[name] = value
-  return flat
-
-
-def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """The inverse of `flatten`."""
-  tree: dict[str, Any] = {}
-  for name, value in flat.items():
-    *parents, last = name.split("/")
-    node = tree
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[last] = value
-  return tree
+# {'a': {'b': x}} -> {'a/b': x}, without empty dictionaries; and back.
+flatten = functools.partial(traverse_util.flatten_dict, sep="/")
+unflatten = functools.partial(traverse_util.unflatten_dict, sep="/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,20 +205,8 @@ def _is_spec(node: Any) -> bool:
   return isinstance(node, Mapping) and node.get("driver") == "zarr"
 
 
-def _split_inline(tree: Mapping[str, Any], prefix: str = ""):
-  """Yields (name, inline array or TensorStore spec) for the leaves of the msgpack tree."""
-  for key, value in tree.items():
-    name = f"{prefix}{key}"
-    if _is_spec(value) or not isinstance(value, Mapping):
-      yield name, value
-    else:
-      yield from _split_inline(value, name + "/")
-
-
 def _legacy_leaves(path: str) -> dict[str, Any]:
   """Reads the msgpack file: {name: array, or the TensorStore spec of one}."""
-  from flax import serialization
-
   with _damage(path):
     content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
   if not isinstance(content, Mapping) or "optimizer" not in content:
@@ -244,7 +215,8 @@ def _legacy_leaves(path: str) -> dict[str, Any]:
       found="keys " + ", ".join(map(repr, content)) if isinstance(content, Mapping) else "no keys",
       expected="keys 'version' (2 or more) and 'optimizer'",
     )
-  return {name: leaf for name, leaf in _split_inline(content["optimizer"]) if leaf is not None}
+  leaves = flatten(content["optimizer"], is_leaf=lambda path, node: _is_spec(node))
+  return {name: leaf for name, leaf in leaves.items() if leaf is not None}
 
 
 def _open_zarr(folder: epath.Path):
