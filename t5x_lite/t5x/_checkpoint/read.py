@@ -251,21 +251,19 @@ def _open_legacy(path: str) -> StoredCheckpoint:
   def read(requests):
     # All requests are in flight at once.
     opened = {name: _open_zarr(folders[name]) for name in requests if name in folders}
-    stores, pending = {}, {}
+    sources, pending = dict(inline), {}
     for name, future in opened.items():
-      stores[name] = _opened(future, name, path, folders[name])
+      sources[name] = _opened(future, name, path, folders[name])
       if requests[name][0] is None:
-        pending[name] = stores[name].read()
+        pending[name] = sources[name].read()
     out = {}
     for name, (sharding, dtype) in requests.items():
-      if sharding is None:
-        value = (
-          inline[name] if name in inline else _opened(pending[name], name, path, folders[name])
-        )
-        out[name] = value.astype(dtype) if dtype is not None else value
-      else:
-        source = inline[name] if name in inline else stores[name]
-        out[name] = _read_shards(source, arrays[name], sharding, dtype, path)
+      if sharding is not None:
+        out[name] = _read_shards(sources[name], arrays[name], sharding, dtype, path)
+        continue
+      if name in pending:
+        sources[name] = _opened(pending[name], name, path, folders[name])
+      out[name] = sources[name] if dtype is None else sources[name].astype(dtype)
     return out
 
   return StoredCheckpoint(str(path), "legacy", arrays, read)
