@@ -20,6 +20,7 @@ from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 from t5x._infer import setup as infer_setup
 from t5x._infer.overlap import OverlappedCalls
 from t5x._process.progress import InferenceProgress
+from t5x._process.read_ahead import ReadAhead
 
 LENGTH, TARGETS = 48, 18
 
@@ -395,7 +396,7 @@ def test_reading_ahead_is_bounded_and_hands_errors_over():
       yield i
     raise ValueError("the eleventh")
 
-  items_read = rows.in_background(items(), ahead=2)
+  items_read = ReadAhead(items(), ahead=2)
   while len(made) < 3:  # before any item is requested
     time.sleep(0.001)
   time.sleep(0.05)

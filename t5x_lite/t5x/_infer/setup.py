@@ -11,7 +11,7 @@ import seqio
 from t5x._checkpoint.choose import check_single
 from t5x._data.batches import quick_converter
 from t5x._data.datasets import get_mixture_or_task, has_split, no_split
-from t5x._infer.rows import in_background
+from t5x._process.read_ahead import ReadAhead
 from t5x.errors import T5XError, check_whole
 
 _EXAMPLES_AHEAD = 4096  # that are read before they are requested
@@ -105,7 +105,7 @@ class _Rows:
 
   def __init__(self, ds):
     self.element_spec, self._ds = ds.element_spec, ds
-    self._ahead = in_background(ds.as_numpy_iterator(), _EXAMPLES_AHEAD)
+    self._ahead = ReadAhead(ds.as_numpy_iterator(), _EXAMPLES_AHEAD)
     self.digest = ""
 
   def __iter__(self):
