@@ -86,7 +86,7 @@ DECODING = {
     inference, "plan_batches", _longest_of_batch
   ),
   "distinct inputs once": _unmerged,
-  "rows read ahead": lambda: _patch(inference, "in_background", lambda windows: windows),
+  "rows read ahead": lambda: _patch(inference, "ReadAhead", lambda windows: windows),
   "at most 32 rows": lambda: _patch(inference, "_MOST_ROWS_ON_CPU", 1 << 20),
   "blocked attention": lambda: _patch(blocked_attention, "applies", lambda *_: False),
   "bias by shifting": lambda: _patch(embedding, "_toeplitz", _gathered),

@@ -215,8 +215,8 @@ def _arguments(
   schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
   waiting = list(references(schema))
   while waiting:  # what is referred to keeps its place, so that references stay as they are
-    keys = _pointer_keys(waiting.pop().removeprefix("#"))
-    if keys[:1] != [_COMPONENTS] or len(keys) < 3:
+    keys = pointer_keys(urllib.parse.unquote(waiting.pop().removeprefix("#")))
+    if keys[:1] != (_COMPONENTS,) or len(keys) < 3:
       continue
     # All of it, even if a part is meant: another reference may mean more.
     _, folder, name, *_ = keys
@@ -278,7 +278,7 @@ def resolved(document: Any, reference: str) -> Any:
   if fragment and not fragment.startswith("/"):
     anchored = (part for part in _objects(document) if _is_called(part, fragment))
     return next(anchored, None)
-  for key in _pointer_keys(fragment):
+  for key in pointer_keys(urllib.parse.unquote(fragment)):
     if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
       document = document[int(key)]
     elif isinstance(document, dict) and key in document:
@@ -301,10 +301,10 @@ def _objects(part: Any) -> Iterator[dict[str, Any]]:
     yield from _objects(value)
 
 
-def _pointer_keys(fragment: str) -> list[str]:
-  """Returns the keys of a reference's JSON pointer, "/..." or ""."""
-  keys = urllib.parse.unquote(fragment).split("/")[1:]
-  return [key.replace("~1", "/").replace("~0", "~") for key in keys]
+def pointer_keys(pointer: str) -> tuple[str, ...]:
+  """Returns the keys of a JSON pointer; () if it is none."""
+  start, *keys = pointer.split("/")
+  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
 
 
 def _error(path: pathlib.Path, place: str, fault: str, fix: str = "") -> SgdxError:

@@ -192,9 +192,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   for name, value in _UNUSED_MACROS.items():
     if name in macros and gin_config.is_required(macros[name]):
       gin.parse_config(f"{name} = {value}")
-  gin_config.check_config()
-  gin_config.check_unused()
-  gin.finalize()
+  gin_config.finalize()
   settings = gin.get_bindings(train) if _is_configured(train) else {}
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")
   missing = [name for name in required if settings.get(name) is None]

@@ -90,7 +90,7 @@ def temperature_sample(
     num_decodes: decodes per example.
     temperature: logits are divided by it; 0 is greedy.
     topk: keep the k most probable tokens; 0 keeps all.
-    topp: keep the most probable tokens that together have this probability, in [0, 1); 0 keeps
+    topp: keep the most probable tokens that together have this probability, in [0, 1]; 0 keeps
       all (Holtzman et al. 2020, arXiv:1904.09751). At most one of topk and topp is not 0.
     cache_offset: position of the batch axis in the caches.
     max_decode_steps: maximum tokens to decode after the prompt; None is up to L. The prompt
@@ -105,7 +105,7 @@ def temperature_sample(
     outputs.
 
   Raises:
-    T5XError: both topk and topp are given.
+    T5XError: both topk and topp are given, or topp is above 1.
     CannotPauseError: a segment of a decode that is not greedy.
   """
   check_kept_tokens(topk, topp)
@@ -153,7 +153,14 @@ def temperature_sample(
 
 
 def check_kept_tokens(topk: int, topp: float) -> None:
-  """Raises T5XError if tokens are to be kept both by number and by probability."""
+  """Raises T5XError if tokens are to be kept by no probability, or also by number."""
+  if topp > 1:
+    raise T5XError(
+      "topp is not a probability.",
+      found=repr(topp),
+      expected="a number from 0 to 1",
+      fix="decoding.temperature_sample.topp = 0.9",
+    )
   if topk and topp:
     raise T5XError(
       found=f"topk = {topk} and topp = {topp}",

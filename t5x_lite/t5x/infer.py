@@ -150,8 +150,8 @@ def infer(
   from t5x._checkpoint.choose import chosen
   from t5x._infer import setup
   from t5x._infer.journal import config_hash
-  from t5x._infer.rows import in_background
   from t5x._process import folder_lock
+  from t5x._process.read_ahead import ReadAhead
   from t5x._process.stop import StopRequest
   from t5x._settings.model import check_model
   from t5x._settings.parts import check_parts
@@ -180,7 +180,7 @@ def infer(
     choice = chosen(restore_checkpoint_cfg)  # before the model, which takes its time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
     # A task's examples are read while the model is restored, or applied to those before.
-    datasets = in_background(
+    datasets = ReadAhead(
       (setup.datasets_of(model, task, dataset_cfg, shard_id, num_shards) for task in tasks), ahead=1
     )
     state, axes = setup.restore(

@@ -296,5 +296,20 @@ def chain(transformations: Any) -> OptaxWrapper:
     transformations: list of optax transformations, e.g.
       `[@optax.clip_by_global_norm(), @optax.scale_by_adam()]`; as in T5X, the list itself scales
       by the learning rate and its sign.
+
+  Raises:
+    T5XError: it is no such list.
   """
+  # A transformation is itself a tuple, of two functions.
+  is_list = isinstance(transformations, (list, tuple)) and not hasattr(transformations, "init")
+  wrong = [transformations]
+  if is_list:
+    wrong = [x for x in transformations if not hasattr(x, "init")]
+  if wrong:
+    raise T5XError(
+      "optimizers.chain takes a list of optax transformations.",
+      found=repr(wrong[0]),
+      expected="a list, also of a single one; append () to a function to create one",
+      fix="optimizers.chain.transformations = [@optax.clip_by_global_norm(), @optax.adam()]",
+    )
   return OptaxWrapper(optax.chain(*transformations))

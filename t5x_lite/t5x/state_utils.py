@@ -11,7 +11,7 @@ from typing import Any
 
 from flax import traverse_util
 
-from t5x._checkpoint.restore import match_names, with_names
+from t5x._checkpoint.restore import check_assignment_map, match_names, with_names
 from t5x.errors import T5XError
 
 
@@ -42,10 +42,12 @@ def apply_assignment_map(
     The renamed tree.
 
   Raises:
-    T5XError: a pattern matches nothing, or the checkpoint lacks a requested array.
+    T5XError: the map is invalid or a pattern of it matches nothing, or the checkpoint lacks a
+      requested array.
   """
   if is_resuming:
     return ckpt_optimizer_state
+  check_assignment_map(assignment_map)
   stored = traverse_util.flatten_dict(ckpt_optimizer_state, sep="/")
   model_arrays = traverse_util.flatten_dict(optimizer_state, sep="/")
   renamed, skipped, unused = match_names(model_arrays, assignment_map)

@@ -46,6 +46,32 @@ def test_good_optimizers():
   check_optimizer(optimizers.chain([optax.clip_by_global_norm(1.0), optax.scale_by_adam()]))
 
 
+@pytest.mark.parametrize(
+  ("transformations", "found"),
+  [
+    (optax.scale_by_adam(), "GradientTransformation"),  # brackets around it are missing
+    ([optax.scale_by_adam], "<function scale_by_adam"),  # its () are missing
+    (None, "None"),
+    ("adam", "'adam'"),
+  ],
+)
+def test_a_chain_is_a_list_of_transformations(transformations, found):
+  with pytest.raises(T5XError, match=r"optimizers\.chain takes a list") as e:
+    optimizers.chain(transformations)
+  assert_four_parts(e.value)
+  assert e.value.found.startswith(found)
+
+
+def test_a_class_that_gin_would_make_an_object_of(server, tmp_path):
+  """It ended in a traceback."""
+  binding = "--gin.train.trainer_cls=@trainer.Trainer()"
+  args = ("run_train.gin", "--gin.MODEL_DIR='new'", "--gin.TRAIN_STEPS=1", binding, "--dry_run")
+  err = server.run("train", *args, code=1, cwd=tmp_path)
+  assert "train.trainer_cls takes a class, and is bound to an object of one." in err
+  assert "train.trainer_cls = @trainer.Trainer\n" in err
+  assert "Traceback" not in err
+
+
 def test_a_name_without_its_import(server, tmp_path):
   (tmp_path / "a.gin").write_text(
     "from __gin__ import dynamic_registration\ntrain/utils.DatasetConfig.batch_size = 8\n"

@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import sys
 
 import gin
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 import t5x
 from t5x._script import gin_config
+from t5x._settings.model import check_model
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -155,3 +157,52 @@ def test_what_an_imported_module_raises_is_passed_on(tmp_path, monkeypatch):
       gin_config.parse_gin_flags([], [], ["import faulty"], finalize_config=False)
     with pytest.raises(T5XError, match="No module named 'no_such_package'"):
       gin_config.parse_gin_flags([], [], ["import no_such_package"], finalize_config=False)
+
+
+_MINE = """
+from t5x import models
+
+class Inheriting(models.EncoderDecoderModel):
+  pass
+
+class Deciding(models.EncoderDecoderModel):
+  def predict_batch_with_aux(self, params, batch, rng=None, num_decodes=1):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+  ("model", "bound", "reaches"),
+  [
+    ("Inheriting", "models.EncoderDecoderModel", False),  # had no effect, in silence
+    ("Inheriting", "mine.Inheriting", True),
+    ("Deciding", "models.EncoderDecoderModel", True),  # it has settings of its own
+  ],
+)
+def test_bindings_of_a_method_that_a_subclass_inherits(
+  model, bound, reaches, tmp_path, monkeypatch
+):
+  (tmp_path / "mine.py").write_text(_MINE)
+  monkeypatch.syspath_prepend(tmp_path)
+  monkeypatch.delitem(sys.modules, "mine", raising=False)
+  made = _make(
+    "t5_1_1/tiny",
+    f"""
+import mine
+MODEL = @mine.{model}()
+mine.{model}:
+  module = @network.Transformer()
+  input_vocabulary = %VOCABULARY
+  output_vocabulary = %VOCABULARY
+  optimizer_def = %OPTIMIZER
+{bound}.predict_batch_with_aux.num_decodes = 2
+""",
+  )
+  if reaches:
+    check_model(made)
+    return
+  with pytest.raises(T5XError, match="do not reach Inheriting") as e:
+    check_model(made)
+  assert e.value.found == "EncoderDecoderModel.predict_batch_with_aux.num_decodes = 2"
+  for part in (e.value.expected, e.value.fix):
+    assert "mine.Inheriting.predict_batch_with_aux" in part

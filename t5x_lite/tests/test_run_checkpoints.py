@@ -3,10 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from packed_goldens import assert_equal
 
-from t5x import checkpoints, utils
+from t5x import checkpoints, optimizers, utils
 from t5x._checkpoint.read import flatten
 from t5x._train import loop
 from t5x.errors import T5XError
@@ -160,10 +161,6 @@ def test_assignment_map(tmp_path, capsys):
 
 def test_optax_states_without_arrays_survive_a_checkpoint():
   """clip_by_global_norm has an empty state, for which no array is on disk."""
-  import optax
-
-  from t5x import optimizers
-
   optimizer_def = optimizers.chain([optax.clip_by_global_norm(1.0), optax.scale_by_adam()])
   optimizer = optimizer_def.create({"w": jnp.ones(3)}).apply_gradient({"w": jnp.ones(3)}, None)
   on_disk = optimizer.state_dict()

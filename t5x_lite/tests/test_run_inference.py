@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 import json
 import time
 
@@ -19,6 +20,7 @@ from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 from t5x._infer import setup as infer_setup
 from t5x._infer.overlap import OverlappedCalls
 from t5x._process.progress import InferenceProgress
+from t5x._process.read_ahead import ReadAhead
 
 LENGTH, TARGETS = 48, 18
 
@@ -66,7 +68,10 @@ def setup():
   examples[20] = examples[4]
   stacked = {k: np.stack([e[k] for e in examples]) for k in examples[0]}
   ds = tf.data.Dataset.from_tensor_slices(stacked).enumerate()
-  return partitioner, initializer, state, ds
+  infer_fn = functools.partial(
+    utils.get_infer_fn, train_state_axes=initializer.train_state_axes, partitioner=partitioner
+  )
+  return infer_fn, state, ds
 
 
 DECODES = {
@@ -98,7 +103,7 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
     monkeypatch.setattr(models, "_NARROW", 0)  # caches keys and values, as wide networks do
   monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
   monkeypatch.setitem(staged_decode._FIRST_STOP, True, 8)
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))
   model = tiny_model(decode_fn)
   step = model.score_batch if kind == "score" else model.predict_batch_with_aux
@@ -108,7 +113,7 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
       return model.predict_batch_with_aux(params, batch, rng, segment=segment, **kwargs)
 
   def run(size, **kwargs):
-    fn = utils.get_infer_fn(step, size, initializer.train_state_axes, partitioner, **kwargs)
+    fn = infer_fn(step, size, **kwargs)
     return fn(ds, state), fn.inference.stats
 
   plain, plain_stats = run(23, efficient=False)
@@ -125,9 +130,9 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
 
 
 def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=0))
-  fn = utils.get_infer_fn(model.predict_batch, 32, initializer.train_state_axes, partitioner)
+  fn = infer_fn(model.predict_batch, 32)
   outputs = dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
   assert fn.inference.stats["rows_run"] == 23
   assert outputs[4] != outputs[20]  # equal inputs, sampled independently
@@ -141,7 +146,7 @@ def test_prompts_that_are_passed_on_are_part_of_the_input(setup):
     def predict_batch(self, params, batch, rng=None, **kwargs):
       return super().predict_batch(params, batch, rng=rng, prompt_with_targets=True, **kwargs)
 
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
   assert inference._reads_inputs_alone(model.predict_batch)
   assert not inference._reads_inputs_alone(Prompted.predict_batch.__get__(model))
@@ -153,8 +158,7 @@ def test_prompts_that_are_passed_on_are_part_of_the_input(setup):
   alike = tf.data.Dataset.from_tensor_slices(stacked).enumerate()
 
   def run(efficient):
-    axes = initializer.train_state_axes
-    return utils.get_infer_fn(prompted, 4, axes, partitioner, efficient=efficient)(alike, state)[0]
+    return infer_fn(prompted, 4, efficient=efficient)(alike, state)[0]
 
   assert run(True) == run(False)
 
@@ -163,27 +167,30 @@ class _Stopped(Exception):
   """What a stop request raises between two batches."""
 
 
+def _stops_at(number):
+  """Returns a `check_stop` that raises `_Stopped` at this call, counted from 1."""
+  calls = itertools.count(1)
+
+  def check_stop():
+    if next(calls) == number:
+      raise _Stopped
+
+  return check_stop
+
+
 def test_samples_after_a_stop_are_not_those_before(setup, tmp_path):
   """Equal inputs, of which half were sampled before the run was stopped."""
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=0))
   example = next(iter(ds))[1]
   equal = tf.data.Dataset.from_tensors(example).repeat(16).enumerate()
-  calls_left = [2]
-
-  def check_stop():
-    calls_left[0] -= 1
-    if not calls_left[0]:
-      raise _Stopped
-
   kept = journal.Journal(str(tmp_path / "task"), "0a1b")
-  axes = initializer.train_state_axes
   step = model.predict_batch
-  stopped = utils.get_infer_fn(step, 8, axes, partitioner, check_stop=check_stop)
+  stopped = infer_fn(step, 8, check_stop=_stops_at(2))
   with pytest.raises(_Stopped):
     stopped(equal, state, journal=kept)
   assert len(kept.read()) == 8
-  outputs = utils.get_infer_fn(step, 8, axes, partitioner)(equal, state, journal=kept)
+  outputs = infer_fn(step, 8)(equal, state, journal=kept)
   kept.close(complete=True)
   assert len({str(output) for _, output in outputs}) == 16
 
@@ -197,18 +204,12 @@ def test_samples_after_a_stop_are_not_those_before(setup, tmp_path):
   ],
 )
 def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
-  calls_left = [4]
-
-  def check_stop():
-    calls_left[0] -= 1
-    if not calls_left[0]:
-      raise _Stopped
 
   def run(folder, **kwargs):
     step = getattr(model, kind)
-    fn = utils.get_infer_fn(step, 4, initializer.train_state_axes, partitioner, **kwargs)
+    fn = infer_fn(step, 4, **kwargs)
     kept = journal.Journal(str(tmp_path / folder / "task"), "0a1b")
     try:
       return fn(ds, state, journal=kept), fn.inference.stats["rows_run"], kept
@@ -218,7 +219,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   expected, num_rows, kept = run("whole")
   assert len(kept.read()) == num_rows == 22
   with pytest.raises(_Stopped):
-    run("stopped", check_stop=check_stop)
+    run("stopped", check_stop=_stops_at(4))
   file = tmp_path / "stopped" / "task-0a1b.jsonl"
   file.write_text(file.read_text()[:-20])  # killed while writing a line
   known = len(file.read_text().splitlines()) - 2  # an empty line, and the one cut off
@@ -246,7 +247,7 @@ def test_a_journal_keeps_texts_with_any_line_separator(tmp_path):
 
 
 def test_the_hash_stands_for_weights_and_settings(setup):
-  params = setup[2].params
+  params = setup[1].params
   gin.clear_config()
   try:
     one = journal.config_hash(params, {"mode": "predict"})
@@ -318,9 +319,9 @@ def test_a_compilation_costs_a_small_network_more_of_its_batches(monkeypatch):
 
 
 def test_later_tasks_are_padded_as_earlier_ones_where_that_saves_a_program(setup):
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
-  fn = utils.get_infer_fn(model.score_batch, 4, initializer.train_state_axes, partitioner)
+  fn = infer_fn(model.score_batch, 4)
   run, inference_of = fn.inference, lambda ds: fn(ds, state)
   inference_of(ds.filter(lambda i, _: i >= 8))
   known = {size: set(lengths) for size, lengths in run._lengths.items()}
@@ -352,9 +353,9 @@ def test_plans_use_lengths_that_are_compiled():
 
 @pytest.mark.long
 def test_windows_change_nothing(setup, monkeypatch):
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
-  fn = utils.get_infer_fn(model.predict_batch, 2, initializer.train_state_axes, partitioner)
+  fn = infer_fn(model.predict_batch, 2)
   outputs = []
   for window in (1, 5, 64):
     monkeypatch.setattr(inference, "_BATCHES_PER_WINDOW", window)
@@ -395,7 +396,7 @@ def test_reading_ahead_is_bounded_and_hands_errors_over():
       yield i
     raise ValueError("the eleventh")
 
-  items_read = rows.in_background(items(), ahead=2)
+  items_read = ReadAhead(items(), ahead=2)
   while len(made) < 3:  # before any item is requested
     time.sleep(0.001)
   time.sleep(0.05)
@@ -440,11 +441,11 @@ def test_small_sets_run_in_small_batches():
 def test_small_sets_share_programs_where_compiling_takes_longest(setup, monkeypatch):
   """On a GPU, the turns of dialogues, fewer and longer rows from turn to turn, took 12 programs."""
   monkeypatch.setitem(rows._COMPILE_COST, "cpu", 100.0)
-  partitioner, initializer, state, ds = setup
+  infer_fn, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
 
   def make():
-    return utils.get_infer_fn(model.score_batch, 8, initializer.train_state_axes, partitioner)
+    return infer_fn(model.score_batch, 8)
 
   fn, whole = make(), dict(make()(ds, state))
   shapes, run = set(), fn.inference._fn

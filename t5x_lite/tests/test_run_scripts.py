@@ -12,11 +12,14 @@ import types
 
 import pytest
 import run_tasks
+import seqio
+import tensorflow as tf
 from fork_server import environment
 from run_scripts import NO_EVAL, SUPPORT
 
 from t5x import checkpoints, utils
 from t5x import eval as eval_script
+from t5x._script import cli
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +43,6 @@ def trained(tmp_path_factory):
 
 
 def _steps(model_dir):
-  from t5x import checkpoints
-
   return checkpoints.checkpoint_steps(model_dir)
 
 
@@ -279,11 +280,6 @@ def test_a_users_error_while_gin_imports_a_module_is_the_error(server, tmp_path,
 
 
 def test_a_split_that_no_task_has_names_all_tasks_once(monkeypatch):
-  import seqio
-
-  from t5x import eval as eval_script
-  from t5x import utils
-
   def task(name, splits, metrics):
     return types.SimpleNamespace(name=name, splits=splits, metric_fns=metrics)
 
@@ -309,7 +305,6 @@ def test_a_split_that_no_task_has_names_all_tasks_once(monkeypatch):
 )
 def test_an_interrupt_during_imports_says_nothing_else(error, cause, shown, capfd):
   """The output of libraries during imports, which is hidden, used to appear after Ctrl-C."""
-  from t5x._script import cli
 
   def import_libraries():
     with cli._silent_stderr():
@@ -383,10 +378,6 @@ def test_help_imports_nothing_heavy(script):
 
 
 def test_a_file_in_googles_storage_that_cannot_be_read_is_no_traceback():
-  import tensorflow as tf
-
-  from t5x._script import cli
-
   error = ValueError("gin says where")
   error.__cause__ = tf.errors.FailedPreconditionError(
     None,

@@ -9,7 +9,7 @@ import pytest
 from clu import metrics as clu_metrics
 from jax.sharding import PartitionSpec
 
-from t5x import metrics, optimizers, partitioning, train_state, trainer
+from t5x import adafactor, metrics, optimizers, partitioning, train_state, trainer
 from t5x._step.actions import Actions
 from t5x._train import loop
 from t5x._train.setup import Periods
@@ -233,8 +233,6 @@ def test_terminate_on_nan_ends_without_an_error(tmp_path):
 
 
 def test_skip_nan_updates_tolerates_a_bad_loss(tmp_path):
-  from t5x import adafactor
-
   model = Model(adafactor.Adafactor(learning_rate=0.1, skip_nan_updates=True))
   t = _trainer(model)
   saver, saved = _saver(t, model, tmp_path)
@@ -248,8 +246,6 @@ def test_skip_nan_updates_tolerates_a_bad_loss(tmp_path):
 
 
 def test_step_offset_is_named(tmp_path):
-  from t5x import adafactor
-
   model = Model(adafactor.Adafactor(learning_rate=0.1, step_offset=1000))
   t = _trainer(model)
   saver, _ = _saver(t, model, tmp_path)

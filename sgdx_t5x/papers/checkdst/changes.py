@@ -1,13 +1,12 @@
 """changes.jsonl: one line per changed dialogue or turn, with all that is needed to undo it."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import decode_lines
-from sgdx_t5x.files.writing import json_line
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit
 from sgdx_t5x.papers.checkdst.split import Line
 
@@ -18,11 +17,6 @@ _FIX = "copy the whole folder, or perturb the original again"
 def changes_name(split: str) -> str:
   """Returns the file's name."""
   return f"{split}/changes.jsonl"
-
-
-def encode_lines(lines: Iterable[Line]) -> str:
-  """Returns the lines as JSON Lines text."""
-  return "".join(map(json_line, lines))
 
 
 def read_changes(corpus: Corpus, split: str) -> dict[str, list[Line]]:

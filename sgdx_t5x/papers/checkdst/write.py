@@ -14,8 +14,8 @@ from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.corpus.sources import is_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
-from sgdx_t5x.files.writing import atomic_folder, check_folder
-from sgdx_t5x.papers.checkdst.changes import changes_name, encode_lines
+from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
+from sgdx_t5x.papers.checkdst.changes import changes_name
 from sgdx_t5x.papers.checkdst.contract import Contract
 from sgdx_t5x.papers.checkdst.split import Line, Perturber, Split, changed
 from sgdx_t5x.signature import package_version
@@ -97,7 +97,7 @@ def finish(folder: pathlib.Path, split: Split, lines: Iterable[Line], **fields: 
   corpus = split.corpus
   for name in filter(is_schema, corpus.source.names()):
     write_file(folder / name, corpus.source.read(name))
-  write_file(folder / changes_name(split.name), encode_lines(lines).encode())
+  write_file(folder / changes_name(split.name), "".join(map(json_line, lines)).encode())
   origin = {"corpus": corpus.name, "checksum": corpus.checksum()}
   manifest = Manifest(split=split.name, of=origin, version=package_version(), **fields)
   write_file(folder / PERTURBATION.format(split=split.name), manifest.text().encode())

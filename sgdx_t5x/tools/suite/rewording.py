@@ -24,7 +24,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME
-from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
+from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name, pointer_keys
 from sgdx_t5x.tools.suite.schemas import (
   DEPENDENT,
   NAMED,
@@ -169,7 +169,7 @@ class _Words:
     self._renames: dict[int, dict[str, str]] = {}  # id of a schema -> old name -> new name
     self.pointers = []
     for pointer, text in rewording.replaced.items():
-      keys = _keys(pointer)
+      keys = pointer_keys(pointer)
       if keys[:1] == (tool.name,):
         self.pointers.append(pointer)
         self._place(pointer, keys[1:], text)
@@ -310,7 +310,7 @@ class _Words:
     """Returns a reference to where renames have moved what it points to."""
     if not reference.startswith("#/"):
       return reference
-    keys = _keys(urllib.parse.unquote(reference.removeprefix("#")))
+    keys = pointer_keys(urllib.parse.unquote(reference.removeprefix("#")))
     path, remaining = self._path(keys)
     moved: list[str] = []
     for (parent, _), (_, way) in itertools.pairwise(path):
@@ -346,14 +346,8 @@ class _Words:
     return result
 
 
-def _keys(pointer: str) -> Keys:
-  """Returns the keys of a JSON pointer; () if it is none."""
-  start, *keys = pointer.split("/")
-  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
-
-
 def _joined(pointer: str, keys: Keys) -> str:
-  """Returns the JSON pointer to what keys lead to from a pointer: reverses `_keys`."""
+  """Returns the JSON pointer to what keys lead to from a pointer: reverses `pointer_keys`."""
   return "/".join((pointer, *(key.replace("~", "~0").replace("/", "~1") for key in keys)))
 
 

@@ -89,7 +89,6 @@ class Program:
 
   Attributes:
     cycles: estimated cycles.
-    entry_cycles: those outside of loops.
     loops: loops of the entry.
     collectives: {kind: bytes of its results}.
     rng: bytes drawn by `rng-bit-generator`s.
@@ -98,7 +97,6 @@ class Program:
   """
 
   cycles: float
-  entry_cycles: float
   loops: tuple[Loop, ...]
   collectives: Mapping[str, float]
   rng: float
@@ -153,10 +151,8 @@ def read_program(text: str) -> Program:
     for condition, body in _WHILE.findall(line):
       cycles = _cost(body, computations, costs).cycles
       loops.append(Loop(_trips(condition, computations), cycles))
-  in_loops = sum((loop.trips or 1) * loop.cycles for loop in loops)
   return Program(
     cycles=total.cycles,
-    entry_cycles=total.cycles - in_loops,
     loops=tuple(loops),
     collectives=dict(total.collectives),
     rng=total.rng,

@@ -75,6 +75,16 @@ def choose_checkpoint(
   return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
 
 
+def check_single(restore_cfg, script: str) -> None:
+  """Raises T5XError if a RestoreCheckpointConfig names all checkpoints; it may be None."""
+  if getattr(restore_cfg, "mode", None) == "all":
+    raise T5XError(
+      "RestoreCheckpointConfig.mode='all' is for evaluation.",
+      expected=f"'specific' or 'latest' in {script}, which reads a single checkpoint",
+      fix="utils.RestoreCheckpointConfig.mode = 'latest'",
+    )
+
+
 def chosen(restore_cfg) -> CheckpointChoice:
   """Returns the checkpoint that a configuration chooses.
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 from etils import epath
+from flax import serialization
 
 from t5x._checkpoint.read import kvstore_spec, unflatten
 
@@ -105,8 +106,6 @@ def write_index(
       arrays: the part of it that `write_arrays` wrote.
       dtypes: {name: type to store}.
   """
-  from flax import serialization
-
   leaves: dict[str, Any] = {}
   for name, leaf in flat.items():
     if name in arrays:

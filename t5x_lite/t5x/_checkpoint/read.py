@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,34 +20,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from etils import epath
+from flax import serialization, traverse_util
 
 from t5x.errors import T5XError, first_line, not_in_lite
 
 _STEP_DIR = re.compile(r"^checkpoint_(\d+)$")
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """{'a': {'b': x}} -> {'a/b': x}; empty dictionaries vanish."""
-  flat = {}
-  for key, value in tree.items():
-    name = f"{prefix}{key}"
-    if isinstance(value, Mapping):
-      flat.update(flatten(value, name + "/"))
-    else:
-      flat[name] = value
-  return flat
-
-
-def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """The inverse of `flatten`."""
-  tree: dict[str, Any] = {}
-  for name, value in flat.items():
-    *parents, last = name.split("/")
-    node = tree
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[last] = value
-  return tree
+# {'a': {'b': x}} -> {'a/b': x}, without empty dictionaries; and back.
+flatten = functools.partial(traverse_util.flatten_dict, sep="/")
+unflatten = functools.partial(traverse_util.unflatten_dict, sep="/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,20 +205,8 @@ def _is_spec(node: Any) -> bool:
   return isinstance(node, Mapping) and node.get("driver") == "zarr"
 
 
-def _split_inline(tree: Mapping[str, Any], prefix: str = ""):
-  """Yields (name, inline array or TensorStore spec) for the leaves of the msgpack tree."""
-  for key, value in tree.items():
-    name = f"{prefix}{key}"
-    if _is_spec(value) or not isinstance(value, Mapping):
-      yield name, value
-    else:
-      yield from _split_inline(value, name + "/")
-
-
 def _legacy_leaves(path: str) -> dict[str, Any]:
   """Reads the msgpack file: {name: array, or the TensorStore spec of one}."""
-  from flax import serialization
-
   with _damage(path):
     content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
   if not isinstance(content, Mapping) or "optimizer" not in content:
@@ -244,7 +215,8 @@ def _legacy_leaves(path: str) -> dict[str, Any]:
       found="keys " + ", ".join(map(repr, content)) if isinstance(content, Mapping) else "no keys",
       expected="keys 'version' (2 or more) and 'optimizer'",
     )
-  return {name: leaf for name, leaf in _split_inline(content["optimizer"]) if leaf is not None}
+  leaves = flatten(content["optimizer"], is_leaf=lambda path, node: _is_spec(node))
+  return {name: leaf for name, leaf in leaves.items() if leaf is not None}
 
 
 def _open_zarr(folder: epath.Path):
@@ -279,21 +251,19 @@ def _open_legacy(path: str) -> StoredCheckpoint:
   def read(requests):
     # All requests are in flight at once.
     opened = {name: _open_zarr(folders[name]) for name in requests if name in folders}
-    stores, pending = {}, {}
+    sources, pending = dict(inline), {}
     for name, future in opened.items():
-      stores[name] = _opened(future, name, path, folders[name])
+      sources[name] = _opened(future, name, path, folders[name])
       if requests[name][0] is None:
-        pending[name] = stores[name].read()
+        pending[name] = sources[name].read()
     out = {}
     for name, (sharding, dtype) in requests.items():
-      if sharding is None:
-        value = (
-          inline[name] if name in inline else _opened(pending[name], name, path, folders[name])
-        )
-        out[name] = value.astype(dtype) if dtype is not None else value
-      else:
-        source = inline[name] if name in inline else stores[name]
-        out[name] = _read_shards(source, arrays[name], sharding, dtype, path)
+      if sharding is not None:
+        out[name] = _read_shards(sources[name], arrays[name], sharding, dtype, path)
+        continue
+      if name in pending:
+        sources[name] = _opened(pending[name], name, path, folders[name])
+      out[name] = sources[name] if dtype is None else sources[name].astype(dtype)
     return out
 
   return StoredCheckpoint(str(path), "legacy", arrays, read)

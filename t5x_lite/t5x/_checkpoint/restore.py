@@ -54,16 +54,15 @@ def _invalid_map(problem: str, found: Any) -> T5XError:
 def match_names(
   names: Iterable[str], assignment_map: Sequence[tuple[Any, str | None]]
 ) -> tuple[dict[str, str], set[str], list[str]]:
-  """Applies an assignment map to a model's names; the first pattern that matches a name counts.
+  """Applies a checked assignment map to a model's names; the first pattern that matches counts.
 
   Returns:
       ({name: name in the checkpoint} of those with a replacement, names whose replacement is None,
       patterns that match nothing).
 
   Raises:
-      T5XError: the map is invalid.
+      T5XError: a replacement names a group that its pattern does not have.
   """
-  check_assignment_map(assignment_map)
   renamed: dict[str, str] = {}
   skipped: set[str] = set()
   unused = {str(getattr(pattern, "pattern", pattern)) for pattern, _ in assignment_map}
@@ -78,7 +77,7 @@ def match_names(
       else:
         try:
           renamed[name] = match.expand(replacement)
-        except (re.error, IndexError) as e:  # a group that the pattern does not have
+        except (re.error, IndexError) as e:
           raise _invalid_map(f"has an invalid replacement ({e})", replacement) from e
       break
   return renamed, skipped, sorted(unused)

@@ -261,17 +261,18 @@ class _LegacyWriter:
   ) -> None:
     """Writes checkpoint_STEP."""
     final = self._directory / f"checkpoint_{step}"
-    # One name on all hosts: the time of the first one.
-    folder = final if "://" in str(final) else final.parent / f"{final.name}.tmp-{_start_time()}"
+    folder = final
+    if "://" not in str(final):  # one name on all hosts: the time of the first one
+      folder = final.parent / f"{final.name}.tmp-{hosts.broadcast_number(time.time())}"
     has_axes = _has_axes(train_state)
     arrays = {n: x for n, x in flat.items() if has_axes.get(n, np.size(x) > 1)}
     legacy_layout.write_arrays(folder, arrays, dtypes)
-    _barrier(f"legacy arrays of step {step}")
+    hosts.barrier(f"legacy arrays of step {step}")
     if jax.process_index() == 0:
       legacy_layout.write_index(folder, flat, arrays, dtypes)
       if folder != final:
         folder.rename(final)
-    _barrier(f"legacy checkpoint of step {step}")
+    hosts.barrier(f"legacy checkpoint of step {step}")
 
   def wait(self, step: int) -> None:
     """Nothing is in the background."""
@@ -287,17 +288,6 @@ def _in_background() -> bool:
   next step, which overwrites (donates) them.
   """
   return jax.default_backend() != "cpu"
-
-
-def _start_time() -> int:
-  return hosts.broadcast_number(time.time())
-
-
-def _barrier(name: str) -> None:
-  if jax.process_count() > 1:
-    from jax.experimental import multihost_utils
-
-    multihost_utils.sync_global_devices(name)
 
 
 def _has_axes(train_state) -> dict[str, bool]:
@@ -327,7 +317,7 @@ def _move_aside(folder: epath.Path) -> None:
   """Renames an incomplete checkpoint (of a store without renaming) that is in the way."""
   if jax.process_index() == 0 and folder.exists():
     folder.rename(folder.parent / f"{folder.name}.tmp-{int(time.time())}-incomplete")
-  _barrier(f"moved {folder.name} aside")
+  hosts.barrier(f"moved {folder.name} aside")
 
 
 def _remove_parts(directory: epath.Path, step: int) -> None:

@@ -163,14 +163,19 @@ def _check_split(provider, split: str) -> None:
   tasks = seqio.get_subtasks(provider)
   # SeqIO leaves out a mixture's tasks without a split of exactly that name.
   has = has_split if isinstance(provider, seqio.Task) else lambda task, name: name in task.splits
-  if not any(has(t, split) for t in tasks):
-    splits = sorted(set().union(*(task.splits for task in tasks)))
-    if splits:
-      raise T5XError(
-        f"{provider.name!r} has no split {split!r}.",
-        available=", ".join(splits),
-        fix="set DatasetConfig.split to one of these.",
-      )
+  if any(t.splits for t in tasks) and not any(has(t, split) for t in tasks):
+    raise no_split(provider, split)
+
+
+def no_split(provider, split: str) -> T5XError:
+  """Returns the error for a task or mixture without a split."""
+  splits = set().union(*(task.splits for task in seqio.get_subtasks(provider)))
+  return T5XError(
+    f"{provider.name!r} has no split {split!r}.",
+    expected="a split of its tasks",
+    available=", ".join(sorted(splits)),
+    fix="set utils.DatasetConfig.split to one of these.",
+  )
 
 
 def _check_cached(provider, split: str) -> None:

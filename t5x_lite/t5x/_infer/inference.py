@@ -30,7 +30,6 @@ from t5x._infer.rows import (
   COMPILE_COST_OF_TINY,
   Rows,
   compile_cost,
-  in_background,
   plan_batches,
   read_rows,
   round_length,
@@ -38,6 +37,7 @@ from t5x._infer.rows import (
 )
 from t5x._infer.staged_decode import StagedDecode
 from t5x._process.progress import InferenceProgress
+from t5x._process.read_ahead import ReadAhead
 from t5x._script.gin_config import parsed
 from t5x.errors import T5XError
 
@@ -242,7 +242,7 @@ class BatchInference:
     if self._efficient and jax.default_backend() == "cpu":
       max_rows = _MOST_ROWS_ON_CPU if self._staged else _MOST_WHOLE_ROWS_ON_CPU
       size = min(size, max(max_rows // self._multiple, 1) * self._multiple)
-    for until, is_all in in_background(windows):
+    for until, is_all in ReadAhead(windows):
       waiting += [i for i in range(num_read, until) if rows.keys[i] not in stored_keys]
       num_read = until
       # Known with the first row, which is why this is not above.
@@ -274,7 +274,7 @@ class BatchInference:
   ) -> Iterator[tuple[packed_rows.PackedRows, int]]:
     """Yields (rows to encode together, number of rows to decode together)."""
     size, waiting, num_read = min(self._batch_size, _MOST_ROWS_ON_CPU), [], 0
-    for until, is_all in in_background(windows):
+    for until, is_all in ReadAhead(windows):
       waiting += [i for i in range(num_read, until) if rows.keys[i] not in stored_keys]
       if is_all and not num_read:
         size = rows_per_batch(len(waiting), size, 1)

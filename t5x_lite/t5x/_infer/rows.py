@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import queue
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -106,42 +104,6 @@ def read_rows(
       if window and len(rows.features) % window == 0:
         yield len(rows.features), False
   yield len(rows.features), True
-
-
-def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
-  """Runs an iterator in a thread, starting immediately.
-
-  Args:
-      iterator: the iterator; what it raises is re-raised in the consumer.
-      ahead: how many items it may run ahead; 0 is no limit.
-  """
-  items: queue.Queue = queue.Queue(ahead)  # of (item, None) or (None, what ended it)
-  stopped = threading.Event()
-
-  def fill():
-    try:
-      for item in iterator:
-        items.put((item, None))
-        if stopped.is_set():
-          return  # nobody reads on; a full queue would hold this thread for ever
-      items.put((None, StopIteration()))
-    except BaseException as e:  # handed to the consumer
-      items.put((None, e))
-
-  def read():
-    try:
-      while True:
-        item, error = items.get()
-        if isinstance(error, StopIteration):
-          return
-        if error is not None:
-          raise error
-        yield item
-    finally:
-      stopped.set()
-
-  threading.Thread(target=fill, daemon=True, name="t5x-rows").start()
-  return read()
 
 
 def round_length(length: int, full: int) -> int:

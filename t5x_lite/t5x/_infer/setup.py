@@ -8,9 +8,10 @@ import hashlib
 import jax
 import seqio
 
+from t5x._checkpoint.choose import check_single
 from t5x._data.batches import quick_converter
-from t5x._data.datasets import get_mixture_or_task, has_split
-from t5x._infer.rows import in_background
+from t5x._data.datasets import get_mixture_or_task, has_split, no_split
+from t5x._process.read_ahead import ReadAhead
 from t5x.errors import T5XError, check_whole
 
 _EXAMPLES_AHEAD = 4096  # that are read before they are requested
@@ -39,11 +40,7 @@ def check_settings(mode: str, dataset_cfg, restore_cfg, shard_id: int, num_shard
       expected="both False",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",
     )
-  if restore_cfg.mode == "all":
-    raise T5XError(
-      "RestoreCheckpointConfig.mode='all' is for evaluation.",
-      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
-    )
+  check_single(restore_cfg, "infer")
   check_whole(num_shards, "infer.num_shards")
   check_whole(shard_id, "infer.shard_id", 0)
   if shard_id >= num_shards:
@@ -58,15 +55,9 @@ def check_settings(mode: str, dataset_cfg, restore_cfg, shard_id: int, num_shard
 def tasks_of(dataset_cfg) -> list:
   """The mixture's tasks that have the split."""
   provider = get_mixture_or_task(dataset_cfg.mixture_or_task_name)
-  all_tasks = seqio.get_subtasks(provider)
-  tasks = [t for t in all_tasks if has_split(t, dataset_cfg.split)]
+  tasks = [t for t in seqio.get_subtasks(provider) if has_split(t, dataset_cfg.split)]
   if not tasks:
-    raise T5XError(
-      f"{provider.name!r} has no split {dataset_cfg.split!r}.",
-      expected="a split of its tasks",
-      available=", ".join(sorted(set().union(*(task.splits for task in all_tasks)))),
-      fix="set utils.DatasetConfig.split.",
-    )
+    raise no_split(provider, dataset_cfg.split)
   return tasks
 
 
@@ -114,7 +105,7 @@ class _Rows:
 
   def __init__(self, ds):
     self.element_spec, self._ds = ds.element_spec, ds
-    self._ahead = in_background(ds.as_numpy_iterator(), _EXAMPLES_AHEAD)
+    self._ahead = ReadAhead(ds.as_numpy_iterator(), _EXAMPLES_AHEAD)
     self.digest = ""
 
   def __iter__(self):

@@ -154,6 +154,16 @@ def is_first() -> bool:
   return jax.process_index() == 0
 
 
+def barrier(name: str) -> None:
+  """Waits until all processes have come here."""
+  import jax
+
+  if jax.process_count() > 1:
+    from jax.experimental import multihost_utils
+
+    multihost_utils.sync_global_devices(name)
+
+
 def broadcast_number(number: float) -> int:
   """The first process's number, cut to a whole number of 32 bits, on every process."""
   import jax

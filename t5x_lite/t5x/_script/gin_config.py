@@ -168,7 +168,7 @@ def parse_gin_flags(
       gin_files: gin files, later ones win.
       gin_bindings: `NAME = VALUE` strings; they win over the files.
       skip_unknown: as in gin.
-      finalize_config: lock the configuration and run the checks of `check_config`.
+      finalize_config: check and lock the configuration, as `finalize` does.
 
   Raises:
       T5XError: for the first unreadable line, or all unset and unknown macros together. What a
@@ -188,10 +188,16 @@ def parse_gin_flags(
       gin.parse_config(binding, skip_unknown=skip_unknown)
   _check_command_line_macros(gin_bindings, from_files)
   if finalize_config:
-    check_config()
-    check_unused()
-    with _explained("in the whole configuration"):
-      gin.finalize()
+    finalize()
+
+
+def finalize() -> None:
+  """Checks the whole configuration and locks it; raises T5XError for what is wrong with it."""
+  check_config()
+  check_classes()
+  check_unused()
+  with _explained("in the whole configuration"):
+    gin.finalize()
 
 
 def _is_url(path: str) -> bool:
@@ -255,6 +261,26 @@ def check_config() -> None:
     "`X = %gin.REQUIRED` overrides a value set above it), or on the command line: "
     + " ".join(map(_example, missing[:6])),
   )
+
+
+def check_classes() -> None:
+  """Raises T5XError for a parameter that takes a class and is bound to an object of one.
+
+  Gin would fail to create the object: what the script passes to the class is missing.
+  """
+  for (_, selector), params in parsed().items():
+    for param, value in params.items():
+      if not param.endswith("_cls") or not isinstance(value, gin.config.ConfigurableReference):
+        continue
+      cls = value.configurable.wrapped if value.evaluate else None
+      # That of functools.partial makes objects, as a class does; so may what a function returns.
+      if isinstance(cls, type) and "__call__" not in dir(cls):
+        raise T5XError(
+          f"{selector}.{param} takes a class, and is bound to an object of one.",
+          found=repr(value),
+          expected="the class, without (): the script creates the object",
+          fix=f"{selector}.{param} = {repr(value).removesuffix('()')}",
+        )
 
 
 def check_unused() -> None:

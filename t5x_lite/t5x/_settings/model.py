@@ -82,7 +82,7 @@ def _check_decoding(model: BaseTransformerModel) -> None:
   bound = {f"{function}.{key}": value for key, value in bound_to(model.decode_fn).items()}
   default = getattr(model, "_default_decoder_params", None)
   passed = {f"DecoderParams.{k}": v for k, v in (default.as_kwargs() if default else {}).items()}
-  method = bound_to(getattr(type(model), "predict_batch_with_aux", None))
+  method = _bound_to_predictions(model)
   for choice in _CHOICES:
     if method.get(choice) is not None:
       check_flag(method[choice], f"predict_batch_with_aux.{choice}")
@@ -109,6 +109,27 @@ def _check_decoding(model: BaseTransformerModel) -> None:
   original = getattr(model.decode_fn, "func", model.decode_fn)
   if inspect.unwrap(original) is decoding.temperature_sample:
     decoding.check_kept_tokens(settings["topk"], settings["topp"])
+
+
+def _bound_to_predictions(model: BaseTransformerModel) -> Mapping[str, Any]:
+  """Returns what gin binds to predict_batch_with_aux; raises T5XError if that does not reach it.
+
+  Gin wraps the methods of the class that a binding names. A subclass made in Python inherits from
+  the class as it was.
+  """
+  cls, name = type(model), "predict_batch_with_aux"
+  method = getattr(cls, name)
+  bound = bound_to(method)
+  if not bound or name in vars(cls):
+    return bound
+  named = method.__qualname__
+  own = f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}.{name}"
+  raise T5XError(
+    f"Gin's settings of {named} do not reach {cls.__name__}, which inherits it.",
+    found=", ".join(f"{named}.{key} = {value!r}" for key, value in bound.items()),
+    expected=f"settings of {own}, as gin sets the methods of the class that is named alone",
+    fix=f"write {own} in their place, in all gin files of the run",
+  )
 
 
 def _decoder_params(settings: Any) -> dict[str, Any]:

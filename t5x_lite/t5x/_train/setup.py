@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
-from t5x._checkpoint.choose import checkpoint_step, step_within
+from t5x._checkpoint.choose import check_single, checkpoint_step, step_within
 from t5x._checkpoint.read import check_complete
 from t5x._checkpoint.restore import match_names
 from t5x._data.datasets import lengths_str
@@ -144,11 +144,7 @@ def choose_start(
   Raises:
       T5XError: it is missing or past the last step, or the mode is not for training.
   """
-  if restore_cfg is not None and restore_cfg.mode == "all":
-    raise T5XError(
-      "RestoreCheckpointConfig.mode='all' is for evaluation.",
-      expected="'specific' or 'latest' in training",
-    )
+  check_single(restore_cfg, "train")
   choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
   if choice is not None:
     check_complete(choice.path)  # the step may be read from its name alone

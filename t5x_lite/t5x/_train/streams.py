@@ -12,6 +12,7 @@ from etils import epath
 
 from t5x import utils
 from t5x._data.datasets import drawn_seed
+from t5x._process import hosts
 from t5x._process.files import replace_text
 from t5x._process.log import log
 from t5x._train.setup import Start
@@ -67,10 +68,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
       log(f"training data is in a new order from step {start.step}{reason}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
     stream = Stream(start.step, data_seed, _seed(random_seed), settings, start.run_start)
-  if jax.process_count() > 1:
-    from jax.experimental import multihost_utils
-
-    multihost_utils.sync_global_devices("stream.json is read")  # before it is written
+  hosts.barrier("stream.json is read")  # before it is written
   if stream is not stored:
     _store(model_dir, stream)
   return stream
