@@ -94,9 +94,9 @@ class Best:
         available="for example 'train/accuracy', 'inference_eval/my_task/eval/my_metric'",
       )
     self._events = EventReader(model_dir, metric.strip("/"))
-    self._keep, self._warned = keep, False
-    settings = keep, mode, keep_without_value, force_keep_period
-    self._worse = lambda steps, values: worse_than_best(steps, values, *settings)
+    self._keep, self._mode = keep, mode
+    self._keep_without_value, self._force_keep_period = keep_without_value, force_keep_period
+    self._warned = False
 
   def __call__(self, steps: list[int]) -> list[int]:
     """Returns the steps to delete of `steps` (ascending)."""
@@ -107,7 +107,14 @@ class Best:
         f"SaveBestCheckpointer: no value of {self._events.metric!r} yet; the events have: "
         + (", ".join(sorted(self._events.tags)[:12]) or "nothing in the folders it names")
       )
-    return self._worse(steps, values)
+    return worse_than_best(
+      steps,
+      values,
+      self._keep,
+      self._mode,
+      self._keep_without_value,
+      self._force_keep_period,
+    )
 
 
 class EventReader:
