@@ -53,10 +53,14 @@ class Conversation:
       is_system = len(self._utterances) % 2 == 1
       try:
         line = input("system> " if is_system else "user> ").strip()
+        line.encode()  # in the locale C.UTF-8, bytes that are not UTF-8 are read as half characters
       except EOFError:
         print()
         return
-      except UnicodeDecodeError as e:  # of a pipe, the lines after it are lost too
+      except (
+        UnicodeDecodeError,
+        UnicodeEncodeError,
+      ) as e:  # of a pipe, the lines after it are lost too
         encoding = e.encoding.upper()
         raise SgdxError(
           f"the line after {len(self._utterances)} utterances is not {encoding} ({e.reason})",

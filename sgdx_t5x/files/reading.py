@@ -150,7 +150,7 @@ def decode_json(text: str | bytes, place: str, expected: str, fix: str = "") -> 
     raise SgdxError(
       f"{place}: not valid JSON ({e})",
       expected=expected,
-      fix="write the file again: it was probably cut short" if cut or not fix else fix,
+      fix="write the file again: it was probably cut short" if cut else fix or "correct the file",
     ) from None
 
 

@@ -11,7 +11,7 @@ from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn, frame_
 from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
-from sgdx_t5x.files.reading import not_found
+from sgdx_t5x.files.reading import read_input
 from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
@@ -36,9 +36,7 @@ class DialogueTracker:
   def __repr__(self) -> str:
     return f"<{self.tracker.name}>"
 
-  @checked_arguments(
-    dialogue=(Dialogue, str, Collection), schema=_SCHEMA, variant=_SCHEMA, services=Collection
-  )
+  @checked_arguments(schema=_SCHEMA, variant=_SCHEMA, services=Collection)
   def track(
     self,
     dialogue: Dialogue | Sequence[Utterance],
@@ -175,12 +173,11 @@ def from_utterances(
       expected="at least one service of the schema",
       fix="name one, or leave the services out to track all",
     )
-  if isinstance(utterances, str | Mapping):
-    kind = "single string" if isinstance(utterances, str) else type(utterances).__name__
+  if isinstance(utterances, str | Mapping) or not isinstance(utterances, Collection):
     raise SgdxError(
-      f"the dialogue is a {kind}",
-      expected="a list of user and system utterances in turn",
-      fix="pass [text], not text",
+      f"the dialogue is of type {type(utterances).__name__}",
+      expected="a list of user and system utterances in turn, or a Dialogue",
+      fix="pass [text, text, ...], of a dialogue in SGD's format what its turns say",
     )
   for name in names:
     schema[name]  # raises if unknown
@@ -279,9 +276,7 @@ def read_schema(schema: SchemaLike) -> Schema:
     return schema
   if isinstance(schema, str | os.PathLike):
     path = pathlib.Path(schema)
-    if not path.is_file():
-      raise not_found(path, "a schema file like SGD's schema.json")
-    parsed = load_schema(path.read_bytes(), str(path))
+    parsed = load_schema(read_input(path, "a schema file like SGD's schema.json"), str(path))
   else:
     parsed = parse_schema(dict(schema) if isinstance(schema, Mapping) else list(schema), "schema")
   if not parsed.services:

@@ -15,6 +15,7 @@ from sgdx_t5x.tracking.protocol import Shown, Tracker
 _EXPECTED = (
   "a JSON list of dialogues, each a list of texts, the user's first, or a dialogue in SGD's format"
 )
+_FIX = 'for example [["I need a taxi.", "Where to?"]]'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ def read_typed(path: str | os.PathLike) -> list[TypedDialogue]:
   Raises:
     SgdxError: it is not a list of dialogues in one of the two forms.
   """
-  data = decode_json(read_input(pathlib.Path(path), "dialogues"), str(path), _EXPECTED)
+  data = decode_json(read_input(pathlib.Path(path), "dialogues"), str(path), _EXPECTED, _FIX)
   if not isinstance(data, list) or not data:
     raise _unreadable(path, "not a list of dialogues")
   return [_typed(dialogue, f"{path}: dialogue {i}") for i, dialogue in enumerate(data)]
@@ -82,9 +83,7 @@ def _typed(dialogue: Any, place: str) -> TypedDialogue:
 
 
 def _unreadable(place: Any, problem: str) -> SgdxError:
-  return SgdxError(
-    f"{place}: {problem}", expected=_EXPECTED, fix='for example [["I need a taxi.", "Where to?"]]'
-  )
+  return SgdxError(f"{place}: {problem}", expected=_EXPECTED, fix=_FIX)
 
 
 def count_changes(

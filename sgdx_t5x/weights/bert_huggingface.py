@@ -151,6 +151,8 @@ def write(
     SgdxError: nothing is written then.
   """
   folder = hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
+  if vocabulary is not None:
+    check_vocabulary(pathlib.Path(vocabulary), weights.sizes.vocab_size)
   kind = {"architectures": ["BertModel"], "model_type": "bert"}
   if weights.sizes.is_mpnet:
     kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}

@@ -269,6 +269,7 @@ def test_verify_reports_the_real_test_split_as_partial(real_pass):
 def test_a_next_command_names_a_gin_file_that_there_is(name, file):
   assert f"--gin_file={file} " in _next(name, "d")
   assert (ROOT / file).exists()
+  assert "t5x.train" not in _next(name, "d", can_train=False)
 
 
 @pytest.mark.parametrize("name", ["other", "sample_other", "sdi_ned", "pi_aug"])

@@ -243,6 +243,7 @@ def test_files_that_are_cut_short_are_refused(tmp_path, selection):
       b'{"id": "a"}\n{"id": "b"}\n',
       "rename it to *.jsonl if it holds JSON",
     ),
+    ("p.jsonl", b'{"dialogue_id": "1", "services": [], "turns": []}', "as one list"),
     (
       "p.jsonl",
       b'[\n  {"dialogue_id": "1"}\n]',

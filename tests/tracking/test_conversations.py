@@ -1,6 +1,7 @@
 """One dialogue at a time: in Python, and typed in a terminal."""
 
 import dataclasses
+import gzip
 import io
 import json
 import os
@@ -61,7 +62,7 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
 @pytest.mark.parametrize(
   ("dialogue", "how", "words"),
   [
-    ("hello", {}, "a single string"),
+    ("hello", {}, "dialogue is of type str"),
     (SAID, {"services": ["Hotels_3"]}, "Hotels_3"),
     (SAID, {"services": []}, "no services"),
     (SAID, {"variant": SCHEMA[:1]}, "1 services"),
@@ -79,7 +80,8 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     ),
     (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
     (3, {}, "dialogue is of type int"),
-    ({"Hi": 1}, {}, "the dialogue is a dict"),
+    ({"Hi": 1}, {}, "dialogue is of type dict"),
+    ((text for text in ["Hi"]), {}, "dialogue is of type generator"),
     ([("Hi", [OFFER])], {}, "utterance 0 is the user's"),
     (["Hi", 3], {}, "utterance 1 is of type int"),
     (["Hi", ("?", "acts")], {}, "utterance 1 is of type tuple"),
@@ -179,9 +181,16 @@ def test_commands_and_slips(monkeypatch, capsys):
   assert "nothing yet" in states[states.index("a new dialogue") :]
 
 
-def test_a_line_in_another_encoding_is_said(monkeypatch):
+def test_a_schema_may_be_compressed(tmp_path):
+  path = tmp_path / "schema.json.gz"
+  path.write_bytes(gzip.compress(json.dumps(SCHEMA).encode()))
+  assert read_schema(path).services == read_schema(SCHEMA).services
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # the latter in C.UTF-8
+def test_a_line_in_another_encoding_is_said(monkeypatch, errors):
   tracker, original = RuleTracker(), read_schema(SCHEMA)
-  lines = io.TextIOWrapper(io.BytesIO(b"Five stars\nCaf\xe9\n"), encoding="utf-8")
+  lines = io.TextIOWrapper(io.BytesIO(b"Five stars\nCaf\xe9\n"), "utf-8", errors)
   monkeypatch.setattr(sys, "stdin", lines)
   with pytest.raises(SgdxError) as e:
     Conversation(tracker, {"x": checked_view(tracker, original, "x")}, ["Hotels_1"]).run()

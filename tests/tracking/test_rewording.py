@@ -80,6 +80,7 @@ def test_a_dialogue_about_a_service_that_is_not_there():
   [
     ("{}", "not a list of dialogues"),
     ("[]", "not a list of dialogues"),
+    ('["Hi"]\n["Hi"]', 'for example [["I need'),
     ('["Hello"]', "dialogue 0: neither"),
     ('[["Hello"], ["Hi", 3]]', "dialogue 1: neither"),
     ('[{"turns": [], "service": "x"}]', "dialogue 0: neither"),

@@ -138,6 +138,15 @@ def test_a_vocabulary_that_does_not_fit(folder):
     weights.read_huggingface(folder)
 
 
+def test_a_vocabulary_that_does_not_fit_is_not_exported(folder, tmp_path):
+  found, vocabulary = weights.read_huggingface(folder), tmp_path / "vocab.txt"
+  vocabulary.write_text("\n".join(f"piece{i}" for i in range(65)))
+  config = bert_huggingface.config_for(folder, found.sizes)
+  with pytest.raises(SgdxError, match="65 pieces, but the embedding has 64 rows"):
+    bert_huggingface.write(found, tmp_path / "exported", config, vocabulary)
+  assert not (tmp_path / "exported").exists()
+
+
 def test_another_models_config_is_refused_with_both_shapes(folder):
   found = weights.read_huggingface(folder)
   reconfigure(folder, intermediate_size=48)

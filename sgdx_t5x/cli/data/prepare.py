@@ -97,19 +97,20 @@ def run(args: argparse.Namespace) -> int:
     f"schema variants: {', '.join(metadata['schemas'])}",
     f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
     f"records: {builder.data_dir}",
-    _next(builder.builder_config.name, data_dir),
+    _next(builder.builder_config.name, data_dir, "train" in metadata["counts"]),
   )
   rows = prepare.summary(builder)
   output.show("text", [splits_table(rows, metadata["corpus"])], {}, notes=notes)
   return 0
 
 
-def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
+def _next(name: str, data_dir: str | os.PathLike[str], can_train: bool = True) -> str:
   """Returns a command that uses the records, to be run in a clone, or says that no task does.
 
   Args:
     name: of the records.
     data_dir: where they are.
+    can_train: whether they have dialogues of train.
   """
   from sgdx_t5x.cli.output import folded_command
 
@@ -124,6 +125,8 @@ def _next(name: str, data_dir: str | os.PathLike[str]) -> str:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
   path = gin_file.format("sample/" * is_of_sample)
   is_evaluated = path.endswith("/eval.gin")
+  if not (is_evaluated or can_train):
+    return "no dialogues of train: these records are for t5x.eval and t5x.infer"
   command = [] if is_of_sample else [*environment]
   command += ["python", "-m", "t5x.eval" if is_evaluated else "t5x.train", f"--gin_file={path}"]
   if task:

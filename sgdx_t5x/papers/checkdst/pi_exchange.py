@@ -59,7 +59,7 @@ def _lent(data: Mapping[str, Any], schema: Schema) -> Iterator[tuple[tuple, Dono
   for number, turn in enumerate(data["turns"]):
     if turn["speaker"] == USER:
       key, donor = signature(exchange, number, schema), cut(data, number)
-      if not key or not donor or _says_more(donor, turn, outside):
+      if not key or not donor or _says_more(donor, turn, schema, outside):
         continue
       if not refers(exchange, number):  # "there" means something in its own dialogue only
         yield key, donor
@@ -115,8 +115,14 @@ def signature(exchange: Exchange, number: int, schema: Schema) -> tuple | None:
 
 def _act(action: Mapping[str, Any], free: frozenset[str]) -> tuple[str, str, str]:
   slot, values = action.get("slot", ""), action.get("canonical_values") or action.get("values", ())
-  is_open = slot in free and action["act"] not in NAMED_ACTS and list(values) != [DONTCARE]
-  return action["act"], slot, "" if is_open else "|".join(values)
+  return action["act"], slot, "" if _is_open(action, free) else "|".join(values)
+
+
+def _is_open(action: Mapping[str, Any], free: frozenset[str]) -> bool:
+  """Whether turns with the same signature may have other values in this act."""
+  values = action.get("canonical_values") or action.get("values", ())
+  is_free = action.get("slot", "") in free and action["act"] not in NAMED_ACTS
+  return is_free and list(values) != [DONTCARE]
 
 
 def cut(data: Mapping[str, Any], number: int) -> Donor | None:
@@ -164,10 +170,16 @@ def _outside_pattern(data: Mapping[str, Any]) -> re.Pattern[str] | None:
   return whole_words({value.lower() for value in values})
 
 
-def _says_more(donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] | None) -> bool:
-  """Whether a turn has a value of its dialogue that is neither in a span nor in its acts."""
+def _says_more(
+  donor: Donor, turn: Mapping[str, Any], schema: Schema, outside: re.Pattern[str] | None
+) -> bool:
+  """Whether a turn says, outside its spans, a value of its dialogue that borrowers may not have."""
   if outside is None or not (mentioned := outside.findall(" | ".join(donor.pieces).lower())):
     return False
-  annotated = {value.lower() for value in act_values(turn["frames"])}
-  annotated |= {_IN_WORDS[value] for value in annotated if value in _IN_WORDS}
-  return not annotated.issuperset(mentioned)
+  shared: set[str] = set()
+  for frame in turn["frames"]:
+    free = schema[frame["service"]].noncategorical_slots
+    actions = [action for action in frame["actions"] if not _is_open(action, free)]
+    shared.update(value.lower() for value in act_values([{"actions": actions}]))
+  shared |= {_IN_WORDS[value] for value in shared if value in _IN_WORDS}
+  return not shared.issuperset(mentioned)

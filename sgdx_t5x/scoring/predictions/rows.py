@@ -115,7 +115,14 @@ def _lines_of(predictions: InMemory) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_kind(row: Mapping[str, Any], location: str) -> None:
-  """Refuses rows of annexes: a likely mistake, which "no example id" would not explain."""
+  """Refuses dialogues and rows of annexes: mistakes which "no example id" would not explain."""
+  if "turns" in row:
+    raise SgdxError(
+      f"{location}: a DSTC8 dialogue",
+      expected=f"rows {_OWN_ROW}; dialogues in a JSON list",
+      available=", ".join(row)[:80],
+      fix="write all dialogues as one list [...] into dialogues_001.json",
+    )
   for key, (what, fix) in annexes.table("OTHER_ROWS").items():
     if key in row:
       raise SgdxError(

@@ -2,6 +2,7 @@ import pytest
 from perturbed import perturbed_sample, sample_dialogues, sample_split
 from undo import undo_words
 
+from sgdx_t5x.corpus.schema import parse_schema
 from sgdx_t5x.papers.checkdst import pi, pi_exchange
 from sgdx_t5x.papers.checkdst.pi_words import Exchange
 
@@ -53,6 +54,34 @@ def test_words_that_refer_to_another_service_are_not_lent():
   assert referring
   assert donors
   assert not donors & referring
+
+
+def test_words_that_repeat_a_value_outside_its_span_are_not_lent():
+  """ "I'm in London, so London, England" would be said of Paris."""
+  service = {
+    "service_name": "S_1",
+    "description": "",
+    "slots": [
+      {"name": "city", "description": "", "is_categorical": False, "possible_values": []},
+      {"name": "kind", "description": "", "is_categorical": True, "possible_values": ["Flat"]},
+    ],
+    "intents": [
+      {"name": "F", "description": "", "is_transactional": False, "required_slots": ["city"],
+       "optional_slots": {"kind": "dontcare"}, "result_slots": []}
+    ],
+  }  # fmt: skip
+  schema = parse_schema([service], "schema")
+  city, kind = ("INFORM", "city", ["London"]), ("INFORM", "kind", ["Flat"])
+  state = {"city": ["London"], "kind": ["Flat"]}
+  repeated = _turn(
+    "In London, so London, England.", [("city", "London")], [city], {"city": ["London"]}
+  )
+  shared = _turn("In London. A flat, yes, a flat.", [("city", "London")], [city, kind], state)
+  lent = [
+    donor.turn
+    for _, donor in pi_exchange._lent(_exchange(repeated, _turn("Ok."), shared).data, schema)
+  ]
+  assert lent == [2]
 
 
 def test_another_users_words_get_this_turns_values():
