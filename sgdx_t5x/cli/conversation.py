@@ -57,10 +57,8 @@ class Conversation:
       except EOFError:
         print()
         return
-      except (
-        UnicodeDecodeError,
-        UnicodeEncodeError,
-      ) as e:  # of a pipe, the lines after it are lost too
+      except (UnicodeDecodeError, UnicodeEncodeError) as e:
+        # Of a pipe, the lines after it are lost too.
         encoding = e.encoding.upper()
         raise SgdxError(
           f"the line after {len(self._utterances)} utterances is not {encoding} ({e.reason})",
