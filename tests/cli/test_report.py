@@ -634,6 +634,7 @@ def test_a_report_shows_its_progress_on_a_terminal(corpus, scored, tmp_path, mon
   assert sgdx("report", f"a={path}", "--corpus", corpus, "--out", tmp_path / "out") == 0
   assert f"report: {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
   last = {task: (done, total, unit) for task, done, total, unit in shown}
+  assert last.pop("reading dialogues of test") == (1, None, "dialogues")
   assert list(last) == [
     "reading predictions",
     "computing scores",

@@ -572,4 +572,8 @@ def test_outputs_are_named_and_progress_is_shown(corpus, tmp_path, monkeypatch, 
   assert capsys.readouterr().err.splitlines() == [f"written: {out}", f"written: {frames}"]
   rows = len(load(out)["sgdx"]["services"]) + len(load(out)["sgdx"]["domains"]) + 3
   last = {task: (done, total, unit) for task, done, total, unit in shown}
-  assert last == {"reading predictions": (0, 0, "MB"), "computing scores": (rows, rows, "rows")}
+  assert last == {
+    "reading dialogues of test": (1, None, "dialogues"),
+    "reading predictions": (0, 0, "MB"),
+    "computing scores": (rows, rows, "rows"),
+  }

@@ -409,7 +409,7 @@ def test_verify_refuses_what_reading_does_not(tmp_path, capsys):
   data = good()
   put_span(0, exclusive_end=99)(data)
   arguments = write_corpus(tmp_path / "mine", data)
-  assert count(open_corpus(tmp_path / "mine"), "train").dialogues == 1
+  assert count(open_corpus(tmp_path / "mine").dialogues("train")).dialogues == 1
   assert main(arguments) == 1
   error = capsys.readouterr().err
   for word in ("train/dialogues_001.json, dialogue 1_00000, turn 0", "slot 'port'", "fix:"):
