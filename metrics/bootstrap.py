@@ -22,7 +22,7 @@ from sgdx_t5x.metrics.means import mean
 from sgdx_t5x.metrics.sensitivity import frame_statistics, mean_key, summarise
 
 NUM_BOOTSTRAP_SAMPLES = 1000
-_LEVEL = 0.95
+LEVEL = 0.95
 # The order of summation can change the last bits of a mean, so differences are rounded to this many
 # decimals.
 _DECIMALS = 12
@@ -139,12 +139,12 @@ class Difference:
   p: float
 
 
-def interval(samples: np.ndarray) -> tuple[float, float]:
-  """Returns the 95% percentile interval of [R] samples, ignoring nan; (nan, nan) if all are nan."""
+def interval(samples: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
+  """Returns the percentile interval of [R] samples, ignoring nan; (nan, nan) if all are nan."""
   samples = samples[~np.isnan(samples)]
   if not samples.size:
     return float("nan"), float("nan")
-  low, high = np.quantile(samples, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+  low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
   return float(low), float(high)
 
 

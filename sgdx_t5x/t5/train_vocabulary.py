@@ -10,6 +10,7 @@ T5DST's prompts have the same tokens with and without them.
 
 import contextlib
 import io
+import itertools
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -48,15 +49,17 @@ def corpus_lines(corpus: Corpus, on_progress: OnProgress) -> Iterator[str]:
   Raises:
     SgdxError: there are no dialogues.
   """
-  if next(corpus.dialogues("train"), None) is None:
+  dialogues, total = corpus.dialogues("train"), corpus.expected_dialogues("train")
+  first = next(dialogues, None)
+  if first is None:
     raise SgdxError(
       f"{corpus.origin}: no dialogues in train",
       expected="the utterances that a vocabulary is made for",
       available=corpus.file_counts(),
       fix="pass a corpus with dialogues to train on",
     )
-  dialogues, total = corpus.dialogues("train"), corpus.expected_dialogues("train")
-  read = counted(dialogues, on_progress, "reading train", total, "dialogues")
+  every = itertools.chain([first], dialogues)
+  read = counted(every, on_progress, "reading train", total, "dialogues")
   return lines(read, [*corpus.schema("train")] * _SCHEMA_WEIGHT)
 
 

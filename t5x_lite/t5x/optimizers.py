@@ -300,10 +300,9 @@ def chain(transformations: Any) -> OptaxWrapper:
   Raises:
     T5XError: it is no such list.
   """
-  # A transformation is itself a tuple, of two functions.
-  is_list = isinstance(transformations, (list, tuple)) and not hasattr(transformations, "init")
   wrong = [transformations]
-  if is_list:
+  # A transformation is itself a tuple, of two functions.
+  if isinstance(transformations, (list, tuple)) and not hasattr(transformations, "init"):
     wrong = [x for x in transformations if not hasattr(x, "init")]
   if wrong:
     raise T5XError(

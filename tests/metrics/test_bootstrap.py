@@ -86,6 +86,7 @@ def test_percentiles_by_hand():
   # Of 0, 1, ... 40, 2.5% lie below 1 and above 39; nan is not counted.
   samples = np.array([np.nan, *range(40, -1, -1), np.nan])
   assert interval(samples) == pytest.approx((1.0, 39.0))
+  assert interval(samples, level=0.5) == pytest.approx((10.0, 30.0))
   assert all(math.isnan(x) for x in interval(np.array([np.nan])))
 
 

@@ -13,7 +13,7 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.texts import overlap, same_text, whole_words, words
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, act_values, said_values
+from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, said_values, values_of_act
 
 _DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -114,15 +114,18 @@ def signature(exchange: Exchange, number: int, schema: Schema) -> tuple | None:
 
 
 def _act(action: Mapping[str, Any], free: frozenset[str]) -> tuple[str, str, str]:
-  slot, values = action.get("slot", ""), action.get("canonical_values") or action.get("values", ())
-  return action["act"], slot, "" if _is_open(action, free) else "|".join(values)
+  values = "" if _is_open(action, free) else "|".join(_canonical(action))
+  return action["act"], action.get("slot", ""), values
 
 
 def _is_open(action: Mapping[str, Any], free: frozenset[str]) -> bool:
   """Whether turns with the same signature may have other values in this act."""
-  values = action.get("canonical_values") or action.get("values", ())
   is_free = action.get("slot", "") in free and action["act"] not in NAMED_ACTS
-  return is_free and list(values) != [DONTCARE]
+  return is_free and list(_canonical(action)) != [DONTCARE]
+
+
+def _canonical(action: Mapping[str, Any]) -> Sequence[str]:
+  return action.get("canonical_values") or action.get("values", ())
 
 
 def cut(data: Mapping[str, Any], number: int) -> Donor | None:
@@ -179,7 +182,8 @@ def _says_more(
   shared: set[str] = set()
   for frame in turn["frames"]:
     free = schema[frame["service"]].noncategorical_slots
-    actions = [action for action in frame["actions"] if not _is_open(action, free)]
-    shared.update(value.lower() for value in act_values([{"actions": actions}]))
+    for action in frame["actions"]:
+      if not _is_open(action, free):
+        shared.update(value.lower() for value in values_of_act(action))
   shared |= {_IN_WORDS[value] for value in shared if value in _IN_WORDS}
   return not shared.issuperset(mentioned)

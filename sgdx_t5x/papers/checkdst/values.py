@@ -49,8 +49,13 @@ def act_values(frames: Iterable[Mapping[str, Any]]) -> Iterator[str]:
   """Yields the values of the acts of frames, as they are said and canonical ones."""
   for frame in frames:
     for action in frame["actions"]:
-      yield from action.get("values", ())
-      yield from action.get("canonical_values") or ()
+      yield from values_of_act(action)
+
+
+def values_of_act(action: Mapping[str, Any]) -> Iterator[str]:
+  """Yields the values of an act, as they are said and canonical ones."""
+  yield from action.get("values", ())
+  yield from action.get("canonical_values") or ()
 
 
 def state_values(data: Mapping[str, Any]) -> set[str]:
