@@ -54,11 +54,13 @@ values_of() {
   done
 }
 
-# binding_of MACRO WORD...: the value that --gin.MACRO=... binds, without quotes.
+# binding_of MACRO WORD...: the value that a command binds (--gin.MACRO=VALUE or
+# --gin_bindings='MACRO = VALUE', the last counts), without quotes.
 binding_of() {
   local macro="$1"
   shift
-  values_of "--gin.$macro" "$@" | tail -n 1 | sed "s/^[\"']*//; s/[\"']*\$//"
+  values_of --gin_bindings "${@/#--gin./--gin_bindings=}" | sed -n "s/^ *$macro *= *//p" |
+    tail -n 1 | sed "s/^[\"']*//; s/[\"']*\$//"
 }
 
 # Sets `folders` to those of a command's --gin_search_paths.

@@ -157,8 +157,9 @@ def test_slurm_on_several_machines(installed):
 
 
 def test_slurm_refuses(installed):
-  shared = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='runs/m'")
-  four_parts(installed.run("gpu.sh", *shared), 2, "all jobs of the array would write", "%SEED%")
+  for shared in (["--gin.MODEL_DIR='runs/m'"], ["--gin_bindings", "MODEL_DIR = 'runs/m'"]):
+    done = installed.run("gpu.sh", "--cuda=12", "--slurm", "--seeds=0,1", *FULL, *shared)
+    four_parts(done, 2, "all jobs of the array would write", "MODEL_DIR = runs/m", "%SEED%")
   twice = ("--cuda=12", "--slurm", *FULL, "--gin.MODEL_DIR='r/%SEED%'")
   four_parts(installed.run("gpu.sh", *twice), 2, "%SEED% without --seeds")
   files = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='r/%SEED%/%GIN%'")

@@ -81,6 +81,19 @@ class Differences:
     added = self.tools_of(Kind.ADDED)
     return ToolSet((*self.old_tools.tools, *(self.new_tools.by_name[name] for name in added)))
 
+  @property
+  def grown(self) -> ToolSet:
+    """The new tools without those that have lost a name, whose cases may need `renames`."""
+    lost = set()
+    for tool in self.old_tools.tools:
+      new_name = _new_name(tool.name, self.renames)
+      if new_tool := self.new_tools.by_name.get(new_name):
+        inside = _inside(self.renames, f"/{tool.name}")
+        kept = dict(_old_pointers(tool, elements(new_tool), inside))
+        if any(is_name(place) and place not in kept for place in elements(tool)):
+          lost.add(new_name)
+    return ToolSet(tuple(tool for tool in self.new_tools.tools if tool.name not in lost))
+
   def to_base(self, name: str, arguments: Any) -> tuple[str, Any]:
     """Returns a call of either version in the words of `base`; the old ones, where it fits both."""
     translated = back(name, arguments, self.base, Rewording(NOW, self.renames))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.check.asking import Question, Words
 from sgdx_t5x.tools.check.differences import NOW, Differences, Kind
-from sgdx_t5x.tools.suite.cases import CASES, Case, read_cases
+from sgdx_t5x.tools.suite.cases import CASES, Case, faults, read_cases
 from sgdx_t5x.tools.suite.rewording import (
   BASE,
   REWORDINGS,
@@ -33,7 +33,7 @@ class Plan:
     before: the words to compare with.
     after: those to compare: the new version, or rewordings; () to compare nothing.
     cases: that are asked in all words.
-    new_cases: of tools that `before` does not have, asked in `after` only.
+    new_cases: of tools or arguments that `before` does not have, asked in `after` only.
     dropped_cases: of tools that `after` does not have, not asked.
     wordings: name -> the tools before and after, each in the order before, to look for leaks.
     placebos: words that differ from `before` in what means nothing.
@@ -92,16 +92,18 @@ def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
   """Returns the plan for two versions of tools, without placebos.
 
   The cases may be in the words of either version: `sgdx tools cases` checks those of the new one.
-  Cases of tools that were dropped are not asked, those of tools that were added only now.
+  Cases of tools that were dropped are not asked, those of tools or arguments that were added only
+  now.
   """
+  base = differences.base
   cases: list[Case] = []
   dropped: list[Case] = []
   added: list[Case] = []
-  for case in read_cases(folder / CASES, differences.base, differences.to_base, _FIX):
+  for case in read_cases(folder / CASES, base, differences.to_base, _FIX, differences.grown):
     due = {call.name for call in case.calls}
     if due.intersection(differences.tools_of(Kind.DROPPED)):
       dropped.append(case)
-    elif due.intersection(differences.tools_of(Kind.ADDED)):
+    elif due.intersection(differences.tools_of(Kind.ADDED)) or any(faults(case, base)):
       added.append(case)
     else:
       cases.append(case)

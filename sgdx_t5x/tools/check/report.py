@@ -103,8 +103,8 @@ class Report:
     if plan.dropped_cases:
       yield f"cases of dropped tools, not asked: {_ids(plan.dropped_cases)}"
     if plan.new_cases:
-      num_right = self.measurements.new_cases_right()
-      yield f"cases of new tools, no baseline: {num_right} of {len(plan.new_cases)} right"
+      share = f"{self.measurements.new_cases_right()} of {len(plan.new_cases)} right"
+      yield f"cases of new tools or arguments, no baseline: {share}"
     leaking = {leak.case for leak in find_leaks(self.measurements.cases, plan.wordings)}
     if leaking and self.comparisons:
       broken = fixed = 0

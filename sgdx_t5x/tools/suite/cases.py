@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
@@ -110,7 +110,11 @@ def case_of(row: Any, place: str) -> Case:
 
 
 def read_cases(
-  path: str | pathlib.Path, toolset: ToolSet, to_base: Translate | None = None, fix: str = _FIX
+  path: str | pathlib.Path,
+  toolset: ToolSet,
+  to_base: Translate | None = None,
+  fix: str = _FIX,
+  also_of: ToolSet | None = None,
 ) -> list[Case]:
   """Returns the cases of a file.
 
@@ -119,6 +123,7 @@ def read_cases(
     toolset: the tools of which the cases speak.
     to_base: translates calls of the file into the words of `toolset`.
     fix: of the error.
+    also_of: further tools of which a case may speak instead, as it stands in the file.
 
   Raises:
     SgdxError: a line is not of the form, or `check_cases` finds a fault.
@@ -129,8 +134,9 @@ def read_cases(
   if to_base is None:
     check_cases(located, toolset, fix)
     return [case for _, case in located]
+  excused = {case.id for _, case in located if also_of and not any(faults(case, also_of))}
   located = [(place, _with_calls(case, to_base)) for place, case in located]
-  check_cases(located, toolset, fix)  # also that messages can be translated
+  check_cases(located, toolset, fix, excused)  # also that messages can be translated
   return [
     dataclasses.replace(case, messages=tuple(_messages(case, to_base))) for _, case in located
   ]
@@ -148,37 +154,44 @@ def _with_calls(case: Case, translate: Translate) -> Case:
   return dataclasses.replace(case, expect=translated(case.expect), accept=accept)
 
 
-def check_cases(located: Sequence[tuple[str, Case]], toolset: ToolSet, fix: str = _FIX) -> None:
+def check_cases(
+  located: Sequence[tuple[str, Case]],
+  toolset: ToolSet,
+  fix: str = _FIX,
+  excused: Collection[str] = (),
+) -> None:
   """Checks cases against the tools.
 
   Args:
     located: file and line of each, for the error, and the case.
     toolset: the tools of the suite, as they are.
     fix: of the error.
+    excused: ids of cases that other tools allow.
 
   Raises:
     SgdxError: an id twice, no message to answer, a tool that is not there, or arguments that its
       schema forbids. It lists the first faults of all cases.
   """
-  faults: list[str] = []
+  found: list[str] = []
   ids: set[str] = set()
   for place, case in located:
-    case_faults = list(_faults(case, toolset))
+    case_faults = [] if case.id in excused else list(faults(case, toolset))
     if case.id in ids:
       case_faults.insert(0, "a second case of this id")
     ids.add(case.id)
-    faults += [f"{place}, case {case.id!r}: {fault}" for fault in case_faults]
-  if faults:
-    ellipsis = f"\nand {len(faults) - _MOST_FAULTS:,} more" if len(faults) > _MOST_FAULTS else ""
+    found += [f"{place}, case {case.id!r}: {fault}" for fault in case_faults]
+  if found:
+    ellipsis = f"\nand {len(found) - _MOST_FAULTS:,} more" if len(found) > _MOST_FAULTS else ""
     raise SgdxError(
-      "\n".join(faults[:_MOST_FAULTS]) + ellipsis,
+      "\n".join(found[:_MOST_FAULTS]) + ellipsis,
       expected="unique ids, messages that end with one to answer, and calls that the tools allow",
       available=f"tools {nearest('', toolset.by_name)}",
       fix=fix,
     )
 
 
-def _faults(case: Case, toolset: ToolSet) -> Iterator[str]:
+def faults(case: Case, toolset: ToolSet) -> Iterator[str]:
+  """Yields what is wrong with a case of these tools, in words."""
   roles = [str(message.get("role")) for message in case.messages]
   if not roles or roles[-1] not in ("user", "tool") or not set(roles) <= {*_ROLES}:
     yield f"messages of the roles ({', '.join(roles)}), of which the last is not to be answered"

@@ -123,7 +123,7 @@ def test_renamed_added_and_dropped_tools(suite, tmp_path, capsys):
   printed = capsys.readouterr().out
   assert "10 names changed, 1 tools added, 1 tools dropped" in printed
   assert "cases of dropped tools, not asked: 8 (" in printed
-  assert "cases of new tools, no baseline: 8 of 8 right" in printed
+  assert "cases of new tools or arguments, no baseline: 8 of 8 right" in printed
   assert "SAME: a drop of" in printed
 
 
@@ -161,6 +161,27 @@ def test_cases_in_the_words_of_either_version(suite, tmp_path, capsys):
   (suite / "cases.jsonl").write_text(new_words)
   assert check(suite, None, "--against", old, "--dry-run") == 1
   assert_four_parts(capsys.readouterr().err, "tool_10 has no argument place", "--renames FILE")
+
+
+def test_a_case_of_an_argument_that_was_added_is_asked_now_alone(suite, tmp_path, capsys):
+  write_tools(tmp_path / "old.json", TOOLS)
+  new = json.loads(json.dumps(TOOLS.for_openai()))
+  new[0]["function"]["parameters"]["properties"]["depth"] = {"type": "integer"}
+  (suite / "tools.json").write_text(json.dumps(new))
+  first, *others = (suite / "cases.jsonl").read_text().splitlines()
+  row = json.loads(first)
+  row["expect"][0]["arguments"]["depth"] = 2
+  (suite / "cases.jsonl").write_text("\n".join((json.dumps(row), *others)))
+  with AssistantServer(SimulatedAnswers()) as server:
+    assert check(suite, server, "--against", tmp_path / "old.json") == 0
+  printed = capsys.readouterr().out
+  assert "95 cases" in printed
+  assert "cases of new tools or arguments, no baseline: 0 of 1 right" in printed
+
+  del new[0]["function"]["parameters"]["properties"]["path"]  # it may be called depth now
+  (suite / "tools.json").write_text(json.dumps(new))
+  assert check(suite, None, "--against", tmp_path / "old.json", "--dry-run") == 1
+  assert_four_parts(capsys.readouterr().err, "tool_00 has no argument depth", "--renames FILE")
 
 
 def test_a_hint_at_a_rename_can_be_followed(suite, tmp_path, capsys):
