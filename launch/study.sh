@@ -27,7 +27,7 @@
 #                       (95% JGA; spandst 97%)
 #   --dry-run           print the commands without running them
 # Other sizes: the default is a T5DST of 0.9 million parameters trained from
-# scratch on a CPU; with --encoder, a T5DST (32.5 million) or a SpanDST (22.7
+# scratch on a CPU; with --encoder, a T5DST (32.5 million) or a SpanDST (24.3
 # million) on MiniLM.
 #   --model FILE        gin file of the model, given after the arm's file or
 #                       gin/eval.gin (default: gin/study/model.gin; with

@@ -19,7 +19,7 @@ sentences; with --endpoint and --model, a model says them in other words. It
 never sees names or descriptions of tools, and what it says is kept if a second
 reading gives the same call.
 
-All but cases of your own are candidates until somebody has reviewed them.
+All are candidates until somebody has reviewed them, whom "reviewed" names.
 docs/tools/README.md
 """
 
