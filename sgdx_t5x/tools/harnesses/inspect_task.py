@@ -146,7 +146,7 @@ class _Frames:
       raise SgdxError(
         f"id {row['id']!r} does not belong to any frame of the corpus",
         expected=_EXPECTED + f" for split {self.split}",
-        fix="pass the same corpus= and split= as to `sgdx prompts`",
+        fix="pass the same corpus= and split= as to `sgdx tools requests`",
       )
     schema = self.schemas.get(self.split)
     pairs = service_pairs(schema, self.schemas.get(self.split, example.variant))
