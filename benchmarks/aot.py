@@ -1,4 +1,4 @@
-"""Which models train on which TPU slices, and how: the table of the README.
+"""Which models train on which TPU slices, and how: a table of t5x_lite/docs/tpu-aot.md.
 
   SGDX_VOCAB=sentencepiece.model SGDX_ENCODER=bert-base-cased python benchmarks/aot.py
 
@@ -110,7 +110,7 @@ def row(name: str, topology: str, report: dict) -> str:
 
 
 def cell(report: dict) -> str:
-  """Returns the README table's cell for a model on a slice."""
+  """Returns the short table's cell for a model on a slice."""
   train = report["steps"]["train"]
   if not report["fits"]:
     return f"no: {train['needed_bytes'] / 2**30:.0f} GiB"
@@ -144,7 +144,7 @@ def main() -> None:
     reports = {t: find_fit(name, t, args.steps, args.work_dir) for t in args.slices}
     table += [row(name, topology, report) for topology, report in reports.items()]
     short.append(f"| {name} | " + " | ".join(map(cell, reports.values())) + " |")
-  print("\n".join([*table, "", "README's:", *short]))
+  print("\n".join([*table, "", "In short:", *short]))
 
 
 if __name__ == "__main__":
