@@ -83,10 +83,12 @@ def test_logits_are_products_in_float32(via_embedding):
     16, jnp.bfloat16, E, H, 1, 1, D, 8, dropout_rate=0.0, logits_via_embedding=via_embedding
   )
   module, tokens = network.Transformer(config), jnp.asarray([[3, 4, 1]])
-  variables = module.init(jax.random.PRNGKey(0), *[tokens] * 3, enable_dropout=False)
+  init = jax.jit(lambda key: module.init(key, *[tokens] * 3, enable_dropout=False))
+  variables = init(jax.random.PRNGKey(0))
   name = ("token_embedder", "embedding") if via_embedding else ("decoder", "logits_dense", "kernel")
   params = traverse_util.flatten_dict(variables["params"])
 
+  @jax.jit
   def logits(kernel):
     changed = traverse_util.unflatten_dict({**params, name: kernel})
     return module.apply({"params": changed}, *[tokens] * 3, enable_dropout=False)
