@@ -129,7 +129,7 @@ def test_ids_texts_and_targets_are_those_of_the_seqio_tasks(small_sample, tmp_pa
   seqio = pytest.importorskip("seqio")
   from records import records_of
 
-  corpus, args = small_sample / "sample", ("--split", "train", "--targets", *STYLE)
+  corpus, args = str(small_sample / "sample"), ("--split", "train", "--targets", *STYLE)
   assert prompts(corpus, tmp_path / "p.jsonl", *args, variants=("original", "v3")) == 0
   rows = {row["id"]: (row["prompt"], row["target"]) for row in read(tmp_path / "p.jsonl")}
   found, keys = {}, ("inputs_pretokenized", "targets_pretokenized")
@@ -151,7 +151,7 @@ def test_ids_texts_and_targets_are_those_of_the_seqio_tasks(small_sample, tmp_pa
   assert len(found) > 400
 
 
-def test_googles_defects_make_no_tasks(sample_records):
+def test_googles_defects_make_no_tasks():
   pytest.importorskip("seqio")
   for style in (D3stStyle(frames="last"), D3stStyle(cumulate=True)):
     with pytest.raises(SgdxError, match="a task with frames=") as error:
