@@ -70,8 +70,12 @@ def test_a_vocabulary_without_an_eos_has_t5xs():
   )
   batch = {f"{k}_tokens": jnp.ones((1, 4), jnp.int32) for k in ("encoder_input", "decoder_input")}
   shapes = {key: value.shape for key, value in batch.items()}
-  params = model.get_initial_variables(jax.random.PRNGKey(0), shapes)["params"]
-  model.predict_batch_with_aux(params, batch)
+
+  def predict(key):
+    params = model.get_initial_variables(key, shapes)["params"]
+    return model.predict_batch_with_aux(params, batch)
+
+  jax.eval_shape(predict, jax.random.PRNGKey(0))
   assert seen == {"eos_id": 1}
 
 

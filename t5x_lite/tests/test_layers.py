@@ -1,5 +1,7 @@
 """Layers with T5X's signatures, as custom networks call them."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -83,10 +85,12 @@ def test_logits_are_products_in_float32(via_embedding):
     16, jnp.bfloat16, E, H, 1, 1, D, 8, dropout_rate=0.0, logits_via_embedding=via_embedding
   )
   module, tokens = network.Transformer(config), jnp.asarray([[3, 4, 1]])
-  variables = module.init(jax.random.PRNGKey(0), *[tokens] * 3, enable_dropout=False)
+  init = functools.partial(module.init, enable_dropout=False)
+  shapes = jax.eval_shape(init, jax.random.PRNGKey(0), *[tokens] * 3)["params"]
   name = ("token_embedder", "embedding") if via_embedding else ("decoder", "logits_dense", "kernel")
-  params = traverse_util.flatten_dict(variables["params"])
+  params = traverse_util.flatten_dict(jax.tree.map(lambda x: _normal(0, *x.shape), shapes))
 
+  @jax.jit
   def logits(kernel):
     changed = traverse_util.unflatten_dict({**params, name: kernel})
     return module.apply({"params": changed}, *[tokens] * 3, enable_dropout=False)
@@ -100,7 +104,8 @@ def test_logits_are_products_in_float32(via_embedding):
 
 def _attention(**settings):
   module = layers.MultiHeadDotProductAttention(H, D, **settings)
-  return module, module.init(jax.random.PRNGKey(0), _normal(1, B, L, E), _normal(2, B, L + 1, E))
+  init = jax.jit(module.init)
+  return module, init(jax.random.PRNGKey(0), _normal(1, B, L, E), _normal(2, B, L + 1, E))
 
 
 def _plain(params, inputs_q, inputs_kv, logit_terms):
@@ -119,7 +124,8 @@ def test_masks_hide_keys_and_biases_are_added(dtype):
   inputs = _normal(1, B, L, E), _normal(2, B, L + 1, E)
   mask = jnp.asarray(np.random.default_rng(3).random((B, H, L, L + 1)) < 0.6)
   bias = _normal(4, B, H, L, L + 1)
-  got = module.apply(variables, *inputs, mask.astype(dtype), bias, deterministic=True)
+  apply = jax.jit(functools.partial(module.apply, deterministic=True))
+  got = apply(variables, *inputs, mask.astype(dtype), bias)
   want = _plain(variables["params"], *inputs, bias + jnp.where(mask, 0, -1e10))
   np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
 
@@ -131,13 +137,14 @@ def test_steps_of_a_decode_are_rows_of_the_whole(whole_bias):
   x, bias = _normal(1, B, L, E), _normal(4, 1, H, L, L)
   hidden = jnp.ones((B, 1, 1, L)).at[0, ..., 1].set(0)  # a key that no query may see
   mask = layers.combine_masks(jnp.tril(jnp.ones((1, 1, L, L))), hidden)
-  want = module.apply(variables, x, x, mask, bias)
+  want = jax.jit(module.apply)(variables, x, x, mask, bias)
+  decode = jax.jit(functools.partial(module.apply, decode=True, mutable=["cache"]))
   params = {"params": variables["params"]}
-  _, cache = module.apply(params, x, x, decode=True, mutable=["cache"])
+  _, cache = decode(params, x, x)
   for i in range(L):
     row = bias if whole_bias else bias[:, :, i : i + 1]
     step = x[:, i : i + 1]
-    y, cache = module.apply(params | cache, step, step, hidden, row, decode=True, mutable=["cache"])
+    y, cache = decode(params | cache, step, step, hidden, row)
     if i != 1:  # where the hidden key is the row's own
       np.testing.assert_allclose(y[:, 0], want[:, i], rtol=0, atol=1e-5)
 

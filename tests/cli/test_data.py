@@ -32,14 +32,21 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
 
 
 def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
+  """The printed command for the next step can be pasted."""
   few_in_train(monkeypatch)
-  arguments = ["data", "prepare", "--corpus", "sample", "--data-dir", str(tmp_path), "--dialogues"]
-  assert main([*arguments, "train=3", "test=5"]) == 0
-  rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:5]}
-  assert (rows["train"][1], rows["train"][-1]) == ("3", "PARTIAL")
-  assert (rows["test"][1], rows["test"][-1]) == ("5", "PARTIAL")
-  assert rows["dev"][-1] == "complete"
-  assert main([*arguments, "train=3", "test=5"]) == 0  # these records exist
+  folder = tmp_path / "data sets"
+  arguments = ["data", "prepare", "--corpus", "sample", "--data-dir", str(folder), "--dialogues"]
+  for earlier in (False, True):
+    assert main([*arguments, "train=3", "test=5"]) == 0
+    out, error = capsys.readouterr()
+    assert ("nothing written" in error) == earlier
+    rows = {line.split()[0]: line.split() for line in out.splitlines()[2:5]}
+    assert (rows["train"][1], rows["train"][-1]) == ("3", "PARTIAL")
+    assert (rows["test"][1], rows["test"][-1]) == ("5", "PARTIAL")
+    assert rows["dev"][-1] == "complete"
+    words = next_command(out)
+    assert words[:4] == ["python", "-m", "t5x.train", "--gin_file=gin/sample/t5dst.gin"]
+    assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]
   assert main([*arguments, "train=4", "test=5"]) == 1
   assert "contains records of another corpus" in capsys.readouterr().err
 
@@ -93,19 +100,6 @@ def test_records_are_written_locally(tmp_path, capsys):
   """Regression: records of another corpus in a bucket were reported as this one's."""
   assert main(["data", "prepare", "--corpus", "sample", "--data-dir", "gs://bucket/data"]) == 2
   assert "gcloud storage cp -r" in capsys.readouterr().err
-
-
-def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
-  """The printed command for the next step can be pasted."""
-  few_in_train(monkeypatch)
-  folder = tmp_path / "data sets"
-  for earlier in (False, True):
-    assert main(["data", "prepare", "--corpus", "sample", "--data-dir", str(folder)]) == 0
-    out, error = capsys.readouterr()
-    assert ("nothing written" in error) == earlier
-    words = next_command(out)
-    assert words[:4] == ["python", "-m", "t5x.train", "--gin_file=gin/sample/t5dst.gin"]
-    assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]
 
 
 def test_splits_without_dialogues_are_left_out_and_a_corpus_without_any_is_refused(
@@ -205,7 +199,7 @@ def unknown_slot_at_the_end(data):
   ],
 )
 def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change, words):
-  corpus = write_sample(tmp_path / "mine", {"train": 20})
+  corpus = write_sample(tmp_path / "mine", {"train": 20, "dev": 6, "test": 20})
   data = json.loads((corpus / file).read_text())
   change(data)
   (corpus / file).write_text(json.dumps(data))

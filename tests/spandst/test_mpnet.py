@@ -139,20 +139,22 @@ def test_examples_of_a_packed_row_do_not_change_each_other():
   """Relative positions of a row are those of its examples; the last layer reads some tokens."""
   config = BertConfig(**SIZES.gin(), dropout_rate=0)
   rng = np.random.default_rng(1)
-  rows = [rng.integers(4, 40, (1, n)) for n in (13, 21)]
-  packed = np.concatenate([*rows, np.zeros((1, 4), int)], axis=1)
+  rows = rng.integers(4, 40, (2, 21))
+  rows[0, 13:] = 0
+  packed = np.concatenate([rows[0, :13], rows[1], np.zeros(4, int)])[None]
   segments = np.array([[1] * 13 + [2] * 21 + [0] * 4])
   positions = np.array([[*range(13), *range(21), *range(4)]])
   arrays = {k.removeprefix("encoder/"): x for k, x in random_weights().arrays.items()}
   params = traverse_util.unflatten_dict(arrays, sep="/")
-  run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
-  whole = run(packed, segment_ids=segments, positions=positions)
-  for row, hidden in zip(rows, (whole[:, :13], whole[:, 13:34]), strict=True):
-    np.testing.assert_allclose(run(row), hidden, atol=1e-5)
+  run = jax.jit(Bert(config).apply)
+  whole = run({"params": params}, packed, segment_ids=segments, positions=positions)
+  alone = run({"params": params}, rows)
+  for found, hidden in ((alone[0, :13], whole[0, :13]), (alone[1], whole[0, 13:34])):
+    np.testing.assert_allclose(found, hidden, atol=1e-5)
   needed = np.zeros((1, 38), bool)
   needed[0, [2, 15, 33]] = True
-  some = run(packed, segment_ids=segments, positions=positions, needed=needed)
+  some = run({"params": params}, packed, segment_ids=segments, positions=positions, needed=needed)
   np.testing.assert_allclose(some[needed], whole[needed], atol=1e-5)
   other = {**params, "relpos_bias": {"rel_embedding": jnp.zeros((2, 32))}}
-  moved = Bert(config).apply({"params": other}, packed, segment_ids=segments, positions=positions)
+  moved = run({"params": other}, packed, segment_ids=segments, positions=positions)
   assert np.abs(moved - whole)[0, :34].max() > 5e-3

@@ -23,6 +23,11 @@ def scores_of(pack):
   return jax.device_get(run(batch)), batch
 
 
+@functools.cache
+def compiled(method):
+  return jax.jit(getattr(model(), method))
+
+
 def loss_by_hand(frame, scores, row):
   """The negative log-likelihood of a frame's targets, computed row by row."""
   choices, starts, ends = (scores[name][row] for name in ("choices", "starts", "ends"))
@@ -60,7 +65,7 @@ def test_loss_is_the_marginal_likelihood():
   loss, metrics = jax.jit(functools.partial(model().loss_fn, dropout_rng=None))(params(), batch)
   np.testing.assert_allclose(loss, expected, rtol=1e-5)
   assert metrics["loss"].compute() == loss
-  likelihood = jax.jit(model().score_batch)(params(), batch)
+  likelihood = compiled("score_batch")(params(), batch)
   np.testing.assert_allclose(likelihood.mean(), -expected, rtol=1e-5)
 
 
@@ -82,13 +87,13 @@ def test_probabilities_sum_to_one_and_closed_answers_have_none():
 
 
 def test_rows_that_cannot_be_answered_count_for_nothing():
-  frames = span_frames.frames(1)
+  frames = span_frames.frames(7)
   plain = [[1, a.SPAN, 1, 2], [0, a.INTENT, 1, 0]]
   wrong = [[4, a.DONTCARE, 0, 0], [1, a.SPAN, 1, 900], [3, a.VALUE, 5, 0], [9, a.KEEP, 0, 0]]
   losses = []
   for rows in (plain, [*wrong, *plain]):
     frames[0]["targets"] = np.array(rows, np.int32).reshape(-1)
-    losses.append(jax.jit(model().score_batch)(params(), batch_of(frames)))
+    losses.append(compiled("score_batch")(params(), batch_of(frames)))
   np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
@@ -153,10 +158,6 @@ def test_a_share_of_unchanged_frames_that_is_none():
     model(unchanged_frames=1.5)
 
 
-def predict(batch):
-  return jax.jit(model().predict_batch)(params(), batch)
-
-
 def brute_force_span(starts, ends, segments, longest):
   best, found = -np.inf, None
   for i in range(len(starts)):
@@ -168,7 +169,7 @@ def brute_force_span(starts, ends, segments, longest):
 
 def test_answers_are_the_best_choices():
   scores, batch = scores_of(False)
-  vectors = jax.device_get(predict(batch))
+  vectors = jax.device_get(compiled("predict_batch")(params(), batch))
   assert vectors.dtype == np.int32
   assert vectors.shape == (7, 2 + 6 * 4)
   kinds = set()
@@ -212,9 +213,9 @@ def test_spans_of_at_most_some_tokens():
 
 
 def test_padding_slots_have_no_answer():
-  frames = span_frames.frames(1)
+  frames = span_frames.frames(7)
   frames[0]["slots"], frames[0]["slot_context"] = frames[0]["slots"][:2], np.zeros(2, np.int32)
-  vector = predict(batch_of(frames))[0]
+  vector = compiled("predict_batch")(params(), batch_of(frames))[0]
   assert [answer.kind for answer in a.read_answer(vector).slots] == [a.KEEP, a.KEEP]
 
 

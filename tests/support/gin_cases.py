@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from commands import python_code
-from places import ROOT
+from fork_server import fork_server
+from places import ROOT, SUPPORT
 
 from sgdx_t5x.weights import gin_files
 
@@ -21,41 +21,6 @@ ENCODERS = sorted(name.removeprefix("gin/models/")[:-4] for name in gin_files.EN
 
 # Gin files and flags, in the order of the command line.
 Cases = Mapping[str, tuple[list[str], list[str]]]
-
-# Runs as __main__, where T5X's run files look for train, evaluate and infer.
-_PARSE = """
-import json, sys
-import gin
-from t5x import gin_utils
-from t5x._script import gin_config
-from t5x.train import train
-from t5x.eval import evaluate
-from t5x.infer import infer
-
-
-def value(parameter):
-  try:
-    found = gin.query_parameter(parameter)
-    return repr(found) if isinstance(found, gin.config.ConfigurableReference) else found
-  except ValueError:  # not bound: evaluation has no TRAIN_STEPS
-    return None
-
-
-found = {}
-for name, files, bindings, parameters in json.load(sys.stdin):
-  gin.clear_config()
-  for function in (train, evaluate, infer):
-    gin.external_configurable(function, module="__main__")
-  try:
-    gin_utils.parse_gin_flags([], files, bindings)
-    unused = sorted(set(gin_config.macros()) - set(gin_config._referenced_macros()))
-    found[name] = {key: value(parameter) for key, parameter in parameters.items()}
-    if unused:
-      found[name] = f"macros that nothing uses: {', '.join(unused)}"
-  except Exception as e:
-    found[name] = f"{type(e).__name__}: {e}"
-print(json.dumps(found))
-"""
 
 
 def names(folder: str) -> list[str]:
@@ -86,9 +51,8 @@ def parse(
     (name, files, [b.removeprefix("--gin.").replace("=", " = ", 1) for b in flags], parameters)
     for name, files, flags, parameters in (*every, *others)
   ]
-  found = python_code(_PARSE, input=json.dumps(every), cwd=ROOT)
-  assert found.returncode == 0, found.stderr[-2000:]
-  return json.loads(found.stdout.splitlines()[-1])
+  printed = fork_server().run_file(SUPPORT / "gin_parsing.py", json.dumps(every), cwd=ROOT)
+  return json.loads(printed.splitlines()[-1])
 
 
 def tried_files(cases: Cases) -> set[str]:

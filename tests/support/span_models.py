@@ -29,7 +29,8 @@ def model(worded=False, **settings):
 def params(worded=False, seed=0):
   shapes = features.SpanFeatureConverter(pack=False).get_model_feature_lengths(span_frames.LENGTHS)
   shapes = {name: (2, length) for name, length in shapes.items()}
-  variables = model(worded).get_initial_variables(jax.random.key(0), shapes)
+  init = functools.partial(model(worded).get_initial_variables, input_shapes=shapes)
+  variables = jax.eval_shape(init, jax.random.key(0))
   rng = np.random.default_rng(seed)  # large enough for answers to differ
   return jax.tree.map(
     lambda x: (rng.normal(size=x.shape) * 0.5).astype(np.float32), variables["params"]

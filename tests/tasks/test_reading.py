@@ -1,5 +1,6 @@
 """Reading many records at a time equals SeqIO's processing of one after the other."""
 
+import itertools
 import zlib
 
 import numpy as np
@@ -44,23 +45,28 @@ def one_after_the_other(task):
   return seqio.Task(task.name, TfdsRecords(task.name), task.output_features, steps)
 
 
-@pytest.mark.parametrize("name", ["t5dst_sgd_sgdx", "d3st_sgd", "sdt_sgd"])
+HOW = {
+  "dev": {"split": "dev", "shuffle": False},
+  "epochs": {"split": "train", "seed": 3, "num_epochs": 2},
+  "shards": {"split": "train", "seed": 4, "shard_info": seqio.ShardInfo(1, 3)},
+  "untrimmed": {"split": "dev", "shuffle": False, "trim_output_features": False},
+  "whole": {"split": "dev", "shuffle": False, "sequence_length": None},
+}
+NAMES = ("t5dst_sgd_sgdx", "d3st_sgd", "sdt_sgd")
+# Each format, and one of them shuffled: the order does not depend on it.
+QUICK = {*itertools.product(("dev",), NAMES), ("epochs", NAMES[0])}
+
+
 @pytest.mark.parametrize(
-  "how",
+  ("how", "name"),
   [
-    pytest.param({"split": "dev", "shuffle": False}, id="dev"),
-    pytest.param({"split": "train", "seed": 3, "num_epochs": 2}, id="epochs"),
-    *(
-      pytest.param(how, id=name, marks=pytest.mark.long)
-      for name, how in {
-        "shards": {"split": "train", "seed": 4, "shard_info": seqio.ShardInfo(1, 3)},
-        "untrimmed": {"split": "dev", "shuffle": False, "trim_output_features": False},
-        "whole": {"split": "dev", "shuffle": False, "sequence_length": None},
-      }.items()
-    ),
+    pytest.param(
+      HOW[how], name, id=f"{how}-{name}", marks=() if (how, name) in QUICK else pytest.mark.long
+    )
+    for how, name in itertools.product(HOW, NAMES)
   ],
 )
-def test_equals_seqio_one_by_one(name, how):
+def test_equals_seqio_one_by_one(how, name):
   task = seqio.get_mixture_or_task(f"sample_{name}")
   short = {"inputs": 320, "targets": 3}  # cuts histories and targets
   how = {"sequence_length": short, **how}

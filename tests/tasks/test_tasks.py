@@ -62,7 +62,14 @@ def test_validation_is_dev():
   assert ids("validation") == ids("dev")
 
 
-def test_a_mixture_draws_from_all_its_tasks():
+@pytest.fixture(scope="module")
+def of_backtrans(small_sample):
+  """400 examples of a mixture, with their texts."""
+  with records_of(small_sample / "data"):
+    return take("sample_t5dst_backtrans", "train", 400, seed=1, copy_pretokenized=True)
+
+
+def test_a_mixture_draws_from_all_its_tasks(of_backtrans):
   """Tasks are told apart by the slot prompt: a mixture keeps only inputs and targets."""
   corpus, style = open_corpus("sample"), PromptStyle()
   variants = ("original", "bt_zh", "bt_ja", "bt_ko")
@@ -70,8 +77,7 @@ def test_a_mixture_draws_from_all_its_tasks():
     variant: {slot_text(s, x, style) for s in corpus.schema("train", variant) for x in s.slots}
     for variant in variants
   }
-  found = take("sample_t5dst_backtrans", "train", 400, seed=1, copy_pretokenized=True)
-  prompts = [e["inputs_pretokenized"].decode() for e in found]
+  prompts = [e["inputs_pretokenized"].decode() for e in of_backtrans]
   prompts = [text[text.index("[domain]") :] for text in prompts]
   counts = {v: sum(text in asked[v] for text in prompts) for v in variants}
   assert sum(counts.values()) >= 400
@@ -119,8 +125,8 @@ def test_tasks_of_a_mixture_are_shuffled_apart(sample_records):
   assert len(a & b) < len(a) / 2
 
 
-def test_targets_end_with_eos_and_fit():
-  for example in take("sample_t5dst_oracle", "train", 200, seed=1):
+def test_targets_end_with_eos_and_fit(of_backtrans):
+  for example in of_backtrans:
     for name, length in LENGTHS.items():
       assert example[name][-1] == 1
       assert len(example[name]) <= length

@@ -42,14 +42,20 @@ def test_demonstrations_are_settings(tmp_path):
   assert "demos" not in settings(T5DST())
 
 
+@pytest.fixture(scope="module")
+def real_test(real_archive):
+  """The schema of the real test split and every tenth of its dialogues."""
+  corpus = open_corpus(real_archive)
+  return corpus.schema("test"), list(corpus.dialogues("test"))[::10]
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
   "style", [load_format("t5dst", PromptStyle(lowercase=True)), *map(load_format, ("d3st", "state"))]
 )
-def test_gold_answers_in_minilms_pieces_are_spelled_as_the_dialogue_does(style, real_archive):
-  """Every tenth dialogue of test; docs/trackers.md has all."""
-  corpus, vocabulary = open_corpus(real_archive), WordPieceVocabulary(minilm())
-  schema, dialogues = corpus.schema("test"), list(corpus.dialogues("test"))[::10]
+def test_gold_answers_in_minilms_pieces_are_spelled_as_the_dialogue_does(style, real_test):
+  """Of a tenth of test; docs/trackers.md has all."""
+  (schema, dialogues), vocabulary = real_test, WordPieceVocabulary(minilm())
   pairs, gold, texts = service_pairs(schema, schema), {}, []
   for dialogue in dialogues:
     for turn, frame in dialogue.user_frames():

@@ -116,10 +116,10 @@ class ForkServer:
     assert got == code, err[-4000:]
     return err
 
-  def run_file(self, name, *args, env=None):
-    """Runs a Python file beside this one to its end and returns its standard output."""
+  def run_file(self, name, *args, env=None, cwd=None):
+    """Runs a Python file beside this one, or a path, to its end; returns its standard output."""
     path = SUPPORT / name
-    run = self._start([path, *args], env, file=str(path))
+    run = self._start([path, *args], env, file=str(path), cwd=cwd and str(cwd))
     code, err = run.wait()
     assert code == 0, err[-4000:]
     return run.out()

@@ -81,6 +81,7 @@ def params():
   )
 
 
+@functools.cache
 def scores(more=0):
   return jax.device_get(jax.jit(model().scores)(params(), batch_of(FRAMES, more)))
 
@@ -126,11 +127,9 @@ def test_a_projection_by_hand():
   """F in equations 1 to 3 of the paper, for the requested slots."""
   tree = params()["requested"]
   bert = params()["encoder"]
-  hidden = baseline_model.Bert(CONFIG).apply(
-    {"params": bert},
-    np.array([FRAMES[0]["inputs"]]),
-    types=np.array([[0, 0, 0, 1, 1, 1, 1]]),
-  )
+  encode = jax.jit(baseline_model.Bert(CONFIG).apply)
+  types = np.array([[0, 0, 0, 1, 1, 1, 1]])
+  hidden = encode({"params": bert}, np.array([FRAMES[0]["inputs"]]), types=types)
   pooled = np.tanh(np.asarray(hidden[:, 0]) @ bert["pooler"]["kernel"] + bert["pooler"]["bias"])
 
   def layer(name, x):

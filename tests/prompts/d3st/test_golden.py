@@ -9,6 +9,7 @@ import gzip
 import pytest
 from shared import shared_file
 
+from sgdx_t5x.corpus.dialogue import read_dialogues
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
 from sgdx_t5x.prompts.protocol import service_pairs
@@ -60,13 +61,14 @@ def golden_rows(name):
 
 @pytest.fixture(scope="module")
 def dialogues(real_archive):
-  """Split -> id -> dialogue, for the dialogues that occur in a golden set."""
-  corpus, found = open_corpus(real_archive), {}
+  """Split -> id -> dialogue, from the files of those that occur in a golden set."""
+  corpus, files = open_corpus(real_archive), {}
   for name, (_, split, _) in sets().items():
-    found.setdefault(split, set()).update(row[2] for row in golden_rows(name))
+    numbers = {int(row[2].partition("_")[0]) for row in golden_rows(name)}
+    files.setdefault(split, set()).update(f"{split}/dialogues_{n:03}.json" for n in numbers)
   return {
-    split: {d.dialogue_id: d for d in corpus.dialogues(split) if d.dialogue_id in ids}
-    for split, ids in found.items()
+    split: {d.dialogue_id: d for n in names for d in read_dialogues(corpus.source.read(n), n)}
+    for split, names in files.items()
   }
 
 

@@ -46,7 +46,7 @@ def records(corpus):
   seen = corpus.seen_services("dev")
   found = [
     {**with_several_values(record), "split": "dev"}
-    for dialogue in list(corpus.dialogues("dev"))[:24]
+    for dialogue in list(corpus.dialogues("dev"))[::8]
     for record in frame_records(dialogue, corpus.schema("dev"), seen)
   ]
   # White space that only Unicode calls so.

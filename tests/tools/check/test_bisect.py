@@ -70,11 +70,14 @@ def test_an_emptied_description_of_27_is_named_in_19_of_20_suites():
     found, suite, bad = edited_suite(seed)
     by_id = {case.id: case for case in suite}
 
-    with_changes = functools.cache(found.with_changes)
+    @functools.cache
+    def with_changes(changes, found=found):
+      shown, rewording = found.with_changes(changes)
+      return shown, rewording, shown.for_openai()
 
     def is_right(changes, case, found=found, with_changes=with_changes):
-      shown, rewording = with_changes(changes)
-      calls = answer(case.messages, shown.for_openai(), churn=0.03)
+      shown, rewording, definitions = with_changes(changes)
+      calls = answer(case.messages, definitions, churn=0.03)
       return judge(calls, case, found.base, shown, rewording).right
 
     broken = [case for case in suite if is_right((), case) and not is_right(found.changes, case)]

@@ -1,27 +1,29 @@
-"""The Inspect task, run by Inspect with its own mock model, scripted with the gold answers."""
+"""The Inspect task, run by Inspect with its own mock model, scripted with the gold answers.
+
+Inspect takes seconds to import, so functions do it: all of pytest's workers read this file.
+"""
 
 import json
 import os
 
 import pytest
 from commands import sgdx
+from needs import lacks
 
 from sgdx_t5x.errors import SgdxError
 
-try:
-  import inspect_ai
-  from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
-  from inspect_ai.scorer import SampleScore, Score
-  from inspect_ai.tool import ToolCall
-
-  from sgdx_t5x.tools.harnesses import inspect_task
-except ImportError as e:
-  if os.environ.get("CI"):
-    raise
-  pytest.skip(f"{e}: pip install 'sgdx_t5x[inspect]'", allow_module_level=True)
+if lacks("inspect_ai") and not os.environ.get("CI"):
+  pytest.skip("no inspect_ai: pip install 'sgdx_t5x[inspect]'", allow_module_level=True)
 
 BAD = "v3"  # the variant that the assistant does not understand: it calls no tool
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
+
+
+@pytest.fixture(scope="module")
+def inspect_task():
+  from sgdx_t5x.tools.harnesses import inspect_task
+
+  return inspect_task
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,9 @@ def key(messages, tools):
 
 def scripted(requests, broken=""):
   """Inspect's mock model, answering a request with its target; `broken` gets invalid JSON."""
+  from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
+  from inspect_ai.tool import ToolCall
+
   targets = {}
   for row in map(json.loads, requests.read_text().splitlines()):
     names = [tool["function"]["name"] for tool in row["tools"]]
@@ -68,20 +73,30 @@ def scripted(requests, broken=""):
   return get_model("mockllm/model", custom_outputs=answer, memoize=False)
 
 
-def evaluate(model, folder, **settings):
-  task = inspect_task.sgdx(**settings)
+def sample_score(row, value=1):
+  from inspect_ai.scorer import SampleScore, Score
+
+  return SampleScore(score=Score(value=value, metadata={"row": row}))
+
+
+def evaluate(task, model, folder):
+  import inspect_ai
+
   (log,) = inspect_ai.eval(task, model=model, display="none", log_dir=str(folder / "logs"))
   assert log.status == "success", log.error.message
   found = {name: x.value for score in log.results.scores for name, x in score.metrics.items()}
   return log, found
 
 
-def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, tmp_path):
+def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(
+  inspect_task, requests, tmp_path
+):
   answers, out = tmp_path / "answers.jsonl", tmp_path / "scores.json"
   rows = list(map(json.loads, requests.read_text().splitlines()))
   broken = next(x["id"] for x in rows if x["id"].startswith("v1/") and x["target"])
   model = scripted(requests, broken)
-  log, found = evaluate(model, tmp_path, requests=str(requests), answers=str(answers))
+  task = inspect_task.sgdx(requests=str(requests), answers=str(answers))
+  log, found = evaluate(task, model, tmp_path)
   frames = len(rows) / len(VARIANTS)
   assert [found[f"jga_{v}_all"] for v in ("orig", "v2", "v4", "v5")] == [1.0] * 4
   assert found["jga_v1_all"] == pytest.approx(1 - 1 / frames)
@@ -98,14 +113,13 @@ def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, 
   assert sum(jga) / len(jga) == pytest.approx(found["jga_v3_all"])
 
 
-def test_numbers_of_a_run_that_goes_on(requests):
+def test_numbers_of_a_run_that_goes_on(inspect_task, requests):
   """Inspect computes metrics during a run, from the samples answered so far."""
   rows = list(map(json.loads, requests.read_text().splitlines()))
   numbers = inspect_task.state_scores("sample", "test", None)
 
   def of(*chosen):
-    answers = ({"id": row["id"], "calls": row["target"]} for row in chosen)
-    return numbers([SampleScore(score=Score(value=1, metadata={"row": x})) for x in answers])
+    return numbers([sample_score({"id": row["id"], "calls": row["target"]}) for row in chosen])
 
   assert of() == {}
   assert rows[1]["id"].startswith("v1/")
@@ -117,7 +131,7 @@ def test_numbers_of_a_run_that_goes_on(requests):
   assert of(rows[called], strange)["jga_v1_all"] == 0
 
 
-def test_variants_need_not_show_the_right_tools_of_the_same_frames(tmp_path):
+def test_variants_need_not_show_the_right_tools_of_the_same_frames(inspect_task, tmp_path):
   """The ids of requests say which do not."""
   file, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
   args = ("--variant", "original", "v5", "--limit", "3", "--delivery", "retrieved:2")
@@ -128,23 +142,20 @@ def test_variants_need_not_show_the_right_tools_of_the_same_frames(tmp_path):
   chosen = [
     x for pair in pairs if len({row["metadata"]["absent"] for row in pair}) == 2 for x in pair
   ]
-  found = numbers(
-    [
-      SampleScore(score=Score(value=0, metadata={"row": {"id": row["id"], "calls": []}}))
-      for row in chosen
-    ]
-  )
+  found = numbers([sample_score({"id": row["id"], "calls": []}, value=0) for row in chosen])
   assert {"jga_orig_all", "jga_v5_all"} <= found.keys()
   assert len(answers.read_text().splitlines()) == len(chosen) > 0
 
 
 @pytest.mark.parametrize("name", ["answers.json", "nowhere/answers.jsonl"])
-def test_answers_that_could_not_be_written_are_refused_first(requests, tmp_path, name):
+def test_answers_that_could_not_be_written_are_refused_first(
+  inspect_task, requests, tmp_path, name
+):
   with pytest.raises(SgdxError, match=r"(?s)answers=.*\*\.jsonl, in a folder that exists"):
     inspect_task.sgdx(requests=str(requests), answers=str(tmp_path / name))
 
 
-def test_other_files_are_refused_by_name(requests, tmp_path):
+def test_other_files_are_refused_by_name(inspect_task, requests, tmp_path):
   batch = tmp_path / "batch.jsonl"
   row = {"custom_id": "v1/test/1_00000-000-Banks_1/*", "body": {}}
   batch.write_text(json.dumps(row))
