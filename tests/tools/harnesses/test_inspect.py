@@ -166,7 +166,7 @@ def test_other_files_are_refused_by_name(inspect_task, requests, tmp_path):
     inspect_task.sgdx(requests=str(batch))
 
 
-def test_a_frame_that_the_corpus_lacks_is_refused_with_the_command_of_the_requests():
+def test_a_frame_that_the_corpus_lacks_is_refused_with_the_command_of_the_requests(inspect_task):
   row = {"id": "v1/test/9_99999-000-Vets_1/*", "calls": []}
   with pytest.raises(SgdxError, match="9_99999") as refused:
     inspect_task._frames("sample", "test").jga(row)
