@@ -109,19 +109,6 @@ def row(name: str, topology: str, report: dict) -> str:
   return "| " + " | ".join(cells) + " |"
 
 
-def cell(report: dict) -> str:
-  """Returns the short table's cell for a model on a slice."""
-  train = report["steps"]["train"]
-  if not report["fits"]:
-    return f"no: {train['needed_bytes'] / 2**30:.0f} GiB"
-  mesh = "{data} x {model}".format(**report["mesh"])
-  zero = any("parameter_partitioning_dims" in key for key in report["settings"])
-  extra = ", ZeRO-3" if zero else ""
-  if report["num_microbatches"] > 1:
-    extra += f", {report['num_microbatches']} microbatches"
-  return f"{mesh}{extra}: {train['needed_bytes'] / 2**30:.1f} GiB, {train['estimated_ms']:.0f} ms"
-
-
 def main() -> None:
   """Compiles what is not yet compiled and prints the table in Markdown."""
   parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
@@ -138,13 +125,10 @@ def main() -> None:
   if "decode" in args.steps:
     head += ["token, ms", "bound, ms"]
   table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-  short = ["| | " + " | ".join(SLICES[s][0] for s in args.slices) + " |"]
-  short.append("|" + "---|" * (len(args.slices) + 1))
   for name in args.models:
-    reports = {t: find_fit(name, t, args.steps, args.work_dir) for t in args.slices}
-    table += [row(name, topology, report) for topology, report in reports.items()]
-    short.append(f"| {name} | " + " | ".join(map(cell, reports.values())) + " |")
-  print("\n".join([*table, "", "In short:", *short]))
+    for topology in args.slices:
+      table.append(row(name, topology, find_fit(name, topology, args.steps, args.work_dir)))
+  print("\n".join(table))
 
 
 if __name__ == "__main__":
