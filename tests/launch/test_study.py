@@ -24,6 +24,7 @@ KEPT = {  # runs in the page's tables: what follows their names, the groups in t
   "study_spandst/whole_epoch/*-?": ("", ("seen", "unseen")),
   "study_spandst/test/*-?": (", 5,200 steps", ()),
   "study_spandst/whole/*-?": (", 5,200 steps, whole test", ()),
+  "study_t5dst/test/*-?": (", T5DST on MiniLM", ("seen", "unseen")),
 }
 
 
@@ -107,7 +108,7 @@ def test_dry_run_of_t5dst_on_an_encoder(tmp_path):
   assert [words[words.index("--limit") + 1] for words in tracked] == ["3", "7"]
 
 
-@pytest.mark.parametrize("name", ["study", "study_spandst"])
+@pytest.mark.parametrize("name", ["study", "study_spandst", "study_t5dst"])
 def test_the_kept_scores_are_intact(name):
   results = RESULTS / name
   sums = (results / "SHA256SUMS").read_text().splitlines()
