@@ -25,7 +25,7 @@ from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.corpus.variants import PARAPHRASES
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turns
-from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold, Span
+from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold
 from sgdx_t5x.spandst import answers, packed
 from sgdx_t5x.spandst.act_reader import ACTS, SlotAct
 from sgdx_t5x.spandst.numpy_network import FrameStates
@@ -140,12 +140,8 @@ def right_acts(
     service: in the original schema.
     context, example: of `system_turns`.
   """
-  spans = []
-  for span in frame.slots or ():
-    if "start" in span:
-      slot = service.slot_index[span["slot"]]
-      spans.append(Span(slot, True, span["start"], span["exclusive_end"]))
-  gold = Gold(turns.NONE, (), {}, tuple(spans))
+  # By the user: the example has the system's utterance in the user's place.
+  gold = Gold(turns.NONE, (), {}, tuple(turns.spans_of(frame, service, by_user=True)))
   kinds: dict[int, int] = {}  # position of a slot -> act
   labels: dict[int, Sequence[Choice]] = {}
   for act in frame.actions or ():
