@@ -142,7 +142,7 @@ def override_lengths(
       raise UsageError(
         f"a length of {name}={length!r}",
         expected=f"a whole number of at least {least}",
-        fix='pass, for example, {"inputs": 512}',
+        fix='pass, for example, --lengths inputs=512; in Python, {"inputs": 512}',
       )
   return {**lengths, **overrides}
 

@@ -162,14 +162,8 @@ def write(
   json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
     json_files[hf_folder.TOKENIZER] = settings
-  hf_folder.write_folder(
-    folder,
-    bert_layout.tensors(weights.sizes),
-    weights,
-    json_files,
-    (vocabulary, hf_folder.VOCABULARY),
-    on_progress,
-  )
+  table, copied = bert_layout.tensors(weights.sizes), (vocabulary, hf_folder.VOCABULARY)
+  hf_folder.write_folder(folder, table, weights, json_files, copied, on_progress)
   return folder
 
 
