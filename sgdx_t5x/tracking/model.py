@@ -60,6 +60,12 @@ class LoadedModel:
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
         )
+      if query("MODEL") is None:
+        raise SgdxError(
+          f"{checkpoint.config_path}: no MODEL",
+          expected="the trained model as a macro, which `t5x.eval` and `t5x.infer` take, too",
+          fix="set it there to what train.model has: MODEL = @models.EncoderDecoderModel()",
+        )
       # Gin builds the model that %MODEL refers to only as the argument of a configurable.
       with gin.unlock_config():
         gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")

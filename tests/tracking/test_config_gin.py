@@ -107,6 +107,14 @@ def test_lengths_that_macros_give(stranger):
     assert model._lengths(checkpoint, {}) == {"inputs": 64, "targets": 8}
 
 
+def test_a_model_that_is_no_macro_is_missed(stranger):
+  """Regression: it ended in gin's TypeError, "macro() missing 1 required positional argument"."""
+  config = f"{T5X}utils.DatasetConfig.batch_size = 8\n{TASK}"
+  with pytest.raises(SgdxError) as e:
+    model.LoadedModel(Checkpoint("c", "runs/config.gin", config, "sample_t5dst_sgd"))
+  assert_four_parts(str(e.value), "runs/config.gin: no MODEL")
+
+
 @pytest.mark.parametrize(
   ("config", "words"),
   [
