@@ -82,8 +82,8 @@ def share_read(model: PackedModel, corpus: Corpus) -> float:
   """
   assert model.act_reader is not None
   examples, right = _system_turns(model, corpus, "dev", _DEV_DIALOGUES)
-  found = model.act_reader([example.features for example in examples])
-  return sum(map(operator.eq, found, right)) / len(right)
+  acts_read = model.act_reader([example.features for example in examples])
+  return sum(map(operator.eq, acts_read, right)) / len(right)
 
 
 def _system_turns(
@@ -160,16 +160,16 @@ def right_acts(
       places.setdefault(number, {"value": first})
     elif kind == answers.SPAN:
       places.setdefault(number, {"first": first - start, "last": last - start})
-  found = []
+  acts_of_slots = []
   for number, position in enumerate(example.slots, start=1):
     act = kinds.get(position, turns.NONE)
     if act == turns.REQUEST:
-      found.append(SlotAct(act))
+      acts_of_slots.append(SlotAct(act))
     elif number in places:
-      found.append(SlotAct(act, **places[number]))
+      acts_of_slots.append(SlotAct(act, **places[number]))
     else:
-      found.append(SlotAct(turns.NONE))
-  return found
+      acts_of_slots.append(SlotAct(turns.NONE))
+  return acts_of_slots
 
 
 def _choices(

@@ -42,13 +42,11 @@ class TrackedFrame:
     slot_values: the state after the turn: slot -> alternative values.
     active_intent: its name, or "NONE".
     requested_slots: names.
-    spans: (slot, start character, end character (exclusive)) in the user's utterance.
   """
 
   slot_values: Mapping[str, tuple[str, ...]]
   active_intent: str | None = None
   requested_slots: tuple[str, ...] | None = None
-  spans: tuple[tuple[str, int, int], ...] | None = None
 
 
 class Tracker(Protocol):

@@ -52,13 +52,12 @@ def check_free(
   )
 
 
-def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:
+def read_config(folder: pathlib.Path, kinds: Mapping[str, str]) -> dict[str, Any]:
   """Reads config.json.
 
   Args:
     folder: the model's folder.
     kinds: {supported model_type: description}.
-    example: name of a downloadable model, for error messages.
 
   Raises:
     SgdxError: config.json is missing, or is for another kind of model.
@@ -67,7 +66,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
     raise SgdxError(
       f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
       expected=f"a folder with {CONFIG} and {ONE_FILE}",
-      fix=f"download the model there first: hf download {example} --local-dir DIR",
+      fix="download the model there first: hf download google/flan-t5-base --local-dir DIR",
     )
   # Before the arrays, which take minutes to read.
   config = read_json(folder / CONFIG, "download or save the complete model, including this file")

@@ -72,7 +72,7 @@ def read_huggingface(
     SgdxError: the folder is invalid, or its arrays do not match config.json.
   """
   folder = pathlib.Path(folder)
-  config = hf_folder.read_config(folder, _KINDS, "google/flan-t5-base")
+  config = hf_folder.read_config(folder, _KINDS)
   if config["model_type"] in ("bert", "mpnet"):
     return bert_huggingface.read(folder, config, on_progress)
   sizes = _sizes(config, folder)
