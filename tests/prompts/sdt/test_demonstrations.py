@@ -324,7 +324,7 @@ def test_words_of_the_scored_split_are_a_leak(tmp_path):
   found = SDT(SdtStyle(demos=str(path))).provenance(corpus, gold)
   assert found.fields["leak"] == "1of2"
   assert "LEAK: 1 of 2 user utterances" in found.notes[0]
-  found = SDT(SdtStyle(demos=str(path), demo=1)).provenance(corpus, gold)
+  found = SDT(SdtStyle(demos=path, demo=1)).provenance(corpus, gold)
   assert (found.fields["leak"], found.notes) == ("0of0", ())
   assert SDT(SdtStyle(demos=str(path))).provenance(corpus, ()).fields["leak"] == "0of0"
 
