@@ -86,6 +86,16 @@ def test_other_arguments_are_refused_with_the_nearest(name, right):
       function()
 
 
+def test_what_a_report_cannot_show_is_refused(right):
+  """Regression: of two runs of one name, tables and plots of the second replaced the first's."""
+  title, (run,), corpus = right["make_report"]
+  with pytest.raises(UsageError, match="two runs are named a"):
+    sgdx_t5x.make_report(title, [run, run])
+  content = sgdx_t5x.make_report(title, {"a": run}.values(), corpus)
+  with pytest.raises(UsageError, match="examples = -1"):
+    sgdx_t5x.write_report(content, right["write_report"][1], -1)
+
+
 @pytest.mark.parametrize(
   ("settings", "words"),
   [

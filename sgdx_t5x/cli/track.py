@@ -168,10 +168,10 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
   lengths = {}
   for item in args.lengths:
     name, _, number = item.partition("=")
-    if not name or not number.isdecimal() or not int(number):
+    if not name or not number.isdecimal():
       raise UsageError(
         f"--lengths {item}",
-        expected="FEATURE=N with a positive integer N, e.g. a number of tokens",
+        expected="FEATURE=N with a whole number N, e.g. of tokens",
         fix="pass, for example, inputs=512",
       )
     lengths[name] = int(number)

@@ -127,11 +127,10 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-  from sgdx_t5x.weights import BertSizes, read_checkpoint, write_huggingface
-  from sgdx_t5x.weights.huggingface import check_huggingface_free
+  from sgdx_t5x.weights import BertSizes, hf_folder, read_checkpoint, write_huggingface
 
   with lock(args.out):
-    check_no_inputs(args, [check_huggingface_free(args.out, args.overwrite, args.vocab)])
+    check_no_inputs(args, [hf_folder.check_free(args.out, args.overwrite, args.vocab)])
     with progress("MB") as update, _quiet(args.debug):
       weights = read_checkpoint(args.checkpoint, update)
     if isinstance(weights.sizes, BertSizes):

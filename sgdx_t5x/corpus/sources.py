@@ -16,7 +16,8 @@ _PART = re.compile(
   r"(train|dev|test)/dialogues_[^/]*\.json"
   r"|(sgd_x/data/[^/]+/|back_translations/[^/]+/)?(train|dev|test)/schema\.json"
 )
-_PACKED = re.compile(r"(?:train|dev|test)/(?:dialogues_[^/]*|schema)\.json\.gz")
+_UNPACKING = {"gz": "gunzip", "xz": "unxz", "bz2": "bunzip2", "zst": "unzstd"}  # ending -> command
+_PACKED = re.compile(r"(?:train|dev|test)/(?:dialogues_[^/]*|schema)\.json\.(gz|xz|bz2|zst)")
 _SCHEMA = re.compile(r"((?:.*/)?)(?:train|dev|test)/schema\.json", re.DOTALL)
 
 # What zipfile raises for broken archives; encrypted ones and unknown methods are RuntimeErrors.
@@ -88,13 +89,14 @@ def _find_root(names: list[str], origin: str) -> str:
 
 
 def _check_unpacked(names: Iterable[str], origin: str) -> None:
-  """Refuses gzipped dialogues and schemas: without them, the rest would look complete."""
-  if packed := sorted(filter(_PACKED.fullmatch, names)):
-    raise SgdxError(
-      f"{origin}: {packed[0]} is gzipped",
-      expected="JSON files; only predictions may be gzipped",
-      fix=f"decompress it: gunzip {packed[0]}",
-    )
+  """Refuses compressed dialogues and schemas: without them, the rest would look complete."""
+  for name in sorted(names):
+    if packed := _PACKED.fullmatch(name):
+      raise SgdxError(
+        f"{origin}: {name} is compressed",
+        expected="JSON files; only predictions may be compressed",
+        fix=f"decompress it: {_UNPACKING[packed[1]]} {name}",
+      )
 
 
 class ArchiveSource:
@@ -147,7 +149,7 @@ class DirectorySource:
     """Args: path of the folder. Raises SgdxError if it does not have the layout."""
     self.origin = str(path)
     self._root = path / _find_root(_json_names(path), self.origin)
-    packed = self._root.glob("*/*.json.gz")
+    packed = self._root.glob("*/*.json.*")
     _check_unpacked([p.relative_to(self._root).as_posix() for p in packed], self.origin)
 
   def names(self) -> list[str]:

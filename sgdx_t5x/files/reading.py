@@ -8,6 +8,7 @@ import lzma
 import math
 import pathlib
 import re
+import shlex
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any, TypeVar, cast
@@ -15,6 +16,11 @@ from typing import IO, Any, TypeVar, cast
 from sgdx_t5x.errors import SgdxError, nearest, quoted
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"  # first bytes
+_UNREAD = {  # first bytes -> a format that is not read, and the command that unpacks it
+  b"BZh": ("bzip2", "bzip2 -dk"),
+  b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
+  b"PK\x03\x04": ("zip", "unzip"),
+}
 _T = TypeVar("_T")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")  # of a path into decoded JSON
@@ -75,10 +81,19 @@ def opened(path: pathlib.Path, expected: str) -> Iterator[IO[bytes]]:
     expected: what it should be, for messages.
 
   Raises:
-    SgdxError: the end of a packed file is missing or damaged, which reading it shows.
+    SgdxError: it is packed in another format; or the end of a packed file is missing or damaged,
+      which reading it shows.
   """
   with path.open("rb") as file:
     start = file.peek(len(_XZ))
+    for first_bytes, (name, command) in _UNREAD.items():
+      if start.startswith(first_bytes):
+        raise SgdxError(
+          f"{path}: compressed with {name}",
+          expected=expected,
+          available="files that are compressed with gzip or xz are read, too",
+          fix=f"unpack it: {command} {shlex.quote(str(path))}",
+        )
     try:
       if start.startswith(_XZ) or (path.suffix == ".xz" and not start.startswith(_GZIP)):
         yield cast(IO[bytes], lzma.LZMAFile(file))  # noqa: SIM115, `file` is closed

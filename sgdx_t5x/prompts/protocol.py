@@ -122,8 +122,8 @@ class PromptFormat(Protocol):
     name: prefix of its tasks' names ("t5dst_sgd") and key in `prompts.FORMATS`.
     unit: what one example asks for: "slot" (one slot of a frame) or "frame" (its whole state).
     answer: description of an answer, to complete the sentence "prediction is ...".
-    style: the format's switches: a frozen dataclass whose fields are bool, int or str, each with
-      a default. Scores with another style have it in their signature.
+    style: the format's switches: a frozen dataclass whose fields are bool, int, float or str, each
+      with a default. Scores with another style have it in their signature.
   """
 
   name: ClassVar[str]

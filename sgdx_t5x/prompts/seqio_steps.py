@@ -57,8 +57,7 @@ def one_by_one(
 
 @functools.cache
 def _finisher(
-  ends: tuple[tuple[str, int | None, int | None], ...],
-  spec: tuple[tuple[str, tf.TypeSpec], ...],
+  ends: tuple[tuple[str, int | None, int | None], ...], spec: tuple[tuple[str, tf.TypeSpec], ...]
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
   """Returns the function that ends and trims a batch, traced once for all variants' tasks.
 

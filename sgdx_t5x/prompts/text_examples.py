@@ -339,5 +339,6 @@ def check_fits(
     raise SgdxError(
       f"prompt of {longest} tokens without history: {text[:80]!r}",
       expected=f"a prompt that fits into {limit} input tokens with some history and </s>",
-      fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {longest + 64} or more",
+      fix=f"give inputs a length of {longest + 64} or more: in gin TASK_FEATURE_LENGTHS, or "
+      f"`sgdx track --lengths inputs={longest + 64}`",
     )

@@ -1,10 +1,11 @@
 """Possible values in prompts, answers and styles, shared by formats."""
 
+import dataclasses
 import string
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sgdx_t5x.arguments import checked_arguments
+from sgdx_t5x.arguments import NUMBER, PATH, checked_arguments
 from sgdx_t5x.errors import SgdxError
 
 NONE = "none"  # how answers say that a slot is not in the state
@@ -15,8 +16,15 @@ _Style = TypeVar("_Style", bound=type)
 
 
 def checked_fields(style: _Style) -> _Style:
-  """Decorates the dataclass of a style: a field that it lacks is a UsageError, not a TypeError."""
-  style.__init__ = checked_arguments(style.__name__)(style.__init__)  # type: ignore[misc]
+  """Decorates the dataclass of a style: wrong fields and types are UsageErrors, not TypeErrors.
+
+  A field takes what has the type of its default, and a path if it names a file.
+  """
+  kinds: dict[str, Any] = {}
+  for field in dataclasses.fields(style):
+    kind = NUMBER if type(field.default) is int else type(field.default)
+    kinds[field.name] = PATH if field.metadata.get("file") else kind
+  style.__init__ = checked_arguments(style.__name__, **kinds)(style.__init__)  # type: ignore[misc]
   return style
 
 

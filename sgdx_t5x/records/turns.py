@@ -252,17 +252,21 @@ def _intent(service: Service, name: str) -> int:
 def _gold(frame: Frame, previous_frames: Sequence[Frame], service: Service) -> Gold:
   state, index = frame.state or EMPTY_STATE, service.slot_index
   # A value may be said by the user, or taken over from what the system said just before.
-  speakers = [(frame, True)]
-  speakers += [(f, False) for f in previous_frames if f.service == frame.service]
-  spans = []
-  for annotated, by_user in speakers:
-    for span in annotated.slots or ():
-      if span["slot"] in index:
-        slot = index[span["slot"]]
-        spans.append(Span(slot, by_user, span["start"], span["exclusive_end"]))
+  spans = list(spans_of(frame, service, by_user=True))
+  for previous in previous_frames:
+    if previous.service == frame.service:
+      spans += spans_of(previous, service, by_user=False)
   return Gold(
     _intent(service, state.active_intent),
     tuple(index[name] for name in state.requested_slots),
     {index[name]: values for name, values in state.slot_values.items()},
     tuple(spans),
   )
+
+
+def spans_of(frame: Frame, service: Service, by_user: bool) -> Iterator[Span]:
+  """Yields the values that a frame annotates. Args: by_user, see `Span`."""
+  for span in frame.slots or ():
+    if span["slot"] in service.slot_index:  # a corpus may mark what its schema has no slot for
+      slot = service.slot_index[span["slot"]]
+      yield Span(slot, by_user, span["start"], span["exclusive_end"])

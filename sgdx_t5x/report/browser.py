@@ -178,15 +178,14 @@ def kind_counts(run: Run) -> dict[str, dict[str, int]]:
   return counts
 
 
-def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
-  """Returns (service, slot) -> variant or kind -> number of failures, for slots with any."""
-  counts: dict[tuple[str, str], Counter[str]] = {}
+def slot_counts(run: Run) -> dict[tuple[str, str], Counter[tuple[str, str]]]:
+  """Returns (service, slot) -> (variant, kind) -> number of failures, for slots with any."""
+  counts: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
   table = run.table
   if table and table.failures:
     for key, _, _, service, _ in table.frames.places():
       for failure in table.failures.get(key, ()):
-        by_name = counts.setdefault((service, failure.slot), Counter())
-        by_name.update((*failure.kinds.keys(), *failure.kinds.values()))
+        counts.setdefault((service, failure.slot), Counter()).update(failure.kinds.items())
   return counts
 
 

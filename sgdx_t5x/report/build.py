@@ -80,7 +80,7 @@ def make(
 
   Args:
     title: title of the page.
-    scored: the runs, at least one.
+    scored: runs with unique names.
     corpus: what they were scored with, for dialogues and slot descriptions.
     force: show incomparable runs side by side.
     on_progress: called with (task, done, total, unit).
@@ -90,10 +90,19 @@ def make(
   Raises:
     SgdxError: incomparable runs, without `force`; a corpus that they were not scored with.
   """
+  scored = tuple(scored)  # not every collection has a first item
   if not scored:
     raise UsageError("no runs", expected="at least one", fix="pass [read_run(NAME, PATH), ...]")
+  names: set[str] = set()
   for run in scored:
     check_kind(run, "make_report: an item of scored", Run)
+    if run.name in names:  # which tables, files and examples are found by
+      raise UsageError(
+        f"two runs are named {run.name}",
+        expected="unique names",
+        fix="give one of them another name: read_run(NAME, PATH)",
+      )
+    names.add(run.name)
   if corpus is not None and not isinstance(corpus, Corpus):
     corpus = open_corpus(corpus)
   marks = _check_comparable(scored, force)
@@ -113,7 +122,7 @@ def make(
   texts = dataclasses.replace(texts, said=others.said, edits=others.edits)
   warnings = lines_of(scored, _warnings)
   sections = make_sections(scored, lacks, on_progress)
-  return Content(title, tuple(scored), marks, tuple(warnings), sections, texts, tuple(lacks))
+  return Content(title, scored, marks, tuple(warnings), sections, texts, tuple(lacks))
 
 
 @checked_arguments("write_report", content=Content, out=PATH, examples=NUMBER, on_progress=Callable)
@@ -134,6 +143,10 @@ def write(
   Raises:
     SgdxError: the folder holds something else, or cannot be written.
   """
+  if examples < 0:
+    raise UsageError(
+      f"examples = {examples}", expected="0 or more", fix="omit it to use the default, 5"
+    )
   out = pathlib.Path(out)
   check_out(out)
   caveats = {"NOT COMPARABLE": content.marks, "PARTIAL": content.warnings}

@@ -273,13 +273,14 @@ function countsTable(data, counts, wanted, choose) {
   const kinds = [...data.kinds, ""];
   const cell = (kind, variant) => {
     const count = sumCounts(data, counts, kind, variant);
-    const chosen = kind === wanted.kind && variant === wanted.variant;
+    const filter = data.variants.length > 1 ? variant : ""; // a single one is never filtered for
+    const chosen = kind === wanted.kind && filter === wanted.variant;
     const button = el("button", {
       type: "button",
-      "aria-pressed": String(chosen && Boolean(kind || variant)),
+      "aria-pressed": String(chosen && Boolean(kind || filter)),
       "aria-label": `${shown(count)}: ${kind || "all kinds"}, ${variant || "all variants"}`,
     }, shown(count));
-    button.addEventListener("click", () => choose(kind, variant));
+    button.addEventListener("click", () => choose(kind, filter));
     return el("td", { class: "number" }, count ? button : "0");
   };
   const heading = (text) => el("th", { scope: "col", class: "number" }, text || "all");
@@ -463,7 +464,7 @@ function startBrowser(root, data) {
   const choose = (kind, variant) => {
     const again = kind === wanted.kind && variant === wanted.variant;
     filters.kind.element.value = again ? "" : kind;
-    filters.variant.element.value = again || data.variants.length < 2 ? "" : variant;
+    filters.variant.element.value = again ? "" : variant;
     update();
   };
   const filters = makeFilters(data, update);

@@ -18,6 +18,7 @@ from typing import Any
 from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.prompts.protocol import History, ServicePair
+from sgdx_t5x.prompts.values import checked_fields
 from sgdx_t5x.tools.definitions import Tool, all_tools
 
 GOLD, ALL = "gold", "all"
@@ -26,6 +27,7 @@ _NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 Deliver = Callable[[ExampleId, str, History], Sequence[Tool]]
 
 
+@checked_fields
 @dataclasses.dataclass(frozen=True)
 class ToolStyle:
   """What requests show besides the conversation.

@@ -25,7 +25,7 @@ from sgdx_t5x.corpus.subset import Subset
 from sgdx_t5x.corpus.variants import PARAPHRASES
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turns
-from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold, Span
+from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold
 from sgdx_t5x.spandst import answers, packed
 from sgdx_t5x.spandst.act_reader import ACTS, SlotAct
 from sgdx_t5x.spandst.numpy_network import FrameStates
@@ -82,8 +82,8 @@ def share_read(model: PackedModel, corpus: Corpus) -> float:
   """
   assert model.act_reader is not None
   examples, right = _system_turns(model, corpus, "dev", _DEV_DIALOGUES)
-  found = model.act_reader([example.features for example in examples])
-  return sum(map(operator.eq, found, right)) / len(right)
+  acts_read = model.act_reader([example.features for example in examples])
+  return sum(map(operator.eq, acts_read, right)) / len(right)
 
 
 def _system_turns(
@@ -140,12 +140,8 @@ def right_acts(
     service: in the original schema.
     context, example: of `system_turns`.
   """
-  spans = []
-  for span in frame.slots or ():
-    if "start" in span:
-      slot = service.slot_index[span["slot"]]
-      spans.append(Span(slot, True, span["start"], span["exclusive_end"]))
-  gold = Gold(turns.NONE, (), {}, tuple(spans))
+  # By the user: the example has the system's utterance in the user's place.
+  gold = Gold(turns.NONE, (), {}, tuple(turns.spans_of(frame, service, by_user=True)))
   kinds: dict[int, int] = {}  # position of a slot -> act
   labels: dict[int, Sequence[Choice]] = {}
   for act in frame.actions or ():
@@ -164,16 +160,16 @@ def right_acts(
       places.setdefault(number, {"value": first})
     elif kind == answers.SPAN:
       places.setdefault(number, {"first": first - start, "last": last - start})
-  found = []
+  acts_of_slots = []
   for number, position in enumerate(example.slots, start=1):
     act = kinds.get(position, turns.NONE)
     if act == turns.REQUEST:
-      found.append(SlotAct(act))
+      acts_of_slots.append(SlotAct(act))
     elif number in places:
-      found.append(SlotAct(act, **places[number]))
+      acts_of_slots.append(SlotAct(act, **places[number]))
     else:
-      found.append(SlotAct(turns.NONE))
-  return found
+      acts_of_slots.append(SlotAct(turns.NONE))
+  return acts_of_slots
 
 
 def _choices(

@@ -7,7 +7,7 @@ objects that it names. A checkpoint may come from a stranger, so both are judged
 import importlib
 import tokenize
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gin
@@ -52,16 +52,17 @@ def _statements(config: str) -> Iterator[tuple[Any, list[str]]]:
 
 def trained_task(config: str) -> str:
   """Returns the task or mixture that a configuration of `t5x.train` names; "" if it names none."""
+  statements = []
   try:
     for statement, _ in _statements(config):
-      if isinstance(statement, config_parser.BindingStatement):
-        of_training = (statement.scope, statement.arg_name) == ("train", "mixture_or_task_name")
-        names_task = of_training or _macro_of(statement) == "MIXTURE_OR_TASK_NAME"
-        if names_task and isinstance(statement.value, str):
-          return statement.value
+      statements.append(statement)
   except (SyntaxError, ValueError, tokenize.TokenError):
     pass  # what is no configuration names no task either
-  return ""
+
+  def is_name(statement: Any) -> bool:
+    return (statement.scope, statement.arg_name) == ("train", "mixture_or_task_name")
+
+  return next(_strings(statements, "MIXTURE_OR_TASK_NAME", is_name), "")
 
 
 def check_config(config: str, path: str, allowed: Sequence[str] = ()) -> None:
@@ -86,7 +87,7 @@ def check_config(config: str, path: str, allowed: Sequence[str] = ()) -> None:
       expected="a config.gin as `t5x.train` writes it",
       fix="copy the config.gin of the run that wrote the checkpoint",
     ) from None
-  check_modules(_modules(statement for statement, _ in statements), path, allowed)
+  check_modules(_modules([statement for statement, _ in statements]), path, allowed)
   imported: dict[str, Any] | None = None  # by the name that they are bound to
   for statement, names in statements:
     place = f"{path}, line {statement.location.line_num}"
@@ -117,19 +118,33 @@ def check_modules(modules: Iterable[str], path: str, allowed: Sequence[str]) -> 
     raise _refusal(f"{path}: names the modules {', '.join(dict.fromkeys(refused))}", refused)
 
 
-def _modules(statements: Iterable[Any]) -> Iterator[str]:
+def _modules(statements: Sequence[Any]) -> Iterator[str]:
   """Yields the modules that a configuration imports: in statements, and by their names in strings.
 
   These are `MIXTURE_OR_TASK_MODULE` and the parameters `module`, such as DatasetConfig's.
   """
-  values: list[Any] = [_Macro("MIXTURE_OR_TASK_MODULE")]
+  for statement in statements:
+    is_import = isinstance(statement, config_parser.ImportStatement)
+    if is_import and not statement.module.startswith("__gin__."):
+      yield statement.module
+  yield from _strings(statements, "MIXTURE_OR_TASK_MODULE", lambda x: x.arg_name == "module")
+
+
+def _strings(
+  statements: Sequence[Any], macro: str, is_bound: Callable[[Any], bool]
+) -> Iterator[str]:
+  """Yields the strings that some parameters and a macro have, also through other macros.
+
+  Args:
+    statements: of a configuration.
+    macro: its name.
+    is_bound: whether a binding is of one of the parameters.
+  """
+  values: list[Any] = [_Macro(macro)]
   macros: dict[str, list[Any]] = {}  # a later binding replaces an earlier one: all are judged
   for statement in statements:
-    if isinstance(statement, config_parser.ImportStatement):
-      if not statement.module.startswith("__gin__."):
-        yield statement.module
-    elif isinstance(statement, config_parser.BindingStatement):
-      if statement.arg_name == "module":
+    if isinstance(statement, config_parser.BindingStatement):
+      if is_bound(statement):
         values.append(statement.value)
       elif name := _macro_of(statement):
         macros.setdefault(name, []).append(statement.value)

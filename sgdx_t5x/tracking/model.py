@@ -7,6 +7,7 @@ the same. Of `tracking`, this module alone uses T5X, whichever is installed.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import hashlib
 import re
@@ -58,6 +59,12 @@ class LoadedModel:
           expected="a mixture whose tasks all have the same format and style",
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
+        )
+      if query("MODEL") is None:
+        raise SgdxError(
+          f"{checkpoint.config_path}: no MODEL",
+          expected="the trained model as a macro, which `t5x.eval` and `t5x.infer` take, too",
+          fix="set it there to what train.model has: MODEL = @models.EncoderDecoderModel()",
         )
       # Gin builds the model that %MODEL refers to only as the argument of a configurable.
       with gin.unlock_config():
@@ -176,7 +183,8 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
 
 def _lengths(checkpoint: Checkpoint, overrides: Mapping[str, int]) -> Mapping[str, int]:
   lengths = query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
-  lengths = lengths or query("TASK_FEATURE_LENGTHS")
+  # Gin resolves what is referred to, as in {'inputs': %LENGTH}, where it copies a value.
+  lengths = copy.deepcopy(lengths or query("TASK_FEATURE_LENGTHS"))
   if not isinstance(lengths, Mapping):
     raise SgdxError(
       f"{checkpoint.config_path}: no TASK_FEATURE_LENGTHS",

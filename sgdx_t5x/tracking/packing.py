@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import pathlib
-import re
 from collections.abc import Callable
 
 import jax
@@ -72,7 +71,7 @@ def pack(
     style=dataclasses.asdict(loaded.task.style_or_format),
     lengths=dict(loaded.lengths),
     trained_on=loaded.task.name,
-    step=int(re.sub(r".*_", "", loaded.checkpoint.path)),  # of checkpoint_N
+    step=int(loaded.checkpoint.path.rpartition("_")[2]),  # of checkpoint_N
     bits=bits,
   )
   with atomic_folder(out) as temporary:

@@ -198,12 +198,7 @@ def _frame(frame: Frame, prediction: TrackedFrame) -> dict[str, Any]:
     state["active_intent"] = prediction.active_intent
   if prediction.requested_slots is not None:
     state["requested_slots"] = list(prediction.requested_slots)
-  data: dict[str, Any] = {"service": frame.service, "state": state}
-  if prediction.spans is not None:
-    data["slots"] = []
-    for slot, start, end in prediction.spans:
-      data["slots"].append({"slot": slot, "start": start, "exclusive_end": end})
-  return data
+  return {"service": frame.service, "state": state}
 
 
 def _manifest(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import UsageError
 from sgdx_t5x.records.turns import NONE, user_turns
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
@@ -42,13 +42,11 @@ class TrackedFrame:
     slot_values: the state after the turn: slot -> alternative values.
     active_intent: its name, or "NONE".
     requested_slots: names.
-    spans: (slot, start character, end character (exclusive)) in the user's utterance.
   """
 
   slot_values: Mapping[str, tuple[str, ...]]
   active_intent: str | None = None
   requested_slots: tuple[str, ...] | None = None
-  spans: tuple[tuple[str, int, int], ...] | None = None
 
 
 class Tracker(Protocol):
@@ -126,10 +124,10 @@ def override_lengths(
     task: for the message.
 
   Raises:
-    SgdxError: a feature that the model does not have, or a length that is none.
+    UsageError: a feature that the model does not have, or a length that is none.
   """
   if unknown := [name for name in overrides if name not in lengths]:
-    raise SgdxError(
+    raise UsageError(
       f"length given for unknown feature {', '.join(map(str, unknown))}",
       expected=f"features of {task}",
       available=", ".join(f"{name}={length}" for name, length in lengths.items()),
@@ -139,10 +137,10 @@ def override_lengths(
     least = 0 if name == "memory" else 1
     is_whole = isinstance(length, numbers.Integral) and not isinstance(length, bool)
     if not is_whole or length < least:
-      raise SgdxError(
+      raise UsageError(
         f"a length of {name}={length!r}",
         expected=f"a whole number of at least {least}",
-        fix='pass, for example, {"inputs": 512}',
+        fix='pass, for example, --lengths inputs=512; in Python, {"inputs": 512}',
       )
   return {**lengths, **overrides}
 

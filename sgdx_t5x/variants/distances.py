@@ -166,9 +166,7 @@ def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None
 
 
 def report(
-  corpus: Corpus,
-  sets: Mapping[str, Set],
-  on_progress: OnProgress = no_progress,
+  corpus: Corpus, sets: Mapping[str, Set], on_progress: OnProgress = no_progress
 ) -> dict[str, Any]:
   """Returns the statistics of sets of variants in the form of `sgdx stats --format json`.
 

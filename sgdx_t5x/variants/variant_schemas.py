@@ -64,9 +64,7 @@ class VariantSchemas:
   """The schemas of a data set in any variant, each read or made when first asked for."""
 
   def __init__(
-    self,
-    released: ReleasedSchemas,
-    folders: Mapping[str, str | os.PathLike] | None = None,
+    self, released: ReleasedSchemas, folders: Mapping[str, str | os.PathLike] | None = None
   ):
     """Args: released, schemas of the data set; folders, variant -> folder of custom schemas.
 

@@ -22,7 +22,6 @@ from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 
-VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
 # Fixed in our network; a model with other values would compute something else.
 _FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
 _SIZES = {  # field of BertSizes: key of config.json
@@ -38,7 +37,6 @@ _SIZES = {  # field of BertSizes: key of config.json
 _MPNET_SIZES = {**_SIZES, "relative_buckets": "relative_attention_num_buckets"}
 del _MPNET_SIZES["num_types"]
 _MPNET_FIRST = {"first_position": 2, "num_types": 0}
-FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
 
@@ -53,7 +51,7 @@ def read(
     sizes = dataclasses.replace(sizes, pooler=False)
     notes.append("the model has no pooler: training initializes a new one")
   table = bert_layout.tensors(sizes)
-  vocabulary = folder / VOCABULARY
+  vocabulary = folder / hf_folder.VOCABULARY
   if vocabulary.is_file():
     check_vocabulary(vocabulary, sizes.vocab_size)
   arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
@@ -150,7 +148,7 @@ def write(
   Raises:
     SgdxError: nothing is written then.
   """
-  folder = hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
+  folder = hf_folder.check_free(folder, overwrite, vocabulary)
   if vocabulary is not None:
     check_vocabulary(pathlib.Path(vocabulary), weights.sizes.vocab_size)
   kind = {"architectures": ["BertModel"], "model_type": "bert"}
@@ -163,21 +161,16 @@ def write(
   content.pop("torch_dtype", None)  # the older name of dtype
   json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
-    json_files[_TOKENIZER] = settings
-  hf_folder.write_folder(
-    folder,
-    bert_layout.tensors(weights.sizes),
-    weights,
-    json_files,
-    (vocabulary, VOCABULARY),
-    on_progress,
-  )
+    json_files[hf_folder.TOKENIZER] = settings
+  table, copied = bert_layout.tensors(weights.sizes), (vocabulary, hf_folder.VOCABULARY)
+  hf_folder.write_folder(folder, table, weights, json_files, copied, on_progress)
   return folder
 
 
 def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
   """Returns the tokenizer's settings, with the casing if only its tokenizer.json says it."""
-  config, tokenizer = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
+  config = vocabulary.with_name(hf_folder.TOKENIZER)
+  tokenizer = vocabulary.with_name("tokenizer.json")
   fix = "correct it, or copy vocab.txt elsewhere"
   settings = hf_folder.read_json(config, fix) if config.is_file() else {}
   if "do_lower_case" not in settings and tokenizer.is_file():

@@ -139,7 +139,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   shape = functools.partial(layout.matrix_shape, shapes, origin, EXPECTED, FIX)
   vocab_size, emb_dim = shape(EMBEDDING)
   is_mpnet = RELATIVE in shapes
-  num_heads, buckets = shapes[RELATIVE] if is_mpnet else (0, 0)
+  num_heads, buckets = shape(RELATIVE) if is_mpnet else (0, 0)
   first_position = _MPNET_FIRST if is_mpnet else 0
   layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
   return BertSizes(

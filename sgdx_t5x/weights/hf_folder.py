@@ -19,24 +19,21 @@ from sgdx_t5x.weights import hf_names, layout
 from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+VOCABULARY, TOKENIZER = "vocab.txt", "tokenizer_config.json"  # of a BERT
+GENERATION_CONFIG, SENTENCEPIECE = "generation_config.json", "spiece.model"  # of a T5
+_EXPORTED = (CONFIG, ONE_FILE, VOCABULARY, TOKENIZER, GENERATION_CONFIG, SENTENCEPIECE)
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
 
 
 def check_free(
-  folder: str | pathlib.Path,
-  overwrite: bool,
-  names: Sequence[str],
-  vocabulary: str | pathlib.Path | None,
-  kind: str,
+  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None
 ) -> pathlib.Path:
   """Returns the absolute path of the folder to write.
 
   Args:
     folder: the folder.
-    overwrite: whether an earlier export may be replaced.
-    names: files of an export.
+    overwrite: whether an earlier export, of a T5 or a BERT, may be replaced.
     vocabulary: a file to copy into the folder, or None.
-    kind: what that file is, for messages.
 
   Raises:
     SgdxError: the folder may not be written, or the vocabulary does not exist.
@@ -44,24 +41,23 @@ def check_free(
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
     raise SgdxError(
       f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
-      expected=f"the {kind} that the weights were trained with",
+      expected="the SentencePiece model or vocab.txt that the weights were trained with",
       fix="correct the path, or omit --vocab",
     )
   return check_folder(
     folder,
     replace=overwrite,
-    ours=lambda path: path.as_posix() in names,
+    ours=lambda path: path.as_posix() in _EXPORTED,
     expected="a folder that is new or empty, or an earlier export to replace",
   )
 
 
-def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:
+def read_config(folder: pathlib.Path, kinds: Mapping[str, str]) -> dict[str, Any]:
   """Reads config.json.
 
   Args:
     folder: the model's folder.
     kinds: {supported model_type: description}.
-    example: name of a downloadable model, for error messages.
 
   Raises:
     SgdxError: config.json is missing, or is for another kind of model.
@@ -70,7 +66,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
     raise SgdxError(
       f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
       expected=f"a folder with {CONFIG} and {ONE_FILE}",
-      fix=f"download the model there first: hf download {example} --local-dir DIR",
+      fix="download the model there first: hf download google/flan-t5-base --local-dir DIR",
     )
   # Before the arrays, which take minutes to read.
   config = read_json(folder / CONFIG, "download or save the complete model, including this file")
@@ -124,6 +120,8 @@ def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
 
 def listing(folder: pathlib.Path) -> str:
   """Lists the first files of a folder, for error messages."""
+  if not folder.is_dir():
+    return f"there is no folder {folder}"
   names = sorted(path.name for path in folder.iterdir())
   return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
 

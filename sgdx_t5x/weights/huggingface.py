@@ -20,7 +20,6 @@ from sgdx_t5x.weights import bert_huggingface, hf_folder, hf_names, layout
 
 MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM", "mpnet": "MPNet"}
-_GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _LOGITS = "lm_head.weight"
 _FIXES = {  # if an alias differs from the embedding
@@ -73,7 +72,7 @@ def read_huggingface(
     SgdxError: the folder is invalid, or its arrays do not match config.json.
   """
   folder = pathlib.Path(folder)
-  config = hf_folder.read_config(folder, _KINDS, "google/flan-t5-base")
+  config = hf_folder.read_config(folder, _KINDS)
   if config["model_type"] in ("bert", "mpnet"):
     return bert_huggingface.read(folder, config, on_progress)
   sizes = _sizes(config, folder)
@@ -147,24 +146,12 @@ def write_huggingface(
   Raises:
     SgdxError: nothing is written then.
   """
-  folder = check_huggingface_free(folder, overwrite, vocabulary)
-  json_files = {hf_folder.CONFIG: _config(weights.sizes), _GENERATION_CONFIG: _TOKENS}
-  table = layout.tensors(weights.sizes)
-  hf_folder.write_folder(folder, table, weights, json_files, (vocabulary, _VOCABULARY), on_progress)
+  folder = hf_folder.check_free(folder, overwrite, vocabulary)
+  config = _config(weights.sizes)
+  json_files = {hf_folder.CONFIG: config, hf_folder.GENERATION_CONFIG: _TOKENS}
+  table, copied = layout.tensors(weights.sizes), (vocabulary, hf_folder.SENTENCEPIECE)
+  hf_folder.write_folder(folder, table, weights, json_files, copied, on_progress)
   return folder
-
-
-def check_huggingface_free(
-  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
-) -> pathlib.Path:
-  """Returns the absolute path of the folder to write; arguments as in `write_huggingface`.
-
-  Raises:
-    SgdxError: the folder may not be written, or the vocabulary does not exist.
-  """
-  names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
-  kind = "SentencePiece model or vocab.txt"
-  return hf_folder.check_free(folder, overwrite, names, vocabulary, kind)
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}

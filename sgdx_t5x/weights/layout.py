@@ -283,12 +283,7 @@ def check(
     lines += _listed("missing", missing)
     lines += _listed("unknown", unknown)
     lines += _listed("wrong shape", differing)
-    raise SgdxError(
-      "\n".join(lines),
-      expected=expected,
-      available=available,
-      fix=fix,
-    )
+    raise SgdxError("\n".join(lines), expected=expected, available=available, fix=fix)
 
 
 def _with_nearest(name: str, names: Iterable[str]) -> str:

@@ -58,11 +58,7 @@ def read_checkpoint(
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
   sizes = kind.sizes_of(shapes, path)
   layout.check(
-    layout.shapes_of(kind.tensors(sizes)),
-    shapes,
-    path,
-    expected=kind.EXPECTED,
-    fix=kind.FIX,
+    layout.shapes_of(kind.tensors(sizes)), shapes, path, expected=kind.EXPECTED, fix=kind.FIX
   )
   layout.check_finite(arrays, path)
   return layout.Weights(sizes, arrays, step, notes)

@@ -62,10 +62,16 @@ def test_a_chain_is_a_list_of_transformations(transformations, found):
   assert e.value.found.startswith(found)
 
 
-def test_a_class_that_gin_would_make_an_object_of(server, tmp_path):
-  """It ended in a traceback."""
-  binding = "--gin.train.trainer_cls=@trainer.Trainer()"
-  args = ("run_train.gin", "--gin.MODEL_DIR='new'", "--gin.TRAIN_STEPS=1", binding, "--dry_run")
+@pytest.mark.parametrize(
+  "bindings",
+  [
+    ("--gin.train.trainer_cls=@trainer.Trainer()",),
+    ("--gin.train.trainer_cls=%A", "--gin.A=%B", "--gin.B=@trainer.Trainer()"),
+  ],
+)
+def test_a_class_that_gin_would_make_an_object_of(bindings, server, tmp_path):
+  """It ended in a traceback, through macros, too."""
+  args = ("run_train.gin", "--gin.MODEL_DIR='new'", "--gin.TRAIN_STEPS=1", *bindings, "--dry_run")
   err = server.run("train", *args, code=1, cwd=tmp_path)
   assert "train.trainer_cls takes a class, and is bound to an object of one." in err
   assert "train.trainer_cls = @trainer.Trainer\n" in err

@@ -379,6 +379,24 @@ def test_errors_are_left_out_where_no_frame_has_a_jga(scored, monkeypatch):
   assert run_tables.errors(run) is None
 
 
+def test_a_variant_that_is_called_like_a_kind_of_error(scored):
+  """Regression: its failures and those of the kind were counted together."""
+  run = runs.read_run("first", scored / "first.json")
+
+  def renamed(by_variant):
+    return {"missed" if name == "v1" else name: value for name, value in by_variant.items()}
+
+  failures = {}
+  for key, of_frame in run.table.failures.items():
+    failures[key] = [dataclasses.replace(x, kinds=renamed(x.kinds)) for x in of_frame]
+  table = dataclasses.replace(run.table, failures=failures)
+  report = {**run.report, "variants": renamed(run.report["variants"])}
+  slots = run_tables.slots(dataclasses.replace(run, table=table, report=report))
+  for row, expected in zip(slots.rows, run_tables.slots(run).rows, strict=True):
+    assert row[2] == expected[2]  # frames that are right with v1
+    assert row[-6:] == expected[-6:]  # errors by kind, frames
+
+
 def test_errors_of_other_variants_than_sgdxs_are_drawn():
   counts = {"mine": {"corrupt_3": {"missed": 3}, "corrupt_4": {"missed": 5}}}
   figure = plots.error_kinds(counts, {"mine": 10})

@@ -1,9 +1,11 @@
 """Reading of compressed files."""
 
+import bz2
 import gzip
 import lzma
 
 import pytest
+from commands import assert_four_parts
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import opened, read_input
@@ -35,3 +37,20 @@ def test_what_is_written_as_xz_is_read(tmp_path):
     file.write("caf\u00e9\n")
   assert lzma.decompress((tmp_path / "a.jsonl.xz").read_bytes()).decode() == "caf\u00e9\n"
   assert read_input(tmp_path / "a.jsonl.xz", "a file").decode() == "caf\u00e9\n"
+
+
+@pytest.mark.parametrize(
+  ("content", "words"),
+  [
+    (bz2.compress(b"[]"), ("compressed with bzip2", "bzip2 -dk")),
+    (b"\x28\xb5\x2f\xfd\x20\x02\x11\x00\x00[]", ("compressed with zstd", "zstd -d")),
+    (b"PK\x03\x04\x14\x00", ("compressed with zip", "unzip")),
+  ],
+)
+def test_another_format_is_named_with_the_command_that_unpacks_it(content, words, tmp_path):
+  """Regression: it was "not UTF-8"."""
+  file = tmp_path / "my answers.jsonl"
+  file.write_bytes(content)
+  with pytest.raises(SgdxError) as e:
+    read_input(file, "predictions")
+  assert_four_parts(str(e.value), *words, f"'{file}'")

@@ -1,7 +1,6 @@
 """The registry of prompt formats, what importing it loads, and formats in signatures."""
 
 import dataclasses
-import re
 
 import pytest
 from commands import python_code
@@ -10,6 +9,7 @@ from places import ROOT
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts import CORE_FORMATS, FORMATS, load_format, signature_fields
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
+from sgdx_t5x.prompts.sdt import SdtStyle
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 from sgdx_t5x.scoring.score import Settings
 
@@ -31,16 +31,23 @@ def test_formats_and_their_fields_are_documented():
     assert all(any(form in page for form in x) for x in forms), name
 
 
+def test_a_style_is_the_formats_own():
+  with pytest.raises(UsageError, match="a style of type D3stStyle for prompt format 't5dst'"):
+    load_format("t5dst", D3stStyle())
+
+
 @pytest.mark.parametrize(
-  ("style", "found"),
+  ("style", "field", "value"),
   [
-    (D3stStyle(), "a style of type D3stStyle for prompt format 't5dst'"),
-    (PromptStyle(lowercase="no"), "PromptStyle.lowercase = 'no'"),
+    (PromptStyle, "lowercase", "no"),
+    (PromptStyle, "values", None),
+    (D3stStyle, "delimiter", 3),  # regression: these two were TypeErrors
+    (SdtStyle, "demo", "1"),
   ],
 )
-def test_a_style_is_the_formats_own(style, found):
-  with pytest.raises(UsageError, match=re.escape(found)):
-    load_format("t5dst", style)
+def test_values_of_another_type_are_refused(style, field, value):
+  with pytest.raises(UsageError, match=f"{style.__name__}: {field} is of type"):
+    style(**{field: value})
 
 
 def test_an_unknown_format_is_refused():

@@ -439,6 +439,11 @@ def test_error_browser_without_a_corpus_and_with_one_version(opened):
   assert cells(tab.locator(".card tbody tr")).all_inner_texts() == [
     *("original", "not active", "4", "✗\u00a0spurious")
   ]
+  cell = tab.get_by_role("button", name="4: spurious, original")
+  for kind in ("spurious", ""):  # regression: a second click did not undo the first
+    cell.click()
+    assert tab.get_by_label("Kind of error", exact=True).input_value() == kind
+    assert cell.get_attribute("aria-pressed") == str(kind != "").lower()
 
 
 def test_two_runs_of_one_version_are_compared(opened):

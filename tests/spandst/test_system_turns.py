@@ -80,6 +80,20 @@ def test_all_acts_of_the_sample_are_read():
     assert_all_is_read(dialogues, original, corpus.schema("test", variant), VOCABULARY)
 
 
+def test_a_span_of_what_the_schema_has_no_slot_for_is_ignored():
+  """Regression: `sgdx weights pack --corpus` ended in a traceback."""
+  corpus = open_corpus(SAMPLE)
+  dialogue, schema = corpus["test"][0], corpus.schema("test")
+  frame = dialogue.turns[1].frames[0]
+  service = schema[frame.service]
+  context = system_context(dialogue, 1, frame.service, schema)
+  example = system_example(SpanReader(schema, VOCABULARY), context)
+  marked = [*(frame.slots or ()), {"slot": "count", "start": 0, "exclusive_end": 1}]
+  marked_frame = dataclasses.replace(frame, slots=marked)
+  expected = right_acts(frame, service, context, example)
+  assert right_acts(marked_frame, service, context, example) == expected
+
+
 @pytest.mark.real
 @pytest.mark.long
 def test_all_acts_of_sgd_are_read(real_archive):

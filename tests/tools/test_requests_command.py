@@ -44,6 +44,8 @@ def test_a_seed_draws_examples_without_a_limit(tmp_path):
 
 
 def test_the_help_lists_every_delivery(capsys):
+  with pytest.raises(UsageError, match="delivery is of type int"):
+    ToolStyle(1)
   with pytest.raises(UsageError) as e:
     ToolStyle("none of them")
   assert sgdx("tools", "requests", "--help") == 0

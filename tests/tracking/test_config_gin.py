@@ -11,7 +11,7 @@ from places import ROOT
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.tracking import checkpoints
+from sgdx_t5x.tracking import checkpoints, model
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.config_gin import check_config, trained_task
 from t5x import train
@@ -99,6 +99,22 @@ def test_macros_in_a_circle_end(stranger):
   assert found.name == "sample_t5dst_sgd"
 
 
+def test_lengths_that_macros_give(stranger):
+  """Regression: what they referred to was taken for a length."""
+  config = f"TASK_FEATURE_LENGTHS = %L\nL = {{'inputs': %N, 'targets': 8}}\nN = 64\n{TASK}"
+  checkpoint = Checkpoint("c", "config.gin", config, "sample_t5dst_sgd")
+  with checkpoints.configured(checkpoint):
+    assert model._lengths(checkpoint, {}) == {"inputs": 64, "targets": 8}
+
+
+def test_a_model_that_is_no_macro_is_missed(stranger):
+  """Regression: it ended in gin's TypeError, "macro() missing 1 required positional argument"."""
+  config = f"{T5X}utils.DatasetConfig.batch_size = 8\n{TASK}"
+  with pytest.raises(SgdxError) as e:
+    model.LoadedModel(Checkpoint("c", "runs/config.gin", config, "sample_t5dst_sgd"))
+  assert_four_parts(str(e.value), "runs/config.gin: no MODEL")
+
+
 @pytest.mark.parametrize(
   ("config", "words"),
   [
@@ -136,6 +152,8 @@ def test_a_run_from_before_modules_moved_is_refused(module, tmp_path, capsys):
   [
     ("# MIXTURE_OR_TASK_NAME = 'a'\nMIXTURE_OR_TASK_NAME = \\\n    'b'\n", "b"),
     ("MIXTURE_OR_TASK_NAME = %X\ntrain/a.b.DatasetConfig.mixture_or_task_name = 'c'\n", "c"),
+    ("MIXTURE_OR_TASK_NAME = %X\nX = %Y\nY = 'e'\n", "e"),
+    ("MIXTURE_OR_TASK_NAME = %X\nX = %MIXTURE_OR_TASK_NAME\n", ""),
     ("train_eval/b.DatasetConfig.mixture_or_task_name = 'd'\n", ""),
     ("\ufffd\0", ""),
   ],

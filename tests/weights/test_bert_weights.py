@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from sgdx_t5x import weights
 from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import bert_huggingface, gin_files
+from sgdx_t5x.weights import bert_huggingface, bert_layout, gin_files
 
 DATA = FIXTURES / "hf_bert/bert"
 ONE_FILE = "model.safetensors"
@@ -80,9 +80,12 @@ def test_there_and_back_is_bit_equal(tmp_path, capsys):
   exporting = ["weights", "export", "--checkpoint", f"{there}/checkpoint_0", "--out", str(back)]
   assert main(exporting) == 2
   assert "arrays do not contain the number of heads" in capsys.readouterr().err
+  back.mkdir()
+  (back / "spiece.model").write_bytes(b"")  # regression: a T5's export was refused after reading
   for _ in range(2):
     options = ["--config", str(DATA), "--vocab", str(vocabulary), "--overwrite"]
     assert main([*exporting, *options]) == 0
+  assert not (back / "spiece.model").exists()
   same(load_file(back / ONE_FILE), load_file(DATA / ONE_FILE))
   assert (back / "vocab.txt").read_text() == "[PAD]\n"
   assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": False}
@@ -93,6 +96,12 @@ def test_there_and_back_is_bit_equal(tmp_path, capsys):
   written = json.loads((back / "config.json").read_text())
   assert written == json.loads((DATA / "config.json").read_text())
   same(weights.read_huggingface(back).arrays, weights.read_huggingface(DATA).arrays)
+
+
+def test_relative_positions_that_are_no_matrix():
+  shapes = {bert_layout.EMBEDDING: (64, 24), bert_layout.RELATIVE: (32,)}
+  with pytest.raises(SgdxError, match=r"rel_embedding has shape \[32\]"):
+    bert_layout.sizes_of(shapes, "checkpoint_1")
 
 
 def test_an_encoder_without_pooler(folder, tmp_path):
@@ -152,6 +161,8 @@ def test_another_models_config_is_refused_with_both_shapes(folder):
   reconfigure(folder, intermediate_size=48)
   with pytest.raises(SgdxError, match=r"wi/kernel: \[24, 40\], not \[24, 48\]"):
     bert_huggingface.config_for(folder, found.sizes)
+  with pytest.raises(SgdxError, match="there is no folder"):
+    bert_huggingface.config_for(folder / "no" / "config.json", found.sizes)
 
 
 def test_a_t5_has_no_config_to_give(tmp_path, capsys):

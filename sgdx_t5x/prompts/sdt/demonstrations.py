@@ -111,12 +111,13 @@ class Demonstrations:
     return demos
 
 
-def load_demonstrations(demos: str) -> Demonstrations:
+def load_demonstrations(demos: str | os.PathLike) -> Demonstrations:
   """Returns the demonstrations of a style's `demos`; a file is read again only if it changes.
 
   Raises:
     SgdxError: no such file, or a line that cannot be read.
   """
+  demos = os.fspath(demos)
   if demos == SAMPLE:
     return _sample()
   path = os.path.expandvars(demos) if "$" in demos else demos

@@ -55,8 +55,7 @@ class SDT(TextExamples):
 
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """See `provenance.provenance`."""
-    select = functools.partial(chosen, style=self.style)
-    return provenance(self.demonstrations, select, corpus, gold)
+    return provenance(self.demonstrations, self.style, corpus, gold)
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues

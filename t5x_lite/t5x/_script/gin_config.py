@@ -268,11 +268,16 @@ def check_classes() -> None:
 
   Gin would fail to create the object: what the script passes to the class is missing.
   """
+  of_macros = macros()
   for (_, selector), params in parsed().items():
     for param, value in params.items():
-      if not param.endswith("_cls") or not isinstance(value, gin.config.ConfigurableReference):
+      if not param.endswith("_cls"):
         continue
-      cls = value.configurable.wrapped if value.evaluate else None
+      for _ in of_macros:  # more steps from one to another would be a circle
+        if repr(value).startswith("%"):
+          value = of_macros.get(repr(value)[1:])
+      is_reference = isinstance(value, gin.config.ConfigurableReference)
+      cls = value.configurable.wrapped if is_reference and value.evaluate else None
       # That of functools.partial makes objects, as a class does; so may what a function returns.
       if isinstance(cls, type) and "__call__" not in dir(cls):
         raise T5XError(
