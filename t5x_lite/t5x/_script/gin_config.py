@@ -276,8 +276,9 @@ def check_classes() -> None:
       for _ in of_macros:  # more steps from one to another would be a circle
         if repr(value).startswith("%"):
           value = of_macros.get(repr(value)[1:])
-      is_reference = isinstance(value, gin.config.ConfigurableReference)
-      cls = value.configurable.wrapped if is_reference and value.evaluate else None
+      if not isinstance(value, gin.config.ConfigurableReference) or not value.evaluate:
+        continue
+      cls = value.configurable.wrapped
       # That of functools.partial makes objects, as a class does; so may what a function returns.
       if isinstance(cls, type) and "__call__" not in dir(cls):
         raise T5XError(
