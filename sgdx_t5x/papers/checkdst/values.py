@@ -113,7 +113,7 @@ def possible_values(data: Mapping[str, Any], schema: Schema) -> set[str]:
   values: set[str] = set()
   for name in data["services"]:
     for slot in schema[name].slots if name in schema else ():
-      values.update(slot.possible_values)
+      values.update(slot.choices)
   return values
 
 

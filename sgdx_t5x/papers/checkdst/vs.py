@@ -127,7 +127,7 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
   for service, slot, value in sorted(turns):
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
-    possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
+    possible = schema[service].slots[schema[service].slot_index[slot]].choices
     if value not in possible or not pattern_of(value).search(dialogue_text):
       continue
     said_in: list[int] = []
