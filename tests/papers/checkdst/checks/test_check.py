@@ -227,8 +227,9 @@ def test_what_is_refused(sets, planted, tmp_path):
     run({"ned": sets["ned"]}, {"original": gold["original"], **both})
   with pytest.raises(SgdxError, match="differs from the user turn in the corpus"):  # of another set
     run({"ned": sets["ned"]}, {"original": gold["original"], "ned": gold["original"]})
-  with pytest.raises(UsageError, match="a perturbed set named 'v3'"):
-    run({"v3": sets["ned"]}, {"original": gold["original"]})
+  for name in ("v3", "all"):  # predictions for "all" would be those of every set
+    with pytest.raises(UsageError, match=f"a perturbed set named '{name}'"):
+      run({name: sets["ned"]}, {"original": gold["original"]})
   plain = write_sample(tmp_path / "plain", {"train": 0, "dev": 0, "test": 3})
   with pytest.raises(SgdxError, match="the set is named 'mine'"):
     run({"mine": plain}, {"original": gold["original"], "mine": gold["ned"]})
