@@ -11,6 +11,7 @@ from perturbed import on_split, sample_dialogues, sample_split, write_sample
 from sample_folder import few_in_train
 
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.coco.coco_values import value_source
@@ -227,6 +228,17 @@ def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
 
 
 # --- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+  ("read", "content"), [(read_candidates, {"candidates": ["x"]}), (read_answers, {"slots": []})]
+)
+def test_answers_with_the_same_id_are_refused(read, content, tmp_path):
+  """Regression: of a classifier's, the last one was used."""
+  path = tmp_path / "answers.jsonl"
+  path.write_text((json.dumps({"id": "1.t00", **content}) + "\n") * 2)
+  with pytest.raises(SgdxError, match=r"line 2: duplicate id 1\.t00"):
+    read(path)
 
 
 @pytest.mark.parametrize(
