@@ -17,7 +17,12 @@ from loose_corpus import dialogue, frame, random_dialogue, system, user, write_c
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.kinds import open_perturber
-from sgdx_t5x.papers.checkdst.same_value import clock_time, plain_text, same_values
+from sgdx_t5x.papers.checkdst.same_value import (
+  canonical_forms,
+  clock_time,
+  plain_text,
+  same_values,
+)
 from sgdx_t5x.papers.checkdst.split import Perturber, Split
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
@@ -245,3 +250,14 @@ def test_strings_that_mean_the_same():
   assert groups["alder house"] == ("Alder House", "alder house")
   assert groups["8pm"] == ("20:00", "8pm")
   assert "north" not in groups
+
+
+def test_an_ambiguous_time_is_the_one_that_comes_first():
+  """Regression: the one that a set gave first, so that the same seed gave other bytes."""
+  eight = ("08:00", "20:00")
+  for times in (eight, eight[::-1]):
+    turns = []
+    for time in times:
+      turns += user("Hi", frame("Lodging", {"time": [time, "8 o'clock"]}, "Hi", ())), system("Hi")
+    data = dialogue("1_00000", *turns)
+    assert canonical_forms(data, same_values(data))["8 o'clock"] == {times[0]}
