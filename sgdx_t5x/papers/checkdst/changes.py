@@ -1,7 +1,7 @@
 """changes.jsonl: one line per changed dialogue or turn, with all that is needed to undo it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -55,16 +55,27 @@ class Changes:
   repairs: dict[tuple[str, int], dict[tuple[str, str], str]]
 
 
-def recorded_changes(corpus: Corpus, split: str) -> Changes:
-  """Reads the changes of a perturbed split. Raises SgdxError as `read_changes` does."""
-  changes = Changes({}, {}, {}, {})
+def recorded_changes(corpus: Corpus, split: str, with_goals: Iterable[str] = ()) -> Changes:
+  """Reads the changes of a perturbed split.
+
+  Args:
+    corpus: of the perturbed dialogues.
+    split: the split.
+    with_goals: ids of the dialogues whose last turn was edited.
+
+  Raises:
+    SgdxError: as `read_changes` does, or an edit is missing.
+  """
+  changes, location = Changes({}, {}, {}, {}), f"{corpus.origin}: {changes_name(split)}"
   for dialogue_id, lines in read_changes(corpus, split).items():
     try:
       for line in lines:
         _add(changes, dialogue_id, line)
     except (AttributeError, KeyError, TypeError, ValueError) as e:
-      location = f"{corpus.origin}: {changes_name(split)}, dialogue {dialogue_id}"
-      raise SgdxError(f"{location}: {malformed(e)}", expected=_EXPECTED, fix=_FIX) from None
+      problem = f"{location}, dialogue {dialogue_id}: {malformed(e)}"
+      raise SgdxError(problem, expected=_EXPECTED, fix=_FIX) from None
+  if missing := [name for name in with_goals if name not in changes.goals]:
+    raise SgdxError(f"{location}: no edit of {missing[0]}", expected=_EXPECTED, fix=_FIX)
   return changes
 
 

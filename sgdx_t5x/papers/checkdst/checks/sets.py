@@ -154,7 +154,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots, on_progress: OnProgre
 def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
   """Returns what was changed, from changes.jsonl or else from how the dialogues differ."""
   if test_set.manifest:
-    return recorded_changes(test_set.corpus, split)
+    return recorded_changes(test_set.corpus, split, gold.utterances if test_set.of_goals else ())
   names: dict[str, Mapping[str, str]] = {}
   for dialogue_id, new_values in gold.values.items() if test_set.replaces_names else ():
     old_values = original.values.get(dialogue_id, ())
