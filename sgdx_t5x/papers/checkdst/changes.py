@@ -50,7 +50,7 @@ class Changes:
   """
 
   names: dict[str, Mapping[str, str]]
-  choices: dict[str, dict[tuple[str, str], Mapping[str, str]]]
+  choices: dict[str, dict[tuple[str, str], dict[str, str]]]
   goals: dict[str, GoalEdit]
   repairs: dict[tuple[str, int], dict[tuple[str, str], str]]
 
@@ -79,14 +79,23 @@ def recorded_changes(corpus: Corpus, split: str, with_goals: Iterable[str] = ())
   return changes
 
 
+def exchanged_values(line: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+  """Returns (service, categorical slot, value, its replacement) of a line for a dialogue."""
+  swaps: list[tuple[str, str, str, str]] = []
+  for place, exchanged in line.get("categorical", {}).items():
+    service, _, slot = place.rpartition(".")
+    swaps += [(service, slot, value, partner) for value, partner in exchanged.items()]
+  return swaps
+
+
 def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
   if "of" in line:
     changes.goals[dialogue_id] = GoalEdit.of(line)
   if strings := line.get("strings"):
     changes.names[dialogue_id] = dict(strings)
-  for place, replaced in line.get("categorical", {}).items():
-    service, _, slot = place.rpartition(".")
-    changes.choices.setdefault(dialogue_id, {})[service, slot] = dict(replaced)
+  for service, slot, value, partner in exchanged_values(line):
+    of_dialogue = changes.choices.setdefault(dialogue_id, {})
+    of_dialogue.setdefault((service, slot), {})[value] = partner
   for insertion in line.get("insertions", ()):
     if insertion["kind"] == "repair":
       service, _, slot = insertion["slot"].rpartition(".")

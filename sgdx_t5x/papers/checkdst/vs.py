@@ -168,13 +168,13 @@ def _answerable_exchange(
   """Exchanges the values after which all gold values are said that were said before.
 
   Returns:
-    The exchanges that were made, and what `_exchange` returned.
+    The exchanges that were made, and what `exchange` returned.
   """
   if not swaps:
     return [], {}
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
-    old_texts = _exchange(data, swaps)
+    old_texts = exchange(data, swaps)
     pairs = _pairs(swaps)
 
     def new_value(place: StateValue, pairs: _Pairs = pairs) -> str:
@@ -190,7 +190,7 @@ def _answerable_exchange(
   return [], {}
 
 
-def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
+def exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
   """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
   old_texts = {}
   for number, turn in enumerate(data["turns"]):

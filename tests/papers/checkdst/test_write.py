@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import pytest
 from commands import assert_four_parts, next_command, sgdx
@@ -107,6 +108,26 @@ def test_a_changed_corpus_is_found_by_against(perturbed, tmp_path, capsys, old, 
   folder = _tamper(tmp_path / "sdi", perturbed / "sdi", old, new)
   assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
   assert_four_parts(capsys.readouterr().err, "dialogue")
+
+
+@pytest.mark.parametrize("kind", ["ned", "vs"])
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda turns: turns[1].update(utterance=f"{turns[1]['utterance']} Well."),
+    lambda turns: turns.pop(),
+  ],
+  ids=["words", "turn"],
+)
+def test_what_changed_besides_values_is_found_by_against(perturbed, tmp_path, capsys, kind, change):
+  """Regression: anything could change in a dialogue with replaced values."""
+  folder = shutil.copytree(perturbed / kind, tmp_path / kind)
+  path = folder / "test/dialogues_001.json"
+  data = json.loads(path.read_text())
+  change(data[0]["turns"])
+  path.write_text(json.dumps(data))
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
+  assert_four_parts(capsys.readouterr().err, f"dialogue {data[0]['dialogue_id']}: it differs")
 
 
 def test_another_original_is_refused(perturbed, capsys):
