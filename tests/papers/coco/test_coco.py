@@ -327,7 +327,9 @@ def test_a_corpus_without_acts_of_users_is_refused(tmp_path, capsys):
   on_split(data, sample_split(), tmp_path / "corpus")
   command = ("coco", "perturb", "--corpus", tmp_path / "corpus")
   assert sgdx(*command, "--out", tmp_path / "out") == 1
-  assert_four_parts(capsys.readouterr().err, "no counterfactual for any of 0 turns", "INFORM")
+  error = capsys.readouterr().err
+  assert_four_parts(error, "no counterfactual for any of 0 turns", "INFORM", "have acts")
+  assert "--generator" not in error  # no option helps
 
 
 def test_a_command_that_writes_nothing_is_refused(capsys):

@@ -341,6 +341,22 @@ def test_a_comparison_is_over_frames_whose_originals_both_have(sets, planted, tm
   assert "coref_jga_sticky" in row["differences"]
 
 
+def test_checks_without_a_frame_in_common_need_more_than_an_option(sets, planted, tmp_path):
+  """Regression: --allow-missing was proposed even where it had been given."""
+  tables = []
+  for number in (0, 1):
+    predictions = {}
+    for name in ("original", "ned"):
+      predictions[name] = tmp_path / f"{name}{number}"
+      shutil.copytree(planted["gold"][name], predictions[name])
+      for path in predictions[name].rglob("dialogues_*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text())[number::2]))
+    tables.append(_saved(sets, predictions, tmp_path, f"{number}.json", allow_missing=True))
+  with pytest.raises(SgdxError, match=r"original: only 0 of .*are in both") as error:
+    compare(*tables, bootstrap_samples=100, allow_missing=True)
+  assert error.value.fix == "complete the predictions"
+
+
 def test_each_set_says_what_it_lacks(sets, planted, tmp_path):
   """Regression: a set that lacks as many frames as the original did not."""
   predictions = {}
