@@ -127,7 +127,8 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
   for service, slot, value in sorted(turns):
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
-    possible = schema[service].slots[schema[service].slot_index[slot]].choices
+    choices = schema[service].slots[schema[service].slot_index[slot]].choices
+    possible = [choice for choice in choices if choice != DONTCARE]  # some schemas list it
     if value not in possible or not pattern_of(value).search(dialogue_text):
       continue
     said_in: list[int] = []
@@ -140,7 +141,7 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
       is_used = candidate in places or (service, slot, candidate) in used
       if not is_used and not pattern_of(candidate).search(dialogue_text):
         partners.append(candidate)
-    if partners and DONTCARE not in (value, *partners):
+    if partners:
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
       partner = rng.choice(partners)
       used.add((service, slot, partner))
