@@ -16,7 +16,7 @@ from loose_corpus import dialogue, frame, random_dialogue, system, user, write_c
 
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.same_value import (
   canonical_forms,
   clock_time,
@@ -37,7 +37,7 @@ WAYS = (
 
 def _perturbed(dialogues: list[dict], folder: pathlib.Path, kind: str, **options) -> list[dict]:
   split = Split(open_corpus(write_corpus(folder / "corpus", dialogues)), "test")
-  write_perturbed(open_perturber(kind, split, 0, options), split, 0, folder / kind)
+  write_perturbed(KINDS[kind](split, 0, **options), split, 0, folder / kind)
   return json.loads((folder / kind / "test/dialogues_001.json").read_text())
 
 
@@ -216,7 +216,7 @@ def test_a_set_that_breaks_the_contract_is_not_written(tmp_path, change, words):
     change(data)
     return [{"dialogue_id": data["dialogue_id"]}]
 
-  perturber = dataclasses.replace(open_perturber("vs", split, 0, {}), change=changed)
+  perturber = dataclasses.replace(KINDS["vs"](split, 0), change=changed)
   assert isinstance(perturber, Perturber)
   with pytest.raises(SgdxError) as error:
     write_perturbed(perturber, split, 0, tmp_path / "out")

@@ -14,7 +14,7 @@ from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst import ned
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.mapping import apply_mapping
 from sgdx_t5x.papers.checkdst.new_names import NameSource, listed, name_source
 from sgdx_t5x.papers.checkdst.split import changed
@@ -151,7 +151,7 @@ def test_values_that_overlap_stay_whole(tmp_path, kind):
   changes = 0
   for seed in range(20):
     new = copy.deepcopy(data)
-    changed(open_perturber(kind, split, seed, {}), new, collections.Counter())
+    changed(KINDS[kind](split, seed), new, collections.Counter())
     assert texts <= {text for *_, text in span_texts(new["turns"][number])}
     changes += new != data
   assert changes
