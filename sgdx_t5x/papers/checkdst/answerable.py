@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import Slots
-from sgdx_t5x.papers.checkdst.texts import gaps, is_said, spans_of
+from sgdx_t5x.papers.checkdst.texts import gaps, is_said, normalised, spans_of
 from sgdx_t5x.papers.checkdst.values import states_of
 
 
@@ -51,9 +51,8 @@ def said_state_values(
   for number, turn in enumerate(data["turns"]):
     utterance = turn["utterance"]
     text += f"\n{utterance}"
-    lower += f"\n{' '.join(utterance.lower().split())}"
-    pieces = gaps(utterance, spans_of(turn))
-    outside += f"\n{' '.join(' | '.join(pieces).lower().split())}"
+    lower += f"\n{normalised(utterance)}"
+    outside += f"\n{normalised(' | '.join(gaps(utterance, spans_of(turn))))}"
     for frame in turn["frames"]:
       if number < first_turn or not (state := frame.get("state")):
         continue
@@ -130,7 +129,7 @@ def lost_values(
 
 
 def _both_cases(text: str) -> tuple[str, str]:
-  return text, "\n".join(" ".join(line.lower().split()) for line in text.split("\n"))
+  return text, "\n".join(map(normalised, text.split("\n")))
 
 
 def _says_less(value: str, old_cases: tuple[str, str], new_cases: tuple[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """changes.jsonl: one line per changed dialogue or turn, with all that is needed to undo it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -50,22 +50,42 @@ class Changes:
   """
 
   names: dict[str, Mapping[str, str]]
-  choices: dict[str, dict[tuple[str, str], Mapping[str, str]]]
+  choices: dict[str, dict[tuple[str, str], dict[str, str]]]
   goals: dict[str, GoalEdit]
   repairs: dict[tuple[str, int], dict[tuple[str, str], str]]
 
 
-def recorded_changes(corpus: Corpus, split: str) -> Changes:
-  """Reads the changes of a perturbed split. Raises SgdxError as `read_changes` does."""
-  changes = Changes({}, {}, {}, {})
+def recorded_changes(corpus: Corpus, split: str, with_goals: Iterable[str] = ()) -> Changes:
+  """Reads the changes of a perturbed split.
+
+  Args:
+    corpus: of the perturbed dialogues.
+    split: the split.
+    with_goals: ids of the dialogues whose last turn was edited.
+
+  Raises:
+    SgdxError: as `read_changes` does, or an edit is missing.
+  """
+  changes, location = Changes({}, {}, {}, {}), f"{corpus.origin}: {changes_name(split)}"
   for dialogue_id, lines in read_changes(corpus, split).items():
     try:
       for line in lines:
         _add(changes, dialogue_id, line)
     except (AttributeError, KeyError, TypeError, ValueError) as e:
-      location = f"{corpus.origin}: {changes_name(split)}, dialogue {dialogue_id}"
-      raise SgdxError(f"{location}: {malformed(e)}", expected=_EXPECTED, fix=_FIX) from None
+      problem = f"{location}, dialogue {dialogue_id}: {malformed(e)}"
+      raise SgdxError(problem, expected=_EXPECTED, fix=_FIX) from None
+  if missing := [name for name in with_goals if name not in changes.goals]:
+    raise SgdxError(f"{location}: no edit of {missing[0]}", expected=_EXPECTED, fix=_FIX)
   return changes
+
+
+def exchanged_values(line: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+  """Returns (service, categorical slot, value, its replacement) of a line for a dialogue."""
+  swaps: list[tuple[str, str, str, str]] = []
+  for place, exchanged in line.get("categorical", {}).items():
+    service, _, slot = place.rpartition(".")
+    swaps += [(service, slot, value, partner) for value, partner in exchanged.items()]
+  return swaps
 
 
 def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
@@ -73,9 +93,9 @@ def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
     changes.goals[dialogue_id] = GoalEdit.of(line)
   if strings := line.get("strings"):
     changes.names[dialogue_id] = dict(strings)
-  for place, replaced in line.get("categorical", {}).items():
-    service, _, slot = place.rpartition(".")
-    changes.choices.setdefault(dialogue_id, {})[service, slot] = dict(replaced)
+  for service, slot, value, partner in exchanged_values(line):
+    of_dialogue = changes.choices.setdefault(dialogue_id, {})
+    of_dialogue.setdefault((service, slot), {})[value] = partner
   for insertion in line.get("insertions", ()):
     if insertion["kind"] == "repair":
       service, _, slot = insertion["slot"].rpartition(".")

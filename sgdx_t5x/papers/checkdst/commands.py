@@ -99,7 +99,10 @@ def run_rows(args: argparse.Namespace) -> int:
 
   files = parse_named(args.files, "KIND=FILE", "KIND=FILE", "pass, for example, orig=FILE NED=FILE")
   rows = {kind: checkdst_rows.read_rows(path) for kind, path in files.items()}
-  gold = checkdst_rows.read_gold(args.gold) if args.gold else None
+  gold = None
+  if args.gold:
+    gold = checkdst_rows.read_gold(args.gold)
+    checkdst_rows.check_gold(args.gold, gold, next(iter(rows.values())))
   results = metrics_checkdst.results(rows, gold)
   output.show("text", [checkdst_rows.layout(results, list(rows))], {})
   return 0

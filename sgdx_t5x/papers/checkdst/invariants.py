@@ -1,16 +1,19 @@
 """Compares a perturbed split with its original: what a perturbation must not change."""
 
 import collections
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.manifest import Manifest
 from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.papers.checkdst import vs
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
-from sgdx_t5x.papers.checkdst.changes import read_changes
+from sgdx_t5x.papers.checkdst.changes import exchanged_values, read_changes
 from sgdx_t5x.papers.checkdst.contract import Contract
-from sgdx_t5x.papers.checkdst.entities import entity_slots
+from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
+from sgdx_t5x.papers.checkdst.mapping import apply_mapping
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit
 from sgdx_t5x.papers.checkdst.split import Line, Split
 
@@ -83,8 +86,9 @@ def _unrecorded(
   """Returns what changed although changes.jsonl does not record it; "" for nothing."""
   if not lines and data != original:
     return "it differs"
-  if manifest.slots:  # values change wherever they occur
-    return ""
+  if manifest.slots:
+    is_same = data == _with_new_values(original, lines, manifest.slots)
+    return "" if is_same else "it differs in more than the replaced values"
   recorded, is_cut = {line["turn"] for line in lines}, manifest.scores_last_turns
   pairs = zip(data["turns"], original["turns"], strict=True)
   for number, (turn, original_turn) in enumerate(pairs):
@@ -97,6 +101,17 @@ def _unrecorded(
     if not is_same:
       return f"turn {number} differs"
   return ""
+
+
+def _with_new_values(
+  original: Mapping[str, Any], lines: Sequence[Line], slots: Slots
+) -> dict[str, Any]:
+  """Returns the original with the values that ned or vs replaced in it."""
+  data = copy.deepcopy(dict(original))
+  for line in lines:  # one, if any
+    vs.exchange(data, exchanged_values(line))
+    apply_mapping(data, slots, line["strings"])
+  return data
 
 
 def _annotation(turn: Mapping[str, Any]) -> list[Any]:

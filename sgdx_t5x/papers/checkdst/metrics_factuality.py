@@ -8,7 +8,7 @@ text counts, but it must match exactly (`metrics.checkdst`).
 
 from collections.abc import Sequence
 
-from sgdx_t5x.papers.checkdst.texts import is_said
+from sgdx_t5x.papers.checkdst.texts import is_said, normalised
 
 
 class History:
@@ -34,8 +34,3 @@ class History:
       texts = (i for i, text in enumerate(self._utterances) if value in text)
       self._found_as_is[value] = next(texts, len(self._utterances))
     return self._found_as_is[value] <= turn
-
-
-def normalised(text: str) -> str:
-  """Returns a text in lower case, with whitespace collapsed to single spaces."""
-  return " ".join(text.lower().split())

@@ -139,10 +139,10 @@ def frame_counts(
   counts |= _entities(gold, state, facts)
   if original is not None and jga == jga and original.jga == original.jga and original.changed:
     counts |= _pair(service, state, jga, original, facts, backend)
+  counts |= {"repairs": len(facts.repairs), "repairs_taken": 0}
   for slot, first_said in facts.repairs.items():
-    counts["repairs"] = counts.get("repairs", 0) + 1
     if state.get(slot) and fuzzy.equal(state[slot][0], first_said, backend):
-      counts["repairs_taken"] = counts.get("repairs_taken", 0) + 1
+      counts["repairs_taken"] += 1
   return counts
 
 

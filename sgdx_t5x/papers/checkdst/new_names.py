@@ -14,7 +14,7 @@ from sgdx_t5x.papers.checkdst.same_value import (
   same_values,
 )
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.texts import is_said
+from sgdx_t5x.papers.checkdst.texts import is_said, normalised
 from sgdx_t5x.papers.checkdst.values import said_values
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.papers.simulator.variation import forms as ways_to_say
@@ -32,7 +32,7 @@ class _Taken:
   """What is not available as a new name: `strings`, in lower case, and what a text says."""
 
   strings: set[str]
-  text: str  # in lower case, with single spaces
+  text: str  # normalised
 
   def __contains__(self, name: str) -> bool:
     return name.lower() in self.strings or is_said(name, self.text)
@@ -79,7 +79,7 @@ class NameSource:
       groups[canonical_value(text, canonical.get(text, ()))].append(text)
     in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
-    used = _Taken(set(unavailable), " ".join(dialogue_text.lower().split()))
+    used = _Taken(set(unavailable), normalised(dialogue_text))
     for plain, texts in sorted(groups.items()):
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
   """Writes the corpus and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.files.writing import check_folder
-  from sgdx_t5x.papers.checkdst.kinds import open_perturber
+  from sgdx_t5x.papers.checkdst.kinds import KINDS
   from sgdx_t5x.papers.checkdst.write import write_perturbed
 
   options = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
       )
   split = open_split(args)
   check_folder(args.out)
-  perturber = open_perturber(args.kind, split, args.seed, options)
+  perturber = KINDS[args.kind](split, args.seed, **options)
   total = split.corpus.expected_dialogues(args.split)
   with progress("dialogues") as update:
     manifest = write_perturbed(

@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import math
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
 from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
+from sgdx_t5x.papers.checkdst.texts import pattern_of
 from sgdx_t5x.report.browser import Edits, Said, Texts
 from sgdx_t5x.report.page import Section
 from sgdx_t5x.report.runs import Run
@@ -283,6 +283,5 @@ def _places(turn: Turn, service: str, values: Mapping[str, str]) -> Iterator[tup
       unspanned.discard(span["slot"])
       yield span["start"], span["exclusive_end"], span["slot"]
   for slot in unspanned:
-    value = re.escape(values[slot].replace("_", " "))
-    if match := re.search(rf"(?<!\w){value}(?!\w)", turn.utterance, re.IGNORECASE):
+    if match := pattern_of(values[slot]).search(turn.utterance):
       yield *match.span(), slot

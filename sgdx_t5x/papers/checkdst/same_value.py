@@ -112,7 +112,7 @@ def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[st
     for texts in [group] if len(moments) < 2 else _alike(group):
       plains = {canonical_value(text, canonical.get(text, ())) for text in texts}
       canonical |= {text: {min(plains, key=_plainness)} for text in texts}
-  for accepted in accepted_values(data):  # "8 o'clock" beside 08:00 and 20:00 is one of them
+  for accepted in accepted_values(data):  # "8 o'clock" beside 08:00, then 20:00, is the first
     if moments_of_state := [text for text in accepted if _is_moment(text)]:
       first = moments_of_state[0]
       for text in accepted:

@@ -21,18 +21,16 @@ def register_perturbed(family: str, records: str, suffix: str, kind: str) -> lis
   Returns:
     The names of the tasks, that with the original schemas first.
   """
-  names = [register_original(family, records, suffix, kind)]
+  names = [register_task(family, records, suffix, kind)]
   for variant in SGDX_VARIANTS:
-    names.append(_register(family, records, f"{suffix}_{variant}", kind, variant))
+    names.append(register_task(family, records, f"{suffix}_{variant}", kind, variant))
   return names
 
 
-def register_original(family: str, records: str, suffix: str, kind: str) -> str:
-  """Registers the task with the original schemas alone. Args and result: `register_perturbed`."""
-  return _register(family, records, suffix, kind, ORIGINAL)
-
-
-def _register(family: str, records: str, suffix: str, kind: str, variant: str) -> str:
+def register_task(
+  family: str, records: str, suffix: str, kind: str, variant: str = ORIGINAL
+) -> str:
+  """Registers the task of one schema variant. Returns its name. Args: see `register_perturbed`."""
   own_family = FAMILIES[family]
   name = f"{family}_{suffix}"
   prefix = "sample_" if own_family.data == "sample" else ""
@@ -54,7 +52,7 @@ def _register_family(family: str) -> None:
   register_mixture(f"{family}_checkdst", [original, *every[-3:]])
   register_mixture(f"{family}_all_variants_checkdst", every)
   for kind in ("ned", "sdi"):
-    copies = register_original(family, f"{kind}_aug", f"sgd_{kind}_aug", kind)
+    copies = register_task(family, f"{kind}_aug", f"sgd_{kind}_aug", kind)
     register_mixture(f"{family}_{kind}_aug", [original, copies])
 
 

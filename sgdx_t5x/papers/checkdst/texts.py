@@ -101,14 +101,19 @@ def places_outside_spans(turn: Mapping[str, Any], value: str) -> Iterator[tuple[
       yield start, end
 
 
+def normalised(text: str) -> str:
+  """Returns a text in lower case, with white space collapsed to single spaces."""
+  return " ".join(text.lower().split())
+
+
 def is_said(value: str, text: str) -> bool:
   """Whether a text contains a value as whole words.
 
   Args:
     value: in any case and spacing.
-    text: lower case, with single spaces.
+    text: `normalised`; it may have several lines.
   """
-  value = " ".join(value.lower().split())
+  value = normalised(value)
   start = text.find(value)
   while start >= 0:
     end = start + len(value)

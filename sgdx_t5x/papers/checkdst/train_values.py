@@ -4,7 +4,7 @@ import functools
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import read_dialogues
-from sgdx_t5x.papers.checkdst.metrics_factuality import normalised
+from sgdx_t5x.papers.checkdst.texts import normalised
 
 _TRAIN = "train"
 

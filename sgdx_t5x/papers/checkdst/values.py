@@ -63,14 +63,14 @@ def state_values(data: Mapping[str, Any]) -> set[str]:
   return set().union(*(values for _, values in states_of(data)))
 
 
-def accepted_values(data: Mapping[str, Any]) -> set[tuple[str, ...]]:
+def accepted_values(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
   """Returns values, without "dontcare", that a state accepts for one slot, if it has several."""
-  alternatives: set[tuple[str, ...]] = set()
+  alternatives: dict[tuple[str, ...], None] = {}  # a set's order would differ between processes
   for _, values in states_of(data):
     accepted = tuple(value for value in values if value != DONTCARE)
     if len(accepted) > 1:
-      alternatives.add(accepted)
-  return alternatives
+      alternatives[accepted] = None
+  return list(alternatives)
 
 
 def spanned_otherwise(data: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -113,7 +113,7 @@ def possible_values(data: Mapping[str, Any], schema: Schema) -> set[str]:
   values: set[str] = set()
   for name in data["services"]:
     for slot in schema[name].slots if name in schema else ():
-      values.update(slot.possible_values)
+      values.update(slot.choices)
   return values
 
 

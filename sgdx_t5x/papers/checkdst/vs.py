@@ -127,7 +127,8 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
   for service, slot, value in sorted(turns):
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
-    possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
+    choices = schema[service].slots[schema[service].slot_index[slot]].choices
+    possible = [choice for choice in choices if choice != DONTCARE]  # some schemas list it
     if value not in possible or not pattern_of(value).search(dialogue_text):
       continue
     said_in: list[int] = []
@@ -140,7 +141,7 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
       is_used = candidate in places or (service, slot, candidate) in used
       if not is_used and not pattern_of(candidate).search(dialogue_text):
         partners.append(candidate)
-    if partners and DONTCARE not in (value, *partners):
+    if partners:
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
       partner = rng.choice(partners)
       used.add((service, slot, partner))
@@ -168,13 +169,13 @@ def _answerable_exchange(
   """Exchanges the values after which all gold values are said that were said before.
 
   Returns:
-    The exchanges that were made, and what `_exchange` returned.
+    The exchanges that were made, and what `exchange` returned.
   """
   if not swaps:
     return [], {}
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
-    old_texts = _exchange(data, swaps)
+    old_texts = exchange(data, swaps)
     pairs = _pairs(swaps)
 
     def new_value(place: StateValue, pairs: _Pairs = pairs) -> str:
@@ -190,7 +191,7 @@ def _answerable_exchange(
   return [], {}
 
 
-def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
+def exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
   """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
   old_texts = {}
   for number, turn in enumerate(data["turns"]):

@@ -135,17 +135,17 @@ def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
   for needed in perturber.needs:
     if not counts[needed] and (needed != "spans" or counts["values"]):
+      annotation, alternative = _NEEDED[needed]
       raise SgdxError(
-        f"{split.corpus.origin}: {split.name} has no {_NEEDED[needed]}",
-        expected=f"annotation with {_NEEDED[needed]}, as in SGD, for {perturber.kind}",
-        available="ned, vs and sdi need spans, but no acts",
-        fix="add the annotation, or choose another kind",
+        f"{split.corpus.origin}: {split.name} has no {annotation}",
+        expected=f"this annotation, as in SGD, for {perturber.kind}",
+        fix=f"add the annotation{alternative}",
       )
 
 
-_NEEDED = {
-  "spans": "spans: slots with start and exclusive_end",
-  "acts": "user acts: actions in user frames",
+_NEEDED = {  # annotation -> its description, and what to do without it
+  "spans": ("spans: slots with start and exclusive_end", ""),
+  "acts": ("user acts: actions in user frames", ", or choose ned, vs or sdi, which need none"),
 }
 
 

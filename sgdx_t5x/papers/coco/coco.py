@@ -87,14 +87,12 @@ class Counterfactual:
   """A counterfactual: a dialogue cut after a user turn, whose goal differs.
 
   Attributes:
-    turn: the original.
     dialogue: decoded.
     control: the same with the turn's original goal, by the same generator; None if that failed.
     change: of changes.jsonl.
     control_change: of the control's changes.jsonl.
   """
 
-  turn: UserTurn
   dialogue: Mapping[str, Any]
   control: Mapping[str, Any] | None
   change: dict[str, Any]
@@ -222,7 +220,6 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   name = {"dialogue_id": turn.id, "of": turn.exchange.data["dialogue_id"], "turn": turn.number}
   original_utterance = {"utterance": turn.data["utterance"]}
   return Counterfactual(
-    turn,
     dialogue,
     control,
     {**name, "source": source, **goal.to_json(), **wording.note, **original_utterance},

@@ -8,7 +8,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Sequence
 
-STRICT, LOOSE = "strict", "loose"
+STRICT = "strict"
 RANDOM, DICTIONARY = "random", "dictionary"
 
 

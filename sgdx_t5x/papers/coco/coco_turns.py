@@ -7,7 +7,7 @@ from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
-from sgdx_t5x.papers.checkdst.texts import is_said
+from sgdx_t5x.papers.checkdst.texts import is_said, normalised
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 from sgdx_t5x.papers.coco.coco_combinations import Combinations
 from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
@@ -116,7 +116,7 @@ def original_goal(turn: Mapping[str, Any]) -> Goal | None:
 def belief_of(turn: UserTurn, schema: Schema) -> Belief:
   """Returns what determines how the goal of a turn can be changed."""
   goal, service = turn.goal, schema[turn.goal.service]
-  heard = " ".join(turn.heard.lower().split())
+  heard = normalised(turn.heard)
   state = turn.data["frames"][goal.frame]["state"]
   addable: tuple[str, ...] = ()
   if state["active_intent"] in service.intent_index:

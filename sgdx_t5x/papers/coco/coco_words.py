@@ -99,10 +99,6 @@ def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dic
     utterances = line.get("candidates", predictions(line) or None)
     if not isinstance(utterances, list) or not all(isinstance(text, str) for text in utterances):
       raise SgdxError(f"{location}: no candidates", expected=expected, fix="correct the file")
-    if line["id"] in texts:
-      raise SgdxError(
-        f"{location}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
-      )
     texts[line["id"]] = utterances
     if isinstance(line.get("inputs"), str):
       inputs[line["id"]] = line["inputs"]
@@ -116,14 +112,19 @@ def predictions(line: Mapping[str, Any]) -> list[Any]:
 
 
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
-  """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
-  text = read_input(path, f"a file with lines {expected}")
+  """Yields location and content of JSON lines. Raises SgdxError unless each has its own "id"."""
+  text, ids = read_input(path, f"a file with lines {expected}"), set()
   for location, line in decode_lines(text, str(path), expected, "correct the file"):
     if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
       features = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
       line = {**line, "id": features.get("id"), "inputs": features.get("inputs")}
     if not isinstance(line, dict) or not isinstance(line.get("id"), str):
       raise SgdxError(f"{location}: no id", expected=expected, fix="correct the file")
+    if line["id"] in ids:
+      raise SgdxError(
+        f"{location}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
+      )
+    ids.add(line["id"])
     yield location, line
 
 
@@ -223,7 +224,7 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
     id -> slots; and id -> the classifier's input, where the file has it.
 
   Raises:
-    SgdxError: no such file, or a malformed line.
+    SgdxError: no such file, a malformed line, or a duplicate id.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
   slots_by_id, inputs = {}, {}

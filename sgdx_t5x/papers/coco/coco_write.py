@@ -145,11 +145,12 @@ def reasons(counts: collections.Counter, category: str) -> dict[str, int]:
 def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
   if not reasons(counts, "source"):
     numbers = reasons(counts, "kept").items()
+    options = "choose other options: --generator, --slots, --values"
     raise SgdxError(
       f"{corpus.origin}: no counterfactual for any of {counts['eligible']:,} turns of {split}",
       expected="turns in which users inform slots (INFORM), and utterances for new goals",
       available=", ".join(f"{number:,} {reason}" for reason, number in numbers),
-      fix="choose other options: --generator, --slots, --values",
+      fix=options if numbers else "choose a split whose users' turns have acts, or add them",
     )
 
 

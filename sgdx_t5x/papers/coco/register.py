@@ -15,10 +15,11 @@ COUNTERFACTUALS = {COUNTERFACTUAL_KIND: CONTROL_KIND}
 _MAKE = "sgdx coco perturb --corpus FILE --slots {} --out FOLDER"
 _TASKS = "sgdx_t5x.papers.coco.tasks"
 RECORDS: dict[str, tuple[str, ...]] = {}
-# `sgdx coco perturb` writes the control beside its folder.
 for _set, _slots in itertools.product(PERTURBATIONS, ("freq", "neutral", "rare")):
-  _name = f"{_set}_{_slots}"
-  RECORDS[_name] = (_MAKE.format(_slots), "gin/{}eval.gin", f"t5dst_{_name}", _TASKS)
+  _name, _command = f"{_set}_{_slots}", _MAKE.format(_slots)
+  if _set == CONTROL_KIND:
+    _command += "  # these are in FOLDER_ori"
+  RECORDS[_name] = (_command, "gin/{}eval.gin", f"t5dst_{_name}", _TASKS)
 RECORDS["coco_freq_aug"] = (
   "sgdx coco perturb --corpus FILE --split train --seed 1 --slots freq --out FOLDER",
   "gin/{}t5dst.gin",

@@ -10,7 +10,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.papers.checkdst.tasks import register_original, register_perturbed, test_sets
+from sgdx_t5x.papers.checkdst.tasks import register_perturbed, register_task, test_sets
 from sgdx_t5x.papers.coco import turn_examples
 from sgdx_t5x.tasks.registration import (
   FAMILIES,
@@ -131,10 +131,10 @@ def _register_counterfactuals(family: str) -> None:
     records = f"coco_{slots}"
     turns, *_ = register_perturbed(family, records, records, "coco")
     control = f"coco_ori_{slots}"  # the same generator with the original goals
-    control = register_original(family, control, control, "coco_ori")
+    control = register_task(family, control, control, "coco_ori")
     register_mixture(f"{family}_{records}_check", [original, turns, control])
     register_mixture(f"{family}_all_tests_{slots}", [*test_sets(family), turns, control])
-  copies = register_original(family, "coco_freq_aug", "sgd_coco_aug", "coco")
+  copies = register_task(family, "coco_freq_aug", "sgd_coco_aug", "coco")
   register_mixture(f"{family}_coco_aug", [original, copies])
 
 

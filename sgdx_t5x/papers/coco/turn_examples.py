@@ -15,7 +15,7 @@ from sgdx_t5x.corpus.dialogue import USER, Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.reading import decode_lines
+from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 
 CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables
@@ -106,8 +106,8 @@ def goal_examples() -> Iterator[Example]:
   """Yields the lines of the file named by SGDX_GOALS, for inference; their targets are empty."""
   path = pathlib.Path(_named(GOALS, "the output of `sgdx coco perturb --goals-out`", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
-  lines = decode_lines(path.read_bytes(), str(path), expected, "write the goals again")
-  for place, line in lines:
+  content = read_input(path, "the output of `sgdx coco perturb --goals-out`")
+  for place, line in decode_lines(content, str(path), expected, "write the goals again"):
     if not isinstance(line, dict) or not all(
       isinstance(line.get(k), str) for k in ("id", "inputs")
     ):

@@ -7,7 +7,7 @@ or begin with a verb, intents begin with a verb. If a name says nothing, its des
 import itertools
 import re
 
-from sgdx_t5x.corpus.schema import Intent, Slot
+from sgdx_t5x.corpus.schema import DONTCARE, Intent, Slot
 from sgdx_t5x.variants.wording import INTENT, SLOT, name_words
 
 BOOLEAN, CATEGORY = "boolean", "category"  # kinds of slots whose values the schema lists
@@ -90,13 +90,18 @@ _CUT = re.compile(
 )
 
 
+def spoken_values(slot: Slot) -> tuple[str, ...]:
+  """Returns possible values without dontcare, which some schemas list and only users may say."""
+  return tuple(value for value in slot.possible_values if value != DONTCARE)
+
+
 def slot_kind(slot: Slot) -> str:
   """Returns the kind of a slot's values: BOOLEAN, CATEGORY or a key of `values.VALUE_KINDS`.
 
   "title" is the name of any thing, and the default if nothing is known.
   """
   if slot.is_categorical:
-    return BOOLEAN if {v.lower() for v in slot.possible_values} == {"true", "false"} else CATEGORY
+    return BOOLEAN if {v.lower() for v in spoken_values(slot)} == {"true", "false"} else CATEGORY
   return _kind_of_words(_name(slot), slot.description.lower().rstrip("."))
 
 

@@ -12,7 +12,7 @@ from sgdx_t5x.papers.simulator.backend import read_table
 from sgdx_t5x.papers.simulator.generate import Simulation
 from sgdx_t5x.papers.simulator.scenarios import ScenarioFile, check_intent, parse_scenarios
 from sgdx_t5x.papers.simulator.templates import Templates, read_words
-from sgdx_t5x.papers.simulator.transitions import default_transitions
+from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
 _T = TypeVar("_T")
 _FIX = "correct the file; `sgdx simulate --init SCHEMA.json --out DIR` writes all but the schema"
@@ -48,7 +48,7 @@ def load_simulation(
     {name: read_table(tables / f"{name}.csv", services[name]) for name in names},
     goals,
     read_words(custom_templates, services, names, str(templates)),
-    default_transitions(),
+    parse_transitions({}),
   )
 
 

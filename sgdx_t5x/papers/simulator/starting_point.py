@@ -27,6 +27,7 @@ from sgdx_t5x.papers.simulator.default_words import (
   default_intent_words,
   default_slot_words,
   slot_kind,
+  spoken_values,
 )
 from sgdx_t5x.papers.simulator.scenarios import check_intent, follow_up
 from sgdx_t5x.papers.simulator.values import ValuePool, parse_pool
@@ -105,19 +106,15 @@ def open_slots(service: Service) -> frozenset[str]:
   return frozenset(is_open)
 
 
-def _spoken_values(service: Service, name: str) -> Slot:
-  """A slot without the value dontcare, which some schemas list and only users may say."""
-  slot = service.slots[service.slot_index[name]]
-  values = tuple(value for value in slot.possible_values if value != DONTCARE)
-  return dataclasses.replace(slot, possible_values=values)
-
-
 class _TableMaker:
   """Draws the rows of one service's table."""
 
   def __init__(self, service: Service, rng: random.Random):
     self._rng = rng
-    self._slots = {name: _spoken_values(service, name) for name in table_slots(service)}
+    self._slots: dict[str, Slot] = {}
+    for name in table_slots(service):
+      slot = service.slots[service.slot_index[name]]
+      self._slots[name] = dataclasses.replace(slot, possible_values=spoken_values(slot))
     self._kinds = {name: slot_kind(slot) for name, slot in self._slots.items()}
     self._open = open_slots(service)
     self._searches = [intent for intent in service.intents if not intent.is_transactional]
@@ -301,7 +298,7 @@ def _check(schema: Schema) -> None:
     for slot in service.slots:
       if slot.name != slot.name.strip().removesuffix(OPEN).strip():
         raise _unusable(schema, f"{service.name}.{slot.name}: not the name of a column")
-      if slot.is_categorical and not set(slot.possible_values) - {DONTCARE}:
+      if slot.is_categorical and not spoken_values(slot):
         raise _unusable(schema, f"{service.name}.{slot.name}: categorical, without possible_values")
 
 

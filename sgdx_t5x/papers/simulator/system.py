@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from sgdx_t5x.corpus.schema import DONTCARE, Intent
 from sgdx_t5x.papers.simulator.acts import Act, CommonGround, FrameOutline, definite, slots_of
 from sgdx_t5x.papers.simulator.backend import Backend
+from sgdx_t5x.papers.simulator.default_words import CATEGORY, slot_kind, spoken_values
 from sgdx_t5x.papers.simulator.scenarios import follow_up
 from sgdx_t5x.papers.simulator.transitions import Transitions
 from sgdx_t5x.papers.simulator.variation import is_moment, is_name
@@ -108,13 +109,10 @@ class System:
   def _choices(self, slot: str) -> tuple[str, ...]:
     service = self._backend.service
     definition = service.slots[service.slot_index[slot]]
-    values = definition.possible_values
-    if (
-      not definition.is_categorical
-      or self._rng.random() >= self._transitions.chances["lists_choices"]
-    ):
+    if not definition.is_categorical:
       return ()
-    return values if set(values) != {"True", "False"} else ()
+    is_listed = self._rng.random() < self._transitions.chances["lists_choices"]
+    return spoken_values(definition) if is_listed and slot_kind(definition) == CATEGORY else ()
 
   def _parameters(self, intent: Intent) -> dict[str, str]:
     """The parameters of the service call: the intent's slots in the state, without "dontcare"."""

@@ -23,9 +23,8 @@ from sgdx_t5x.papers.simulator.default_words import (
   slot_kind,
 )
 
-Texts = Annotated[
-  list[Annotated[str, msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)
-]  # ways to say one thing
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Texts = Annotated[list[Text], msgspec.Meta(min_length=1)]  # ways to say one thing
 Fragment = tuple[str, str]  # the text before and after a value
 
 
@@ -35,7 +34,7 @@ class SlotTemplates(msgspec.Struct, forbid_unknown_fields=True):
   noun: Texts | None = None
   tell: Texts | None = None
   ask: Texts | None = None
-  say: dict[str, str | Texts] = {}
+  say: dict[str, Text | Texts] = {}
 
 
 class IntentTemplates(msgspec.Struct, forbid_unknown_fields=True):
@@ -189,9 +188,9 @@ def _check(place: str, custom: ServiceTemplates, service: Service) -> None:
   for slot, words in custom.slots.items():
     _check_known(f"{place}.slots", slot, service.slot_index)
     _check_places(f"{place}.slots.{slot}", words)
-    if possible_values := service.slots[service.slot_index[slot]].possible_values:
+    if choices := service.slots[service.slot_index[slot]].choices:
       for value in words.say:
-        _check_known(f"{place}.slots.{slot}.say", value, possible_values)
+        _check_known(f"{place}.slots.{slot}.say", value, choices)
 
 
 def _check_places(place: str, words: SlotTemplates | IntentTemplates) -> None:

@@ -47,11 +47,6 @@ class Transitions:
   chances: Mapping[str, float]
 
 
-def default_transitions() -> Transitions:
-  """The automaton that comes with the simulator."""
-  return parse_transitions({})
-
-
 def parse_transitions(changes: Mapping[str, Mapping[str, Any]]) -> Transitions:
   """Returns the automaton of `transitions.json` with other weights.
 

@@ -130,6 +130,14 @@ def test_rows_that_are_none(text, words, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, words)
 
 
+def test_a_gold_file_of_other_rows_is_refused(tmp_path, capsys):
+  """Regression: all rows were left out, and every number was a dash."""
+  orig, gold = write_rows(tmp_path / "orig.jsonl", ORIGINAL), tmp_path / "gold.json"
+  gold.write_text(json.dumps({"c-0": {"need_coref": True}}))
+  assert sgdx("checkdst", "rows", f"orig={orig}", "--gold", gold) == 1
+  assert_four_parts(capsys.readouterr().err, "gold.json: no id of the predictions", "a-0")
+
+
 def test_rows_without_a_kind(capsys):
   assert sgdx("checkdst", "rows", "o1.jsonl") == 2
   assert_four_parts(capsys.readouterr().err, "sgdx: KIND=FILE o1.jsonl\n")

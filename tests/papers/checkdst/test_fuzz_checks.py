@@ -14,15 +14,15 @@ from sgdx_t5x.papers.checkdst import metrics_checkdst
 from sgdx_t5x.papers.checkdst.changes import recorded_changes
 from sgdx_t5x.papers.checkdst.checks import check, check_report, checkdst_rows, files
 from sgdx_t5x.papers.checkdst.checks.sets import open_sets
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
 pytestmark = pytest.mark.long
-KINDS = ("ned", "pi", "sdi", "vs")
+NAMES = tuple(KINDS)
 
 
 def perturb(split, kind, folder):
-  write_perturbed(open_perturber(kind, split, 0, {}), split, 0, folder / kind)
+  write_perturbed(KINDS[kind](split, 0), split, 0, folder / kind)
   return open_corpus(folder / kind)
 
 
@@ -35,19 +35,19 @@ def split(tmp_path):
 
 
 def test_manifests(folder, split):
-  for kind in KINDS:
+  for kind in NAMES:
     perturb(split, kind, folder)
-  paths = [folder / kind / "test/perturbation.json" for kind in KINDS]
+  paths = [folder / kind / "test/perturbation.json" for kind in NAMES]
   makers = [Document(json.loads(path.read_text())) for path in paths]
 
   def make(rng):
     place = rng.randrange(len(makers))
-    return place % len(KINDS), makers[place](rng)
+    return place % len(NAMES), makers[place](rng)
 
   def read(case):
     place, content = case
     paths[place].write_bytes(content)
-    corpus = open_corpus(folder / KINDS[place])
+    corpus = open_corpus(folder / NAMES[place])
     if manifest := corpus.manifest("test"):
       manifest.text()
     for found in open_sets(split.corpus, "test", {"mine": corpus}).values():
@@ -58,12 +58,12 @@ def test_manifests(folder, split):
 
 
 def test_changes(folder, split):
-  corpora = [perturb(split, kind, folder) for kind in KINDS]
-  paths = [folder / kind / "test/changes.jsonl" for kind in KINDS]
+  corpora = [perturb(split, kind, folder) for kind in NAMES]
+  paths = [folder / kind / "test/changes.jsonl" for kind in NAMES]
   makers = [Document(list(map(json.loads, p.read_text().splitlines())), lines=True) for p in paths]
 
   def make(rng):
-    place = rng.randrange(len(KINDS))
+    place = rng.randrange(len(NAMES))
     return place, makers[place](rng)
 
   def read(case):

@@ -12,7 +12,7 @@ from places import ROOT
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot, write_perturbed
 
@@ -53,5 +53,5 @@ def test_every_gold_entity_is_said(kind):
 @pytest.mark.parametrize("kind", ["ned", "pi", "sdi", "vs"])
 def test_the_mini_corpus_can_be_perturbed(kind, tmp_path):
   split = Split(open_corpus(GOLDEN / "original"), "test")
-  write_perturbed(open_perturber(kind, split, 0, {}), split, 0, tmp_path / kind)
+  write_perturbed(KINDS[kind](split, 0), split, 0, tmp_path / kind)
   assert open_corpus(tmp_path / kind).manifest("test").kind == kind

@@ -14,7 +14,7 @@ from sgdx_t5x.papers.checkdst import register
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.checkdst.entities import free_slots
-from sgdx_t5x.papers.checkdst.kinds import KINDS, open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.split import changed
 from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot
 
@@ -79,7 +79,7 @@ def test_every_value_of_a_state_is_still_said(way):
 
 def test_a_dialogue_alone_gives_what_it_gives_within_the_corpus(way):
   kind, options, (_, dialogues, lines, _) = way
-  again = open_perturber(kind, sample_split(), 0, options)
+  again = KINDS[kind](sample_split(), 0, **options)
   for i in (0, 77):
     alone = sample_dialogues()[i]
     found = changed(again, alone, collections.Counter())

@@ -1,5 +1,6 @@
 import collections
 import copy
+import dataclasses
 import json
 import random
 import re
@@ -10,9 +11,10 @@ from undo import undo_mapping
 
 from sgdx_t5x.corpus.conversion import convert_dialogue, renamings
 from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.papers.checkdst import ned
 from sgdx_t5x.papers.checkdst.entities import entity_slots
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.mapping import apply_mapping
 from sgdx_t5x.papers.checkdst.new_names import NameSource, listed, name_source
 from sgdx_t5x.papers.checkdst.split import changed
@@ -114,6 +116,24 @@ def test_a_string_that_is_also_another_slots_value_stays():
   assert ned.entities_of(data, split.schema, entity_slots(split.schema)).unchanged[text] == "other"
 
 
+def test_examples_in_a_schema_are_replaced_like_other_names():
+  """Regression: what a schema lists of a slot that is not categorical stayed."""
+  schema, data = sample_split().schema, sample_dialogues()[0]
+  slots = entity_slots(schema)
+  before = ned.entities_of(data, schema, slots)
+  services = []
+  for service in schema:
+    free = service.noncategorical_slots
+    listed_slots = [
+      dataclasses.replace(slot, possible_values=tuple(before.places))
+      if slot.name in free else slot
+      for slot in service.slots
+    ]  # fmt: skip
+    services.append(dataclasses.replace(service, slots=tuple(listed_slots)))
+  assert before.places
+  assert ned.entities_of(data, Schema(services), slots) == before
+
+
 def test_a_value_that_is_only_said_where_it_cannot_be_replaced_stays(tmp_path):
   data = _one_span_less(sample_dialogues())
   split = on_split([data], sample_split(), tmp_path)
@@ -131,7 +151,7 @@ def test_values_that_overlap_stay_whole(tmp_path, kind):
   changes = 0
   for seed in range(20):
     new = copy.deepcopy(data)
-    changed(open_perturber(kind, split, seed, {}), new, collections.Counter())
+    changed(KINDS[kind](split, seed), new, collections.Counter())
     assert texts <= {text for *_, text in span_texts(new["turns"][number])}
     changes += new != data
   assert changes

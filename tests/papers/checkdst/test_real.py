@@ -14,7 +14,7 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.invariants import _annotation
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.mapping import SHORTEST_MENTION
 from sgdx_t5x.papers.checkdst.split import Split, changed
 from sgdx_t5x.papers.checkdst.texts import whole_words
@@ -49,7 +49,7 @@ def _leaks(data: dict, strings: dict[str, str]) -> int:
 
 def _perturbed(split: Split, kind: str, **options) -> collections.Counter:
   """Perturbs the split, tests what must hold, and returns the counts."""
-  perturber = open_perturber(kind, split, 0, options)
+  perturber = KINDS[kind](split, 0, **options)
   schema, remarks = split.schema, {}
   check, slots = validate_annotation(schema, remarks), entity_slots(schema)
   manifest = Manifest(kind=kind, options={}, seed=0, split="test", of={"corpus": ""},

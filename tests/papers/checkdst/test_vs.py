@@ -1,7 +1,12 @@
+import collections
+import json
 import re
 
-from perturbed import perturbed_sample, sample_dialogues, sample_split
+from perturbed import on_split, perturbed_sample, sample_dialogues, sample_split
 
+from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.papers.checkdst import vs
+from sgdx_t5x.papers.checkdst.split import Split, changed
 from sgdx_t5x.papers.simulator.variation import is_moment
 
 
@@ -31,3 +36,18 @@ def test_values_of_choices_are_exchanged_where_they_are_said():
         for d, is_said in ((before, False), (by_id, True)):
           text = " ".join(turn["utterance"] for turn in d[name]["turns"])
           assert bool(re.search(pattern, text, re.IGNORECASE)) == is_said
+
+
+def test_choices_are_exchanged_though_a_schema_lists_dontcare(tmp_path):
+  """Regression: none of such a slot were."""
+  dialogues = sample_dialogues()
+  split = on_split(dialogues, sample_split(), tmp_path)
+  services = split.corpus.schema("test").to_json()
+  for service in services:
+    for slot in service["slots"]:
+      slot["possible_values"] += ["dontcare"] if slot["is_categorical"] else []
+  (tmp_path / "test/schema.json").write_text(json.dumps(services))
+  perturber, counts = vs.perturber(Split(open_corpus(tmp_path), "test"), 0), collections.Counter()
+  for data in dialogues:
+    changed(perturber, data, counts)
+  assert counts["categorical"] == perturbed_sample("vs", {})[3]["categorical"]

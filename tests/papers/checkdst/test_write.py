@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import pytest
 from commands import assert_four_parts, next_command, sgdx
@@ -109,6 +110,26 @@ def test_a_changed_corpus_is_found_by_against(perturbed, tmp_path, capsys, old, 
   assert_four_parts(capsys.readouterr().err, "dialogue")
 
 
+@pytest.mark.parametrize("kind", ["ned", "vs"])
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda turns: turns[1].update(utterance=f"{turns[1]['utterance']} Well."),
+    lambda turns: turns.pop(),
+  ],
+  ids=["words", "turn"],
+)
+def test_what_changed_besides_values_is_found_by_against(perturbed, tmp_path, capsys, kind, change):
+  """Regression: anything could change in a dialogue with replaced values."""
+  folder = shutil.copytree(perturbed / kind, tmp_path / kind)
+  path = folder / "test/dialogues_001.json"
+  data = json.loads(path.read_text())
+  change(data[0]["turns"])
+  path.write_text(json.dumps(data))
+  assert sgdx(*VERIFY, "--corpus", folder, "--against", "sample") == 1
+  assert_four_parts(capsys.readouterr().err, f"dialogue {data[0]['dialogue_id']}: it differs")
+
+
 def test_another_original_is_refused(perturbed, capsys):
   assert sgdx(*VERIFY, "--corpus", perturbed / "ned", "--against", perturbed / "pi") == 1
   assert_four_parts(capsys.readouterr().err, "checksum", "the corpus that was perturbed")
@@ -173,7 +194,9 @@ def test_a_corpus_without_spans_is_refused_with_what_is_needed(kind, tmp_path, c
   split = on_split(_without("slots"), sample_split(), tmp_path / "corpus")
   out = tmp_path / "out"
   assert sgdx(*PERTURB, kind, "--corpus", split.corpus.origin, "--out", out) == 1
-  assert_four_parts(capsys.readouterr().err, "has no spans", "need spans")
+  error = capsys.readouterr().err
+  assert_four_parts(error, "has no spans")
+  assert "choose" not in error  # no other kind does without
   assert not out.exists()
 
 
@@ -187,7 +210,7 @@ def test_without_acts_the_kinds_that_need_none_work(kind, code, tmp_path, capsys
   command = (*PERTURB, kind, "--corpus", split.corpus.origin, *options)
   assert sgdx(*command, "--out", tmp_path / "out") == code
   if code:
-    assert_four_parts(capsys.readouterr().err, "has no user acts", "ned, vs and sdi")
+    assert_four_parts(capsys.readouterr().err, "has no user acts", "choose ned, vs or sdi")
 
 
 def test_a_split_without_dialogues_is_refused(tmp_path, capsys):

@@ -1,9 +1,10 @@
 """Checks on counterfactual turns, with trackers whose numbers are known in advance."""
 
 import json
+import shutil
 
 import pytest
-from commands import sgdx
+from commands import assert_four_parts, sgdx
 from planted import write_planted
 from sample_folder import write_sample
 
@@ -104,3 +105,15 @@ def test_two_checks_of_counterfactuals_are_compared(folder, tmp_path, capsys):
   capsys.readouterr()
   assert sgdx("checkdst", "diff", tmp_path / "gold.json", tmp_path / "frozen.json") == 0
   assert "coco" in capsys.readouterr().out
+
+
+def test_a_missing_edit_is_named(folder, tmp_path, capsys):
+  """Regression: a KeyError."""
+  edited = shutil.copytree(folder / "coco", tmp_path / "coco")
+  *lines, last = (edited / "test/changes.jsonl").read_text().splitlines(keepends=True)
+  (edited / "test/changes.jsonl").write_text("".join(lines))
+  command = ("checkdst", "check", "--corpus", folder / "sample", "--perturbed", f"coco={edited}")
+  predictions = (f"{name}={folder / 'gold' / name}" for name in ("original", "coco"))
+  assert sgdx(*command, "--predictions", *predictions) == 1
+  missing = json.loads(last)["dialogue_id"]
+  assert_four_parts(capsys.readouterr().err, "changes.jsonl", f"no edit of {missing}")

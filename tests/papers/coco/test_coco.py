@@ -11,6 +11,7 @@ from perturbed import on_split, sample_dialogues, sample_split, write_sample
 from sample_folder import few_in_train
 
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.split import Split
 from sgdx_t5x.papers.coco.coco_values import value_source
@@ -230,6 +231,17 @@ def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
 
 
 @pytest.mark.parametrize(
+  ("read", "content"), [(read_candidates, {"candidates": ["x"]}), (read_answers, {"slots": []})]
+)
+def test_answers_with_the_same_id_are_refused(read, content, tmp_path):
+  """Regression: of a classifier's, the last one was used."""
+  path = tmp_path / "answers.jsonl"
+  path.write_text((json.dumps({"id": "1.t00", **content}) + "\n") * 2)
+  with pytest.raises(SgdxError, match=r"line 2: duplicate id 1\.t00"):
+    read(path)
+
+
+@pytest.mark.parametrize(
   ("options", "code", "words"),
   [
     (("--generator", "file"), 2, ("without --candidates", "--goals-out")),
@@ -315,7 +327,9 @@ def test_a_corpus_without_acts_of_users_is_refused(tmp_path, capsys):
   on_split(data, sample_split(), tmp_path / "corpus")
   command = ("coco", "perturb", "--corpus", tmp_path / "corpus")
   assert sgdx(*command, "--out", tmp_path / "out") == 1
-  assert_four_parts(capsys.readouterr().err, "no counterfactual for any of 0 turns", "INFORM")
+  error = capsys.readouterr().err
+  assert_four_parts(error, "no counterfactual for any of 0 turns", "INFORM", "have acts")
+  assert "--generator" not in error  # no option helps
 
 
 def test_a_command_that_writes_nothing_is_refused(capsys):

@@ -17,6 +17,7 @@ from sgdx_t5x.papers.checkdst.checks import sets
 from sgdx_t5x.papers.coco import register, turn_examples
 from sgdx_t5x.papers.coco.tasks import TurnSource
 from sgdx_t5x.records.builder import config_name, frame_records
+from sgdx_t5x.records.source import RecordSource
 
 LENGTHS = {"inputs": 400, "targets": 100}
 SUFFIXES = [
@@ -87,6 +88,13 @@ def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
 def test_its_kinds_are_known_where_kinds_are_told_apart():
   """Else a check would count no changed goals."""
   assert set(register.PERTURBATIONS) == set(sets.OF_GOALS)
+
+
+def test_the_controls_records_are_made_from_the_folder_beside():
+  """Regression: after the named command, the only folder was that of the counterfactuals."""
+  with pytest.raises(SgdxError, match="FOLDER  # these are in FOLDER_ori`, then") as error:
+    RecordSource("sample_coco_ori_rare", "task").metadata()
+  assert "sgdx coco perturb --corpus sample --slots rare" in error.value.fix
 
 
 def test_files_that_are_not_there_are_named(tmp_path, monkeypatch):

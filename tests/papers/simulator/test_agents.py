@@ -11,7 +11,7 @@ from sgdx_t5x.corpus.dialogue import USER
 from sgdx_t5x.corpus.schema import DONTCARE
 from sgdx_t5x.papers.simulator.backend import ServiceTable
 from sgdx_t5x.papers.simulator.generate import MAX_TURNS, outline, simulate
-from sgdx_t5x.papers.simulator.transitions import default_transitions, parse_transitions
+from sgdx_t5x.papers.simulator.transitions import parse_transitions
 
 # The user tells all there is, the system asks for all that is missing, and nothing else happens.
 FORCED = {
@@ -28,7 +28,7 @@ FORCED = {
     "AFFIRM": {"NOTIFY_SUCCESS": 1},
   },
   "counts": {"informs": {"9": 1}, "requests": {"9": 1}, "offers": {"1": 1}, "questions": {"1": 1}},
-  "chances": dict.fromkeys(default_transitions().chances, 0),
+  "chances": dict.fromkeys(parse_transitions({}).chances, 0),
 }
 ONE_BOAT = ServiceTable(BOATS.columns, BOATS.open, BOATS.rows[:1])  # Heron in Elmport
 ONE_TRAM = ServiceTable(TRAMS.columns, TRAMS.open, TRAMS.rows[1:2])  # to 12 Hill Street at 18:30
@@ -364,7 +364,7 @@ def test_questions_are_about_the_service_that_was_asked():
 
 
 def test_situations_that_are_not_given_are_the_defaults():
-  rng, default = random.Random(0), default_transitions()
+  rng, default = random.Random(0), parse_transitions({})
   made = parse_transitions({"user": {"OFFER": {"SELECT": 2}}})
   assert {made.user["OFFER"].draw(rng) for _ in range(50)} == {("SELECT",)}
   assert {made.user["START"].draw(rng) for _ in range(50)} == {

@@ -118,6 +118,8 @@ def test_kinds_are_guessed_by_name_then_description(name, description, kind):
 def test_categorical_slots_are_of_their_values():
   assert slot_kind(slot("visit_date", "", ("today", "tomorrow"))) == "category"
   assert slot_kind(slot("visit_date", "", ("True", "False"))) == "boolean"
+  # Regression: a category, said as "with the has cabin True".
+  assert slot_kind(slot("has_cabin", "", ("True", "False", DONTCARE))) == "boolean"
 
 
 def test_words_of_slots():

@@ -162,6 +162,8 @@ BOAT_SLOTS = {"town": {"say": ["x"]}}
      "services.Boats_1.intents.FindBoat.do: 'go {x}'"),
     ("templates.json", {"services": {"Boats_1": {"slots": {"has_cabin": {"say": {"true": "w"}}}}}},
      "services.Boats_1.slots.has_cabin.say: unknown name 'true'"),
+    ("templates.json", {"services": {"Boats_1": {"slots": {"town": {"say": {"Elmport": ""}}}}}},
+     "length >= 1"),
     ("tables/Trams_1.csv", None, "no file at"),
     ("tables/Trams_1.csv", "", "0 rows"),
     ("tables/Trams_1.csv", "destination;departure_time;fare\na;b;c\n", "with the columns dest"),
@@ -213,6 +215,15 @@ def test_intents_that_nobody_can_use(tmp_path, changes, words):
     load(tmp_path)
   scenarios = {"scenarios": [{"intents": [RENT]}, {"intents": [TRAM]}]}
   load(write_files(tmp_path, {"scenarios.json": scenarios}))
+
+
+def test_examples_in_a_schema_do_not_limit_what_is_said(tmp_path):
+  """Regression: of a slot that is not categorical, only listed values could have another form."""
+  schema = copy.deepcopy(SCHEMA)
+  schema[0]["slots"][1]["possible_values"] = ["Oakham"]
+  words = {"services": {"Boats_1": {"slots": {"town": {"say": {"New York": "the Big Apple"}}}}}}
+  made = load(write_files(tmp_path, files(**{"schema.json": schema, "templates.json": words})))
+  assert made.words["Boats_1"].slots["town"].say == {"New York": ("the Big Apple",)}
 
 
 def test_services_that_no_scenario_names_need_no_table(tmp_path):

@@ -1,12 +1,14 @@
 """Dialogues of the simulator and the sample: valid, complete, reproducible; sample contents."""
 
 import collections
+import copy
 import dataclasses
 import hashlib
 import itertools
 import re
 
 import pytest
+from boat_schema import SCHEMA
 from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x.corpus import sample
@@ -218,6 +220,19 @@ def test_some_users_do_not_mind(case):
   for utterance, frame, slot in said:
     assert frame.state.slot_values[slot] == ("dontcare",)
     assert "dontcare" not in utterance
+
+
+def test_the_system_offers_no_dontcare_though_a_schema_lists_it():
+  """Regression: "What boat type would you like: rowing, sailing or dontcare?"""
+  schema = copy.deepcopy(SCHEMA)
+  schema[0]["slots"][2]["possible_values"].append("dontcare")
+  made = simulation(schema=schema, transitions={"chances": {"lists_choices": 1}})
+  asked = 0
+  for dialogue in simulate(made, numbers=range(20), seed="s"):
+    for turn in dialogue.turns:
+      assert "dontcare" not in turn.utterance
+      asked += "rowing, sailing" in turn.utterance or "rowing or sailing" in turn.utterance
+  assert asked
 
 
 def test_utterances_read_like_text(case):

@@ -6,7 +6,7 @@ import json
 import pathlib
 
 from sgdx_t5x.corpus.opening import open_corpus
-from sgdx_t5x.papers.checkdst.kinds import open_perturber
+from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.split import Split, changed
 from sgdx_t5x.papers.checkdst.write import write_perturbed
 
@@ -40,7 +40,7 @@ def sample_dialogues() -> list[dict]:
 
 def perturbed_sample(kind: str, options: dict, seed: int = 0):
   """Returns perturber, perturbed dialogues, lines per dialogue, counts."""
-  perturber = open_perturber(kind, sample_split(), seed, options)
+  perturber = KINDS[kind](sample_split(), seed, **options)
   counts, dialogues, lines = collections.Counter(), sample_dialogues(), {}
   for data in dialogues:
     if found := changed(perturber, data, counts):
@@ -51,7 +51,7 @@ def perturbed_sample(kind: str, options: dict, seed: int = 0):
 def write_sample(folder: pathlib.Path, kind: str, seed: int = 0, split: str = "test", **options):
   """Writes the perturbed sample to a folder. Returns the folder."""
   source = sample_split(split)
-  perturber = open_perturber(kind, source, seed, options)
+  perturber = KINDS[kind](source, seed, **options)
   write_perturbed(perturber, source, seed, folder)
   return folder
 

@@ -182,7 +182,7 @@ class _Work:
       sources,
       gold=gold.frames,
       on_progress=self.on_progress,
-      **{x.name: getattr(self.settings, x.name) for x in dataclasses.fields(self.settings)},
+      **vars(self.settings),
     )
     is_original = test_set.name == ORIGINAL
     if is_original:

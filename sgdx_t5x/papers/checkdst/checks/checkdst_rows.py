@@ -5,11 +5,12 @@ and `gold` as text; `pred` may be null.
 """
 
 import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import decode_json, decode_lines, read_input
 from sgdx_t5x.papers.checkdst import metrics_checkdst as checkdst
 from sgdx_t5x.papers.checkdst.metrics_checkdst import Row
@@ -49,6 +50,17 @@ def read_gold(path: str | pathlib.Path) -> dict[str, bool]:
   if not isinstance(data, dict) or not all(isinstance(row, dict) for row in data.values()):
     raise SgdxError(f"{path}: not a gold file", expected=expected, fix="restore the file")
   return checkdst.gold_needs(data)
+
+
+def check_gold(path: str, gold: Mapping[str, bool], rows: Sequence[Row]) -> None:
+  """Refuses a gold file that has no id of the original's rows: all of them would be left out."""
+  if gold.keys().isdisjoint(row.key for row in rows):
+    raise SgdxError(
+      f"{path}: no id of the predictions",
+      expected=f"ids such as {rows[0].key}",
+      available=nearest(rows[0].key, gold),
+      fix="pass their gold file; CheckDST reads its ids in lower case, and without .json",
+    )
 
 
 def layout(results: checkdst.Results, kinds: list[str]) -> Table:

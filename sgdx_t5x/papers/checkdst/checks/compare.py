@@ -133,10 +133,11 @@ def _same_frames(
   alike = changed[0] == changed[1]
   number, largest = int(alike.sum()), max(map(len, ids))
   if not number or (number < largest and not allow_missing):
+    without = ", or use --allow-missing to compare the shared frames" if number else ""
     raise SgdxError(
       f"{label}: only {number:,} of {largest:,} frames, with their originals, are in both",
       expected="the same frames in both",
-      fix="complete the predictions, or use --allow-missing to compare the shared frames",
+      fix=f"complete the predictions{without}",
     )
   warnings = [f"{label}: only {number:,} frames are in both"] if number < largest else []
   return (counts_a.take(alike), counts_b.take(alike), a.frames.seen[positions[0]][alike]), warnings

@@ -64,8 +64,10 @@ def _of_set(
   control_jga = _jga(control) if control else {}
   keys = [key for key in edited_jga if not control or key in control_jga]
   jga = [(original_jga[ids[key]], control_jga.get(key, 0.0), new_jga[key]) for key in keys]
-  a, b, c = np.array(jga).reshape(-1, 3).T >= 1
-  values = np.array([np.ones(len(keys)), a, b, c, a & c, b & c], dtype=float)
+  right = np.array(jga).reshape(-1, 3).T >= 1
+  before, as_control, after = right
+  turns = np.ones(len(keys), dtype=bool)
+  values = np.array([turns, *right, before & after, as_control & after], dtype=float)
   dialogues = np.array([ids[key].rsplit("-", 2)[0] for key in keys], dtype=str)
   table = Counts(("turns", *_THREE, "both", "control_both"), values, dialogues)
   statistics = {k: v for k, v in _STATISTICS.items() if control or "control" not in k}

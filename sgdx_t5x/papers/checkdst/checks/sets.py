@@ -18,6 +18,7 @@ from sgdx_t5x.papers.checkdst.entities import Slots
 from sgdx_t5x.papers.checkdst.register import PERTURBATIONS
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring.gold import gold_frames
+from sgdx_t5x.scoring.score import ALL
 
 OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
@@ -101,11 +102,12 @@ def open_sets(
   """
   sets = {ORIGINAL: TestSet(ORIGINAL, corpus)}
   for name, place in perturbed.items():
-    if name == ORIGINAL or name in corpus.variants or "+" in name:
+    names_in_use = dict.fromkeys((ORIGINAL, *corpus.variants, ALL))  # as labels of predictions
+    if name in names_in_use or "+" in name:
       raise UsageError(
         f"a perturbed set named {name!r}",
         expected="an unused name without a +",
-        available="names in use: " + ", ".join(corpus.variants),
+        available="names in use: " + ", ".join(names_in_use),
         fix="choose another name, for example ned=DIR",
       )
     set_corpus = place if isinstance(place, Corpus) else open_corpus(place)
@@ -152,7 +154,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots, on_progress: OnProgre
 def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
   """Returns what was changed, from changes.jsonl or else from how the dialogues differ."""
   if test_set.manifest:
-    return recorded_changes(test_set.corpus, split)
+    return recorded_changes(test_set.corpus, split, gold.utterances if test_set.of_goals else ())
   names: dict[str, Mapping[str, str]] = {}
   for dialogue_id, new_values in gold.values.items() if test_set.replaces_names else ():
     old_values = original.values.get(dialogue_id, ())

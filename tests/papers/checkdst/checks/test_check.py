@@ -227,8 +227,9 @@ def test_what_is_refused(sets, planted, tmp_path):
     run({"ned": sets["ned"]}, {"original": gold["original"], **both})
   with pytest.raises(SgdxError, match="differs from the user turn in the corpus"):  # of another set
     run({"ned": sets["ned"]}, {"original": gold["original"], "ned": gold["original"]})
-  with pytest.raises(UsageError, match="a perturbed set named 'v3'"):
-    run({"v3": sets["ned"]}, {"original": gold["original"]})
+  for name in ("v3", "all"):  # predictions for "all" would be those of every set
+    with pytest.raises(UsageError, match=f"a perturbed set named '{name}'"):
+      run({name: sets["ned"]}, {"original": gold["original"]})
   plain = write_sample(tmp_path / "plain", {"train": 0, "dev": 0, "test": 3})
   with pytest.raises(SgdxError, match="the set is named 'mine'"):
     run({"mine": plain}, {"original": gold["original"], "mine": gold["ned"]})
@@ -338,6 +339,22 @@ def test_a_comparison_is_over_frames_whose_originals_both_have(sets, planted, tm
   assert {x["difference"] for x in row["differences"].values()} <= {0, None}
   assert any(line.startswith("ned: only") for line in found["warnings"])
   assert "coref_jga_sticky" in row["differences"]
+
+
+def test_checks_without_a_frame_in_common_need_more_than_an_option(sets, planted, tmp_path):
+  """Regression: --allow-missing was proposed even where it had been given."""
+  tables = []
+  for number in (0, 1):
+    predictions = {}
+    for name in ("original", "ned"):
+      predictions[name] = tmp_path / f"{name}{number}"
+      shutil.copytree(planted["gold"][name], predictions[name])
+      for path in predictions[name].rglob("dialogues_*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text())[number::2]))
+    tables.append(_saved(sets, predictions, tmp_path, f"{number}.json", allow_missing=True))
+  with pytest.raises(SgdxError, match=r"original: only 0 of .*are in both") as error:
+    compare(*tables, bootstrap_samples=100, allow_missing=True)
+  assert error.value.fix == "complete the predictions"
 
 
 def test_each_set_says_what_it_lacks(sets, planted, tmp_path):
