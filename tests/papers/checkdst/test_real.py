@@ -109,7 +109,7 @@ def test_coco(split):
     counts = collections.Counter()
     for data in split.dialogues():
       for made in counterfactuals(coco, data, counts):
-        if which == "freq" and made.turn.number % EVERY == 0:  # all rules but the ending
+        if which == "freq" and made.change["turn"] % EVERY == 0:  # all rules but the ending
           dialogue = Dialogue.from_json(made.dialogue)
           check(dataclasses.replace(dialogue, last_only=True), schema, "test")
     assert counts["eligible"] == 9_862
