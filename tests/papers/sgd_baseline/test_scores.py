@@ -25,8 +25,8 @@ def test_the_page_has_the_stored_scores():
     numbers += [rows[group]["jga_orig"], rows[group]["jga_v1_5"]]
   numbers += [original["active_intent_accuracy"], report["predict_nothing"]["all"]["jga_orig"]]
   sentence = (
-    "JGA_orig {:.1f}, JGA_v1-5 {:.1f}, SS_JGA {:.1f}; seen services {:.1f} and {:.1f}, unseen {:.1f} "
-    "and {:.1f}; active intent {:.1f}. Predicting nothing has a JGA of {:.1f}. "
+    "JGA_orig {:.1f}, JGA_v1-5 {:.1f}, SS_JGA {:.1f}; seen services {:.1f} and {:.1f}, "
+    "unseen {:.1f} and {:.1f}; active intent {:.1f}. Predicting nothing has a JGA of {:.1f}. "
   )
   assert sentence.format(*(100 * number for number in numbers)) in page
   assert f"`{report['signature']}`" in page
