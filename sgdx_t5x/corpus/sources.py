@@ -17,7 +17,9 @@ _PART = re.compile(
   r"|(sgd_x/data/[^/]+/|back_translations/[^/]+/)?(train|dev|test)/schema\.json"
 )
 _UNPACKING = {"gz": "gunzip", "xz": "unxz", "bz2": "bunzip2", "zst": "unzstd"}  # ending -> command
-_PACKED = re.compile(r"(?:train|dev|test)/(?:dialogues_[^/]*|schema)\.json\.(gz|xz|bz2|zst)")
+_PACKED = re.compile(
+  rf"(?:train|dev|test)/(?:dialogues_[^/]*|schema)\.json\.({'|'.join(_UNPACKING)})"
+)
 _SCHEMA = re.compile(r"((?:.*/)?)(?:train|dev|test)/schema\.json", re.DOTALL)
 
 # What zipfile raises for broken archives; encrypted ones and unknown methods are RuntimeErrors.

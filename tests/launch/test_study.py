@@ -108,7 +108,8 @@ def test_dry_run_of_t5dst_on_an_encoder(tmp_path):
   assert [words[words.index("--limit") + 1] for words in tracked] == ["3", "7"]
 
 
-@pytest.mark.parametrize("name", ["study", "study_spandst", "study_t5dst"])
+# The scores of the tracker that ships have no sums: tests of its card compare them.
+@pytest.mark.parametrize("name", sorted({x.name for x in RESULTS.iterdir()} - {"shipped"}))
 def test_the_kept_scores_are_intact(name):
   results = RESULTS / name
   sums = (results / "SHA256SUMS").read_text().splitlines()
