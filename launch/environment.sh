@@ -28,7 +28,8 @@ fi
 wanted="$(cat pyproject.toml setup.py t5x_lite/pyproject.toml constraints.txt | cksum)"
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   say "Installing into .venv (once; 1 to 3 minutes, 2 GB)"
-  if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv; then
+  # An attempt that failed or was interrupted leaves a Python without pip.
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1 && ! "$python" -m venv .venv; then
     echo "  fix:       install the venv module (Debian: apt-get install python3-venv)" >&2
     exit 1
   fi

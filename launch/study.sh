@@ -120,8 +120,9 @@ check() {
     "all, or sizes of samples" "splits: train, dev, test" "--dialogues dev=100,test=400"
   for word in "arms: ${arms[*]-}" "seeds: ${seeds[*]-}"; do
     twice="$(tr ' ' '\n' <<< "${word#*: }" | awk 'seen[$0]++ { print; exit }')"
-    [ -n "${word#*: }" ] && [ -z "$twice" ] || fail 2 "--$word" "one or more, each once" \
-      "${twice:+$twice twice}" "omit ${twice:+one of the two}${twice:-the option to use the default}"
+    [ -n "${word#*: }" ] || fail 2 "--${word%: } names none" "one or more" \
+      "the default, without it" "omit it"
+    [ -z "$twice" ] || fail 2 "--$word" "each once" "$twice twice" "omit one of the two"
   done
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"

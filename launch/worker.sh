@@ -104,6 +104,8 @@ status() {
     echo "$(hostname): running $(cat "$state/command")"
   elif [ -e "$state/exit" ]; then
     echo "$(hostname): exited with $(cat "$state/exit"): $(cat "$state/command")"
+  elif [ -s "$state/pid" ]; then
+    echo "$(hostname): killed (out of memory, or a restart?): $(cat "$state/command")"
   else
     echo "$(hostname): nothing was started"
   fi

@@ -72,6 +72,27 @@ def test_pythons_without_builds_of_the_pinned_packages_are_refused(installed, ve
     assert found.startswith(line)
 
 
+def test_an_environment_without_pip_is_made_again(installed):
+  """Debian's Python without python3-venv leaves one, also after python3-venv is installed."""
+  (installed.repo / ".venv/installed").unlink()
+  for name, program in (
+    ("python", 'case "$*" in "-m venv .venv") echo made >&2; exit 1 ;; *) exit 0 ;; esac'),
+    (".venv/bin/python", "exit 1"),
+  ):
+    (installed.repo / name).unlink(missing_ok=True)
+    (installed.repo / name).write_text(f"#!/bin/sh\n{program}\n")
+    (installed.repo / name).chmod(0o755)
+  done = subprocess.run(
+    ["bash", "-ec", "source launch/environment.sh"],
+    cwd=installed.repo,
+    env={**os.environ, "PYTHON": str(installed.repo / "python")},
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == 1
+  assert "made\n  fix: " in done.stderr
+
+
 def test_modules_are_compiled_once_though_not_beside_the_sources(installed, tmp_path):
   (tmp_path / "part.py").write_text("x = 1\n")
   script = f"source launch/environment.sh; cd {tmp_path}; {sys.executable} -c 'import part'"

@@ -188,7 +188,7 @@ def test_the_first_pages_have_the_means_over_seeds(condition, label, page):
     (["--archive", ".", "--tracker", "spandst", "--encoder", "gin"], "gin has no vocab.txt"),
     (["--archive", ".", "--arms", "scratch"], "available: none backtrans oracle corrupt"),
     (["--archive", ".", "--arms", "none,oracle,none"], "none twice"),
-    (["--archive", ".", "--seeds", "0,1,1"], "1 twice"),
+    (["--archive", ".", "--seeds", "0,1,1"], "1 twice\n  fix:       omit one of the two\n"),
     (["--archive", ".", "--arms", ""], "one or more"),
     (["--archive", ".", "--encoder", "gin"], "gin has no vocab.txt"),
     (["--archive", ".", "--encoder", "gin", "--vocabulary", "a"], "--vocabulary a with an encoder"),

@@ -60,3 +60,4 @@ def test_worker_that_was_killed(cloud):
   os.killpg(group, 9)
   done = cloud.run("worker.sh", "follow", "+1")
   assert (done.returncode, "was killed" in done.stderr) == (70, True)
+  assert ": killed" in cloud.run("worker.sh", "status").stdout
