@@ -139,10 +139,8 @@ def print_table(
 
 def parse_official(doc: str, repeats: int, dir_help: str) -> argparse.Namespace:
   """Parses the command line of a benchmark that compares with an official script."""
-  parser = argparse.ArgumentParser(description=doc.strip().splitlines()[0])
+  parser = make_parser(doc, repeats)
   parser.add_argument("--archive", required=True, type=pathlib.Path, help="the official SGD zip")
-  parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds (default {repeats})")
-  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks"))
   parser.add_argument("--official", metavar="PYTHON", help="interpreter for the official script")
   parser.add_argument("--official-dir", type=pathlib.Path, help=dir_help)
   args = parser.parse_args()

@@ -8,7 +8,6 @@ their scores. The predictions are those of score.py: a quarter of the frames is 
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import shutil
 import statistics
@@ -25,12 +24,10 @@ TARGET_MB = 15.0
 
 def main() -> None:
   """Makes predictions and scores once, measures, prints seconds and the page's size."""
-  parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+  parser = _common.make_parser(__doc__, repeats=5)
   parser.add_argument(
     "--archive", type=pathlib.Path, required=True, help="the official SGD archive"
   )
-  parser.add_argument("--repeats", type=int, default=5, help="rounds (default 5)")
-  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks"))
   args = parser.parse_args()
   corpus, archive = open_corpus(args.archive), str(args.archive.resolve())
   work = (args.work_dir / "report").resolve()

@@ -157,10 +157,8 @@ def measure(command: list[str], url: str, work: pathlib.Path, number: int) -> fl
 
 def main() -> None:
   """Measures in turn, prints answers per second and the ratio with its target."""
-  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser = _common.make_parser(__doc__, repeats=3)
   parser.add_argument("--requests", type=int, default=20_000, help="of a run (default 20,000)")
-  parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
-  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks"))
   parser.add_argument("--bare", nargs=2, metavar=("FILE", "URL"), help=argparse.SUPPRESS)
   args = parser.parse_args()
   if args.bare:

@@ -8,7 +8,6 @@ default that of the sample's train split, 12 services. Transitions are the defau
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import re
@@ -19,11 +18,9 @@ import _common
 
 def main() -> None:
   """Makes the input once, measures in turn, prints dialogues/s with the target."""
-  parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+  parser = _common.make_parser(__doc__, repeats=5)
   parser.add_argument("--schema", type=pathlib.Path, help="a schema.json (default: the sample's)")
   parser.add_argument("--num-dialogues", type=int, default=20_000)
-  parser.add_argument("--repeats", type=int, default=5, help="rounds (default 5)")
-  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks"))
   args = parser.parse_args()
   work = (args.work_dir / "simulate").resolve()
   shutil.rmtree(work, ignore_errors=True)

@@ -8,6 +8,7 @@ A condition with one run varies only with the dialogues: its interval is too nar
   python benchmarks/study_intervals.py        # reads the JGA per frame kept beside the study
 """
 
+import argparse
 import pathlib
 
 import numpy as np
@@ -40,6 +41,7 @@ def read_run(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
   """Prints each condition's scores, and its differences to the baseline."""
+  argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
   rng = np.random.default_rng(0)
   dialogues, means, samples, num_runs = None, {}, {}, {}
   for condition in CONDITIONS:

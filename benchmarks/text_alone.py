@@ -1,4 +1,4 @@
-"""Copies SGD's archive without the acts of the system, as a dialogue is on text alone.
+"""Copies an archive without the acts of the system in test, as a dialogue is on text alone.
 
   python benchmarks/text_alone.py sgd.zip text.zip
 
@@ -6,18 +6,22 @@ benchmarks/results/shipped/README.md says what it was used for. Gold states stay
 see them.
 """
 
+import argparse
 import json
 import pathlib
 import re
-import sys
 import zipfile
 
 
-def main(source: pathlib.Path, target: pathlib.Path) -> None:
-  """Writes a new archive. Args: paths of both."""
+def main() -> None:
+  """Writes a new archive."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("source", type=pathlib.Path, help="SGD's archive, or one in its layout")
+  parser.add_argument("target", type=pathlib.Path, help="a new file")
+  args = parser.parse_args()
   with (
-    zipfile.ZipFile(source) as archive,
-    zipfile.ZipFile(target, "x", zipfile.ZIP_DEFLATED) as copy,
+    zipfile.ZipFile(args.source) as archive,
+    zipfile.ZipFile(args.target, "x", zipfile.ZIP_DEFLATED) as copy,
   ):
     for name in archive.namelist():
       data = archive.read(name)
@@ -35,4 +39,4 @@ def _without_acts(dialogue: dict) -> dict:
 
 
 if __name__ == "__main__":
-  main(*map(pathlib.Path, sys.argv[1:]))
+  main()
