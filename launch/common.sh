@@ -96,20 +96,24 @@ is_in_any() {
 
 # Prints the gin files that a command names and those that they include, one per line.
 all_gin_files() {
-  local file folder folders
+  local folders
   search_paths "$@"
+  values_of --gin_file "$@" | with_included
+}
+# with_included: the same of files named on standard input, in the repository or in `folders`.
+with_included() {
+  local file folder
   while IFS= read -r file; do
     for folder in "" ${folders[@]+"${folders[@]/%//}"}; do
-      [ ! -f "$folder$file" ] || { with_included "$folder$file"; break; }
+      [ -f "$folder$file" ] || continue
+      file="$folder$file"
+      file="${file#"$PWD"/}"
+      file="${file#./}"
+      printf '%s\n' "$file"
+      sed -n "s/^include ['\"]\(.*\)['\"].*/\1/p" "$file" | with_included
+      break
     done
-  done < <(values_of --gin_file "$@")
-}
-with_included() {
-  local file="${1#"$PWD"/}"
-  printf '%s\n' "${file#./}"
-  [ ! -f "$file" ] || while IFS= read -r file; do
-    with_included "$file"
-  done < <(sed -n "s/^include ['\"]\(.*\)['\"].*/\1/p" "$file")
+  done
 }
 
 # Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for

@@ -191,7 +191,9 @@ def test_a_scale_is_recognised_however_it_is_written(installed, file):
 
 
 def test_gin_files_may_be_in_a_search_path(installed, tmp_path):
-  (tmp_path / "mine.gin").touch()
+  (tmp_path / "mine.gin").write_text("include 'base.gin'\n")
+  (tmp_path / "base.gin").write_text("include 'gin/t5dst.gin'\n")
   words = ("--dry-run", "--", "python", "-m", "t5x.train", "--gin_file=mine.gin")
-  assert installed.run("cpu.sh", *words, f"--gin_search_paths=gin,{tmp_path}").returncode == 0
+  done = installed.run("cpu.sh", *words, f"--gin_search_paths=gin,{tmp_path}")
+  assert done.stdout.endswith(" --gin_file=gin/scale/cpu.gin\n")  # of what mine.gin includes
   four_parts(installed.run("cpu.sh", *words), 2, "--gin_file=mine.gin: no such file")
