@@ -63,7 +63,13 @@ def sample_schema_embeddings() -> SchemaTable:
   """The sample's schema elements, in all variants; their vectors are from a random encoder."""
   corpus = open_corpus(SAMPLE)
   texts = table_texts(VariantSchemas(corpus), corpus.splits)
-  return SchemaTable(texts, origin="the sample's table of schema embeddings")
+  return SchemaTable(
+    texts,
+    origin="the sample's table of schema embeddings",
+    # No command makes another one: its vectors are those of random weights.
+    fix="track the sample; for schemas of your own, train on a pretrained encoder: "
+    "gin/papers/sgd_baseline/baseline.gin",
+  )
 
 
 def baseline_examples(

@@ -63,6 +63,14 @@ def test_examples_name_elements_of_their_variant(found):
   assert len(found[0]["inputs"]) == len(found[0]["segments"]) <= LENGTHS["inputs"]
 
 
+def test_the_samples_table_is_not_to_be_made_again():
+  """Regression: the fix was to make a table that the sample's model never reads."""
+  with pytest.raises(SgdxError, match="the sample's table") as e:
+    tasks.sample_schema_embeddings().row(("Loans", "book_title Title"))
+  assert "schema-embeddings" not in e.value.fix
+  assert "baseline.gin" in e.value.fix
+
+
 def test_variants_differ_in_rows_alone(found):
   original, v1 = found[0], found[1]
   assert original[ID].split(b"/", 1)[1] == v1[ID].split(b"/", 1)[1]
