@@ -152,6 +152,12 @@ class SgpReader:
     texts = self._texts(source, theirs)
     return self._example(context.system, context.user, [], tail, texts, bits)
 
+  def check(self) -> None:
+    """Raises SgdxError, before any frame, for a service whose texts do not fit into the input."""
+    for position, service in enumerate(self._services):
+      for slot in (None,) if self._part == "intent" else range(len(service.slots)):
+        self._texts(position, slot)
+
   # --- their parts -------------------------------------------------------------------------
 
   def _example(

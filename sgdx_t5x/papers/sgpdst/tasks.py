@@ -70,6 +70,8 @@ def sgpdst_examples(
   """
   length = lengths.get("inputs")
   readers = {v: SgpReader(part, schema, vocabulary, style, length) for v, schema in shown.items()}
+  for reader in readers.values():
+    reader.check()  # here, as tf.data turns what is raised below into an error of its own
   sampling = SAMPLING[style.sampling][part] if split == "train" else None
   draw = random.Random(zlib.crc32(f"{part}/{'+'.join(shown)}".encode()))
 
