@@ -86,9 +86,9 @@ class SgpReader:
       style: of the input.
       length: maximum pieces in an input; None means `INPUTS`.
     """
-    self.style, self._part = style or SgpStyle(), part
+    self._part = part
     self._services, self._vocabulary = variant.services, vocabulary
-    self._limit = self.style.utterance or UTTERANCE[part]
+    self._limit = (style or SgpStyle()).utterance or UTTERANCE[part]
     self._length = length or INPUTS[part]
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
     self._said = functools.lru_cache(maxsize=64)(self._say)
