@@ -73,10 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
   _check(args)
   schema = open_corpus(args.corpus).schema(args.split)
-  out, pivots = pathlib.Path(args.out), list(dict.fromkeys(args.pivots))
-  provider = _open_provider(args, pivots)
-  provider.check(pivots)
-  for pivot in pivots:
+  out, provider = pathlib.Path(args.out), _open_provider(args)
+  provider.check(args.pivots)
+  for pivot in args.pivots:
     try:
       with progress("texts") as update:
         result = backtranslate.back_translate(schema, provider, pivot, update)
@@ -87,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
   if args.provider == "table" and not args.table and wording_checksum(schema) != SGD_TRAIN:
     _say("note: the texts are those of SGD's train schema, whatever this schema says")
   _say("next: register tasks for these texts, as tasks/README.md shows:")
-  for pivot in pivots:
+  for pivot in args.pivots:
     name = _task_name(f"{out.resolve().name}_{pivot}")
     _say(f'  register_variant("{name}", "{out.resolve() / pivot}", ...)')
   return 0
@@ -102,6 +101,12 @@ def _check(args: argparse.Namespace) -> None:
         expected="codes of languages other than English",
         fix="pass, for example, --pivots zh ja ko",
       )
+  if len(distinct := dict.fromkeys(args.pivots)) < len(args.pivots):
+    raise UsageError(
+      f"--pivots {' '.join(args.pivots)}",
+      expected="each language once: its texts are written to DIR/PIVOT",
+      fix=f"pass --pivots {' '.join(distinct)}, and with --target as many codes",
+    )
   of_hf = (args.model, args.model_back, args.source, args.target)
   if args.table if args.provider == "hf" else any(of_hf):
     raise UsageError(
@@ -123,7 +128,7 @@ def _check(args: argparse.Namespace) -> None:
     )
 
 
-def _open_provider(args: argparse.Namespace, pivots: list[str]) -> "Provider":
+def _open_provider(args: argparse.Namespace) -> "Provider":
   from sgdx_t5x.papers.backtranslation.translations import SOURCE, open_table, shipped_table
 
   if args.provider == "hf":
@@ -131,7 +136,7 @@ def _open_provider(args: argparse.Namespace, pivots: list[str]) -> "Provider":
 
     codes = {}
     if args.source:
-      codes = {SOURCE: args.source, **dict(zip(pivots, args.target, strict=True))}
+      codes = {SOURCE: args.source, **dict(zip(args.pivots, args.target, strict=True))}
     translator = checkpoint.CheckpointTranslator(args.model, args.model_back, codes)
     return text_provider.TextProvider(translator, pathlib.Path(args.out) / _CACHE, _say)
   return open_table(args.table) if args.table else shipped_table()

@@ -123,6 +123,7 @@ def _source(dialogue: Dialogue, turn: int, service: str, forms: set[str]) -> str
         return f"{base_name(frame.service)} {slot}"
   for frame in frames:
     for action in frame.actions or () if frame.state is None else ():
-      if not forms.isdisjoint((*action.get("values", ()), *action.get("canonical_values", ()))):
+      values = (*action.get("values", ()), *action.get("canonical_values", ()))
+      if action.get("slot") and not forms.isdisjoint(values):
         return f"{base_name(frame.service)} {action['slot']}"
   return None

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent, Schema, Service, Slot
-from sgdx_t5x.records.turns import FrameContext, Gold, States
+from sgdx_t5x.records.turns import FrameContext, Gold
 from sgdx_t5x.spandst import answers, span_features
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
@@ -208,18 +208,18 @@ class BaselineReader:
     intent_rows = [self._row(intent_texts(service, intent, style)) for intent in service.intents]
     return _Rows(slot_rows, context, value_rows, intent_rows)
 
-  def example(self, context: FrameContext, states: States) -> Example:
-    """Returns the example of a frame, without targets.
-
-    Args:
-      context: of the frame.
-      states: not read: the baseline predicts what changes from the utterances alone.
+  def check(self) -> None:
+    """Checks all services before any frame.
 
     Raises:
-      SgdxError: the service has more slots, values or intents than the features can hold, or the
+      SgdxError: a service has more slots, values or intents than the features can hold, or the
         table lacks one of them.
     """
-    del states
+    for position in range(len(self._services)):
+      self._rows(position)
+
+  def example(self, context: FrameContext) -> Example:
+    """Returns the example of a frame, without targets. Raises SgdxError: see `check`."""
     rows, room = self._rows(context.service), self._lengths["inputs"] - 3
     cut = [self._cut(text) for text in (context.system, context.user)]
     slices = _shown(len(cut[0].ids), len(cut[1].ids), room)

@@ -90,7 +90,7 @@ class BaselineTracker(nn.Module):
   """
 
   config: BertConfig
-  # Not in the repr, by which `sgdx track` knows the network: it appends elements to the table.
+  # Not in the repr, by which `sgdx track` knows the network: it has a digest of the vectors.
   table: SchemaTable = dataclasses.field(repr=False)
 
   @nn.compact

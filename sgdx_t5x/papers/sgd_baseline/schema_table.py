@@ -38,11 +38,13 @@ class SchemaTable:
     texts: two per element, pairs are unique.
     vectors: float32 `[len(texts), width]`; None stands for those of a random encoder.
     origin: name of the table in errors.
+    fix: what to do about elements that it lacks.
   """
 
   texts: tuple[Pair, ...]
   vectors: np.ndarray | None = None
   origin: str = "the table of schema embeddings"
+  fix: str = f"make the table for this corpus and these variants: {_MAKE} --variant NAME=DIR ..."
 
   @functools.cached_property
   def _rows(self) -> dict[Pair, int]:
@@ -58,7 +60,7 @@ class SchemaTable:
         expected="one for each intent, slot and value in every variant requested; the table has "
         f"{len(self.texts):,}",
         available=close,
-        fix=f"make the table for this corpus and these variants: {_MAKE} --variant NAME=DIR ...",
+        fix=self.fix,
       )
     return row
 

@@ -63,7 +63,13 @@ def sample_schema_embeddings() -> SchemaTable:
   """The sample's schema elements, in all variants; their vectors are from a random encoder."""
   corpus = open_corpus(SAMPLE)
   texts = table_texts(VariantSchemas(corpus), corpus.splits)
-  return SchemaTable(texts, origin="the sample's table of schema embeddings")
+  return SchemaTable(
+    texts,
+    origin="the sample's table of schema embeddings",
+    # No command makes another one: its vectors are those of random weights.
+    fix="track the sample; for schemas of your own, train on a pretrained encoder: "
+    "gin/papers/sgd_baseline/baseline.gin",
+  )
 
 
 def baseline_examples(
@@ -89,6 +95,8 @@ def baseline_examples(
   """
   row, lengths = table().row, {**LENGTHS, **lengths}
   readers = {v: BaselineReader(x, vocabulary, row, style, lengths) for v, x in shown.items()}
+  for reader in readers.values():
+    reader.check()  # here, as tf.data turns what is raised below into an error of its own
 
   def make(
     context: FrameContext, states: States, gold: Gold
@@ -97,7 +105,7 @@ def baseline_examples(
     previous, service = state.values if state else {}, original[context.service]
     gold_answers = right_answers(service, context, gold, previous)
     for variant, reader in readers.items():
-      example = reader.example(context, states)
+      example = reader.example(context)
       example.features["targets"] = targets(example, gold_answers, gold, lengths["targets"])
       yield str(ExampleId(variant, split, context.frame_id)), example.features
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.papers.sgd_baseline.baseline_features import BaselineReader
-from sgdx_t5x.records.turns import FrameContext, user_turns
+from sgdx_t5x.records.turns import user_turns
 from sgdx_t5x.spandst.span_features import Example
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.walk import Prediction, Question
@@ -44,8 +44,7 @@ class SgdBaseline:
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
-    for position in range(len(shown.schema)):
-      self._reader(shown).example(FrameContext("", 0, position, "", "", (), (position,)), {})
+    self._reader(shown).check()
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
@@ -53,7 +52,7 @@ class SgdBaseline:
     examples: dict[str, Example] = {}
     for dialogue in dialogues:
       for frame in itertools.chain.from_iterable(user_turns(dialogue, shown.original)):
-        examples[frame.frame_id] = reader.example(frame, {})
+        examples[frame.frame_id] = reader.example(frame)
     answers = self._model.answer([example.features for example in examples.values()])
     vectors = dict(zip(examples, answers, strict=True))
 

@@ -176,26 +176,24 @@ def new_values(
       services' slots hold (an oracle; the released pipeline reads gold for its inputs alone); None
       uses predictions.
   """
-  values = dict(own_values(context, states))
-  for slot, text in _texts(service, context, answers).items():
-    values[slot] = (text,)
+  from_combine = {slot: (text,) for slot, text in _texts(service, context, answers).items()}
   for slot, (option, score) in answers.options.items():
     possible = (DONTCARE, *service.slots[slot].possible_values)
     is_requested = answers.requested.get(slot, 0.0) > MIN_REQUESTED
     if score > MIN_OPTION and not is_requested and NULL < option <= len(possible):
-      values[slot] = (possible[option - 1],)
+      from_combine[slot] = (possible[option - 1],)
   from_services, best = history(context, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
     if place in from_services and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
-  filled = values if gold is None else own_values(context, gold)
+  filled = {*own_values(context, states if gold is None else gold), *from_combine}
   carried = {slot: from_services[place] for slot, (_, place) in best.items() if slot not in filled}
   mine = offers(context.acts)
   for slot, score in answers.copies.items():
     place = context.service, slot
     if score > MIN_COPY and slot not in filled and place in mine:
       carried.setdefault(slot, mine[place])
-  values |= carried
+  values = {**own_values(context, states), **from_combine, **carried}
   return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
 
 

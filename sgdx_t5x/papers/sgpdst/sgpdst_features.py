@@ -86,9 +86,9 @@ class SgpReader:
       style: of the input.
       length: maximum pieces in an input; None means `INPUTS`.
     """
-    self.style, self._part = style or SgpStyle(), part
+    self._part = part
     self._services, self._vocabulary = variant.services, vocabulary
-    self._limit = self.style.utterance or UTTERANCE[part]
+    self._limit = (style or SgpStyle()).utterance or UTTERANCE[part]
     self._length = length or INPUTS[part]
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
     self._said = functools.lru_cache(maxsize=64)(self._say)
@@ -151,6 +151,12 @@ class SgpReader:
     tail = [self._vocabulary.eos_id, *self._texts(context.service, slot)[0]]
     texts = self._texts(source, theirs)
     return self._example(context.system, context.user, [], tail, texts, bits)
+
+  def check(self) -> None:
+    """Raises SgdxError, before any frame, for a service whose texts do not fit into the input."""
+    for position, service in enumerate(self._services):
+      for slot in (None,) if self._part == "intent" else range(len(service.slots)):
+        self._texts(position, slot)
 
   # --- their parts -------------------------------------------------------------------------
 

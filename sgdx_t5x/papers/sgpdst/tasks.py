@@ -29,7 +29,6 @@ from sgdx_t5x.papers.sgpdst.sgpdst import (
   share_kept,
   system_answers,
 )
-from sgdx_t5x.papers.sgpdst.sgpdst_answers import NO, YES
 from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
 from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States
@@ -70,6 +69,8 @@ def sgpdst_examples(
   """
   length = lengths.get("inputs")
   readers = {v: SgpReader(part, schema, vocabulary, style, length) for v, schema in shown.items()}
+  for reader in readers.values():
+    reader.check()  # here, as tf.data turns what is raised below into an error of its own
   sampling = SAMPLING[style.sampling][part] if split == "train" else None
   draw = random.Random(zlib.crc32(f"{part}/{'+'.join(shown)}".encode()))
 
@@ -118,19 +119,19 @@ def _questions(
         yield "?system", _says(spoken, slot), slot, _combine(context, spoken, slot, by_system=True)
   elif part == "copy":
     for slot in features.copied_slots(context):
-      target = [YES if slot in labels.copies else NO]
-      question = _copy(context, slot, slot in previous, gold.intent, target)
-      yield "", target == [YES], slot, question
+      is_copied = slot in labels.copies
+      yield "", is_copied, slot, _copy(context, slot, slot in previous, gold.intent, is_copied)
   else:
     slots: Sequence[int] = range(len(service.slots))
     if not training:
       slots = features.open_slots(service, context, previous)
     from_system = features.given_slots(context)
     for pair in features.crossed_pairs(context, states, slots):
-      target = [YES if pair in labels.crosses else NO]
+      is_copied = pair in labels.crosses
       id_suffix = f"?from={pair[1][0]}.{pair[1][1]}"
       filled = pair[0] in previous or pair[0] in from_system
-      yield id_suffix, target == [YES], pair[0], _cross(context, pair, filled, gold.intent, target)
+      question = _cross(context, pair, filled, gold.intent, is_copied)
+      yield id_suffix, is_copied, pair[0], question
 
 
 def _says(labels: Answers, slot: int) -> bool:
@@ -148,14 +149,16 @@ def _combine(
 
 
 def _copy(
-  context: FrameContext, slot: int, filled: bool, intent: int, target: list[int]
+  context: FrameContext, slot: int, filled: bool, intent: int, is_copied: bool
 ) -> _Question:
+  target = [a.YES if is_copied else a.NO]
   return lambda reader: (reader.copy(context, slot, filled, intent), target)
 
 
 def _cross(
-  context: FrameContext, pair: Pair, filled: bool, intent: int, target: list[int]
+  context: FrameContext, pair: Pair, filled: bool, intent: int, is_copied: bool
 ) -> _Question:
+  target = [a.YES if is_copied else a.NO]
   return lambda reader: (reader.cross(context, pair, filled, intent), target)
 
 

@@ -24,7 +24,7 @@ from sgdx_t5x.papers.sgpdst.sgpdst import (
   own_values,
 )
 from sgdx_t5x.papers.sgpdst.sgpdst_features import Example, SgpReader
-from sgdx_t5x.records.turns import NONE, FrameContext, Gold, States, gold_history
+from sgdx_t5x.records.turns import NONE, Gold, States, gold_history
 from sgdx_t5x.spandst.walk import Predict, Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -203,14 +203,8 @@ class SgpDST:
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
-    readers = self._of(shown)
-    for position, service in enumerate(shown.schema.services):
-      context = FrameContext("", 0, position, "", "", (), (position,))
-      readers["intent"].intent(context, NONE, False)
-      for slot in range(len(service.slots)):
-        readers["combine"].combine(context, slot)
-        readers["copy"].copy(context, slot, False, NONE)
-        readers["cross"].cross(context, (slot, (position, slot)), False, NONE)
+    for reader in self._of(shown).values():
+      reader.check()
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""

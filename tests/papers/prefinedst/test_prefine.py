@@ -157,6 +157,18 @@ def test_a_value_carried_over_is_told_from_one_that_is_said():
   assert found[0][1].question.startswith("[domain] Rides [slot] destination City to go to ")
 
 
+@pytest.mark.parametrize("slot", ["", None])
+def test_a_value_that_the_system_said_without_a_slot_refers_to_none(slot):
+  """Regression: a traceback where an act has values and no slot, which corpora may have."""
+  data = DIALOGUE.to_json()
+  act = {"act": "INFORM", "values": ["Millbay"]} | ({} if slot is None else {"slot": slot})
+  data["turns"][3]["frames"][0]["actions"] = [act]
+  data["turns"][4]["frames"][0]["state"]["slot_values"]["destination"] = ["Millbay"]
+  services = {service.name: service for service in SCHEMA}
+  found = prefine_turns.refers(Dialogue.from_json(data), services)
+  assert [text.id_suffix for _, text in found] == ["time"]
+
+
 def test_equal_turns_have_equal_acts_and_unequal_ones_an_act_less(tmp_path):
   write_sample(tmp_path / "sample", {"train": 0, "dev": 40, "test": 0})
   corpus = open_corpus(tmp_path / "sample")

@@ -71,7 +71,7 @@ def test_the_texts_of_the_released_code():
 
 
 def test_an_example_names_rows():
-  example = reader().example(context("in Rome", "where"), {})
+  example = reader().example(context("in Rome", "where"))
   features = example.features
   assert features["intents"] == [1]
   assert features["slots"] == [2, 3, 6]
@@ -86,7 +86,7 @@ def test_an_example_names_rows():
 
 
 def test_targets_and_answers_mean_the_same():
-  example = reader().example(context("in Rome for 2", "where"), {})
+  example = reader().example(context("in Rome for 2", "where"))
   right = {CITY: Choice(answers.SPAN, 1, 3, 7), SEATS: Choice(answers.VALUE, 1)}
   found = answers.target_rows(targets(example, right, Gold(0, (PHONE,), {}, ())))
   first, last = next(row[2:] for row in found if row[1] == answers.SPAN)
@@ -109,7 +109,7 @@ def test_targets_and_answers_mean_the_same():
 def test_long_utterances_are_cut_at_the_beginning():
   """The system's first; there is room for 5 pieces."""
   system, user, said = "c", "efgh", context("e f g h", "a b c")
-  example = reader(inputs=8).example(said, {})
+  example = reader(inputs=8).example(said)
   flat = [VOCABULARY.cut(c).ids[0] for c in system], [VOCABULARY.cut(c).ids[0] for c in user]
   cls, sep = VOCABULARY.bos_id, VOCABULARY.eos_id
   assert example.features["inputs"] == [cls, *flat[0], sep, *flat[1], sep]
@@ -120,20 +120,20 @@ def test_long_utterances_are_cut_at_the_beginning():
 
 
 def test_a_user_alone_is_cut_at_the_beginning():
-  example = reader(inputs=8).example(context("a b c d e f g"), {})
+  example = reader(inputs=8).example(context("a b c d e f g"))
   shown = [VOCABULARY.cut(c).ids[0] for c in "cdefg"]
   assert example.features["inputs"][2:-1] == shown
 
 
 def test_a_service_without_slots_is_asked_for_its_intent():
-  features = reader().example(context("Hi", service=1), {}).features
+  features = reader().example(context("Hi", service=1)).features
   assert features["intents"] == [8]
   assert features["slots"] == features["values"] == []
 
 
 def test_a_service_too_large_says_which_feature():
   with pytest.raises(SgdxError, match="has 3 slots") as e:
-    reader(slots=2, slot_context=2).example(context("Hi"), {})
+    reader(slots=2, slot_context=2).check()
   assert "TASK_FEATURE_LENGTHS['slots']" in e.value.expected
 
 

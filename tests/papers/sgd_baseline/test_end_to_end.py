@@ -76,7 +76,7 @@ def test_answers_of_infer_give_the_states_of_track(trained, start, small_sample,
     found = []
     for question in questions:
       vector = answers[f"v3/test/{question.context.frame_id}/*"]
-      example = reader.example(question.context, {})
+      example = reader.example(question.context)
       found.append(span_prediction(original, question, example, vector))
     return found
 

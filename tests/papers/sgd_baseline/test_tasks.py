@@ -25,6 +25,7 @@ from sgdx_t5x.records.source import RecordSource
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.tasks import REGISTERED
 from sgdx_t5x.tasks.spandst import turn_accuracies
+from sgdx_t5x.tasks.vocabularies import sample_encoder_vocabulary
 
 ID = "example_id_pretokenized"
 
@@ -61,6 +62,25 @@ def test_examples_name_elements_of_their_variant(found):
     intents = [table.texts[row - 1] for row in example["intents"]]
     assert intents == [intent_texts(shown, intent, style) for intent in shown.intents]
   assert len(found[0]["inputs"]) == len(found[0]["segments"]) <= LENGTHS["inputs"]
+
+
+def test_the_samples_table_is_not_to_be_made_again():
+  """Regression: the fix was to make a table that the sample's model never reads."""
+  with pytest.raises(SgdxError, match="the sample's table") as e:
+    tasks.sample_schema_embeddings().row(("Loans", "book_title Title"))
+  assert "schema-embeddings" not in e.value.fix
+  assert "baseline.gin" in e.value.fix
+
+
+def test_a_table_without_a_variant_is_told_before_the_first_batch():
+  """Regression: told while tf.data ran, which made it an error of its own, with a traceback."""
+  corpus, texts = open_corpus(SAMPLE), tasks.sample_schema_embeddings().texts
+  table = schema_table.SchemaTable(texts[:9], origin="part.npz")
+  original, shown = corpus.schema("test").services, {"v3": corpus.schema("test", "v3")}
+  given = ("test", original, shown, sample_encoder_vocabulary(), LENGTHS)
+  with pytest.raises(SgdxError, match=r"part\.npz: no schema embedding of") as e:
+    tasks.baseline_examples(*given, style=BaselineStyle(), table=lambda: table)
+  assert "sgdx schema-embeddings" in e.value.fix
 
 
 def test_variants_differ_in_rows_alone(found):

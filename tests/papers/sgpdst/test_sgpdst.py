@@ -59,11 +59,11 @@ def right(context, gold, states=None):
   return right_answers(SERVICE, context, gold, states or {})
 
 
-def after(context, states=None, **answers):
+def after(context, states=None, gold_states=None, **answers):
   found = Answers(
     *(answers.get(name, {}) for name in ("spans", "options", "requested", "copies", "crosses"))
   )
-  return new_values(SERVICE, context, states or {}, found)
+  return new_values(SERVICE, context, states or {}, found, gold_states)
 
 
 def test_a_tagged_value_is_a_span_and_others_are_options():
@@ -100,6 +100,18 @@ def test_the_systems_values_are_copied():
   assert after(said, copies={CITY: 0.86, SEATS: 0.85}) == {CITY: ("Oslo",)}
   held = {0: ServiceState(2, 0, {CITY: ("Bari",)})}
   assert after(said, held, copies={CITY: 1.0}) == {CITY: ("Bari",)}  # only empty slots are filled
+
+
+@pytest.mark.parametrize("source", ["predicted", "gold"])
+def test_what_the_turn_says_is_not_replaced_by_copies(source):
+  """Regression: with gold history, a slot that combine had just filled counted as empty."""
+  said = context("no, Rome, for 2", acts=[Act(3, 0, OFFER, CITY, ("Oslo",))])
+  spans, options = {CITY: (Span(CITY, True, 4, 8), 1.5)}, {NAME: (ANY, 1.0)}
+  pairs = {(NAME, (1, 0)): 1.0}
+  states = {1: ServiceState(2, 0, {0: ("Bar",)})}
+  gold = states if source == "gold" else None
+  found = after(said, states, gold, spans=spans, options=options, copies={CITY: 1.0}, crosses=pairs)
+  assert found == {CITY: ("Rome",), NAME: ("dontcare",)}
 
 
 def test_values_of_all_slots_of_other_services_are_right():

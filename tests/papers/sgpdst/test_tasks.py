@@ -1,7 +1,5 @@
 """SGP-DST's tasks: their names, their examples, metrics, and what is refused."""
 
-import collections
-
 import numpy as np
 import pytest
 import seqio
@@ -10,17 +8,21 @@ from records import records_of
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpus.example_id import ExampleId
+from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.sgpdst import sgpdst_answers as a
 from sgdx_t5x.papers.sgpdst import sgpdst_model
 from sgdx_t5x.papers.sgpdst.sgpdst import PARTS
-from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES
+from sgdx_t5x.papers.sgpdst.sgpdst_features import FEATURES, SgpStyle
 from sgdx_t5x.papers.sgpdst.tasks import (
   copy_scores,
   intent_accuracy,
+  sgpdst_examples,
   slot_accuracies,
 )
 from sgdx_t5x.records.source import RecordSource
+from sgdx_t5x.tasks.vocabularies import sample_encoder_vocabulary
 
 ID = "example_id_pretokenized"
 LENGTHS = {"inputs": 300}
@@ -46,9 +48,15 @@ def test_names_formats_and_features():
 
 
 def test_every_slot_of_every_frame_is_asked_about_but_those_that_copy_answers(dev):
-  frames = {ExampleId.parse(e[ID].decode()).frame_id for e in dev["intent"]}
-  asked = collections.Counter(ExampleId.parse(e[ID].decode()).frame_id for e in dev["combine"])
-  assert set(asked) == frames
+  schema, expected = open_corpus(SAMPLE).schema("dev"), set()
+  for frame in (ExampleId.parse(e[ID].decode()) for e in dev["intent"]):
+    expected |= {(frame.frame_id, slot.name) for slot in schema[frame.service].slots}
+  for example in dev["copy"]:
+    asked = ExampleId.parse(example[ID].decode())
+    if example["targets"][0] == a.YES and asked.slot in schema[asked.service].noncategorical_slots:
+      expected.remove((asked.frame_id, asked.slot))
+  asked = [ExampleId.parse(e[ID].decode()) for e in dev["combine"]]
+  assert sorted((x.frame_id, x.slot) for x in asked) == sorted(expected)
   for example in dev["combine"]:
     assert len(example["targets"]) == 5
     assert len({len(example[name]) for name in FEATURES[:-1]}) == 1
@@ -83,6 +91,18 @@ def test_metrics_of_right_answers_are_one_and_of_null_are_low(dev):
   pairs = [[a.YES], [a.YES], [a.NO], [a.NO]]  # by hand: recall 1/2, precision 1/2
   said = [[0, 900_000], [0, 100_000], [0, 900_000], [0, 100_000]]
   assert set(copy_scores(pairs, said).values()) == {0.5}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_schema_that_does_not_fit_is_told_before_the_first_batch(part):
+  """Regression: told while tf.data ran, which made it an error of its own, with a traceback."""
+  long = " ".join(["word"] * 200)
+  slots = (Slot(long, long, False), Slot("kind", "", True, tuple(map(str, range(15)))))
+  schema = Schema([Service("A_1", "", slots, (Intent(long, long, False, (), {}, ()),))])
+  given = ("test", schema.services, {"mine": schema}, sample_encoder_vocabulary(), {"inputs": 100})
+  with pytest.raises(SgdxError, match="service A_1: ") as e:
+    sgpdst_examples(*given, part=part, style=SgpStyle())
+  assert "TASK_FEATURE_LENGTHS" in e.value.expected
 
 
 def test_corpora_without_acts_are_refused(small_sample, monkeypatch):
