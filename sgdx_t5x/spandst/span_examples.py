@@ -40,6 +40,8 @@ def span_examples(
   """
   lengths = {**LENGTHS, **lengths}
   readers = {v: SpanReader(schema, vocabulary, style, lengths) for v, schema in shown.items()}
+  for reader in readers.values():
+    reader.check()  # here, as tf.data turns what is raised below into an error of its own
   shuffled = style.shuffle and split == "train"
   plain_text = style.plain_text if split == "train" else 0.0
 

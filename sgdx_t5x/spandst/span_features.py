@@ -228,10 +228,11 @@ class SpanReader:
         raise self._too_long(context.service)
       size = len(memory) - 1
 
-  def check(self, service: int) -> None:
-    """Raises SgdxError if a service leaves no room for utterances. Args: service, its position."""
-    if self._fitting(service, _LEAST, 0) is None:
-      raise self._too_long(service)
+  def check(self) -> None:
+    """Raises SgdxError, before any frame, for a service that leaves no room for utterances."""
+    for position in range(len(self._services)):
+      if self._fitting(position, _LEAST, 0) is None:
+        raise self._too_long(position)
 
   def _fitting(self, service: int, num_spoken: int, num_memory: int) -> tuple[int, int] | None:
     """Returns how many pieces descriptions may have, and how many the utterances lose.

@@ -67,8 +67,7 @@ class SpanDST:
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
-    for position in range(len(shown.schema)):
-      self._reader(shown).check(position)
+    self._reader(shown).check()
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""

@@ -1,6 +1,7 @@
 """SpanDST's tasks: what its examples contain, and that gold answers score 1."""
 
 import contextlib
+import dataclasses
 import re
 
 import numpy as np
@@ -13,7 +14,7 @@ from sgdx_t5x import tasks
 from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.spandst import answers, features, span_features
+from sgdx_t5x.spandst import answers, features, span_examples, span_features
 from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.spandst import register_spandst, turn_accuracies
@@ -187,24 +188,37 @@ def test_values_of_other_services_leave_room_for_utterances():
   """A schema that passes `check` fits with any dialogue."""
   from sgdx_t5x.records.turns import NONE, ServiceState, user_turns
 
-  corpus = open_corpus(SAMPLE)
-  schema, vocabulary = corpus.schema("test"), tasks.sample_encoder_vocabulary()
-  context = next(user_turns(next(corpus.dialogues("test")), schema))[0]
-  other = (context.service + 1) % len(schema)
-  values = {slot: (f"a rather long value {slot} of another service",) for slot in range(6)}
-  states = {other: ServiceState(0, NONE, values)}
+  corpus, vocabulary = open_corpus(SAMPLE), tasks.sample_encoder_vocabulary()
+  services = corpus.schema("test").services
+  context = next(user_turns(next(corpus.dialogues("test")), corpus.schema("test")))[0]
+  service = services[context.service]
+  schema = Schema([service, dataclasses.replace(service, name="Other_1")])
+  context = dataclasses.replace(context, service=0)
+  values = {
+    slot: (f"a rather long value {slot} of another service",)
+    for slot, _ in enumerate(service.slots)
+  }
+  states = {1: ServiceState(0, NONE, values)}
   full = SpanReader(schema, vocabulary).example(context, states)
   with pytest.raises(SgdxError) as e:
-    SpanReader(schema, vocabulary, lengths={"inputs": 60}).check(context.service)
+    SpanReader(schema, vocabulary, lengths={"inputs": 60}).check()
   shortest = 60 + int(re.search(r"(\d+) too many", e.value.found)[1])
   reader = SpanReader(schema, vocabulary, lengths={"inputs": shortest})
-  reader.check(context.service)
+  reader.check()
   short = reader.example(context, states)
   assert len(short.features["inputs"]) <= shortest
-  assert len(short.features["memory"]) < len(full.features["memory"]) == 6
+  assert len(short.features["memory"]) < len(full.features["memory"]) == len(values)
   assert short.choices.memory == full.choices.memory[: len(short.choices.memory)]
   with pytest.raises(SgdxError, match="1 too many"):
-    SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check(context.service)
+    SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check()
+
+
+def test_a_service_that_does_not_fit_is_told_before_the_first_batch():
+  """Regression: told while tf.data ran, which made it an error of its own, with a traceback."""
+  services = open_corpus(SAMPLE).schema("test").services
+  given = ("test", services, {"v3": Schema(services)}, tasks.sample_encoder_vocabulary())
+  with pytest.raises(SgdxError, match="without the utterances"):
+    span_examples.span_examples(*given, {"inputs": 60}, style=SpanStyle())
 
 
 def test_slots_that_are_not_shown_take_no_room():
@@ -216,4 +230,4 @@ def test_slots_that_are_not_shown_take_no_room():
   for style, fits in ((SpanStyle(all_slots=False), True), (SpanStyle(), False)):
     reader = SpanReader(Schema([service]), vocabulary, style, {"inputs": 128, "slots": 40})
     with contextlib.nullcontext() if fits else pytest.raises(SgdxError, match="too many"):
-      reader.check(0)
+      reader.check()
