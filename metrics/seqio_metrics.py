@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.corpus.example_id import ExampleId
-from sgdx_t5x.corpus.variants import ORIGINAL
+from sgdx_t5x.corpus.variants import ORIGINAL, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.frames import PredictedFrame
@@ -190,7 +190,8 @@ def _collect(
     example = ExampleId.parse(target["id"])
     # An example without a slot asks for the whole frame.
     num_examples = 1 if example.slot is None else target["service_slots"]
-    frame = variants.setdefault(example.variant, {}).setdefault(
+    variant = untagged(example.variant)[1]  # "ned+v3" is v3, of perturbed dialogues
+    frame = variants.setdefault(variant, {}).setdefault(
       (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))
     )
     if example.slot in frame.examples:
