@@ -191,7 +191,7 @@ def score_predictions(
     # "ned+v1" is scored with that perturbed corpus alone.
     corpus.check_kinds(split, name)
   names = (*sources, *options.schemas)  # the order in which the user named variants
-  if gold is None:
+  if gold is None or options.provenance:  # frames already read may lack the origins of values
     gold = gold_frames(corpus, split, split, options.provenance, on_progress)
   if not have_rows(sources.values(), split):
     options = dataclasses.replace(options, prompt_format=load_format())
