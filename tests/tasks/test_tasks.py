@@ -188,6 +188,9 @@ def register_m(name="m", **settings):
       "a style and a prompt format",
     ),
     (lambda: register_m("m/7"), "a task named 'm/7'"),
+    (lambda: register_m(variants="v3"), "variants='v3'"),  # it would be "v" and "3"
+    (lambda: register_m(variants=[]), "each once"),
+    (lambda: register_m(variants=["v3", "v3"]), "each once"),
     (lambda: tasks.register_mixture("m", ["t5dst_sgd"], maximum="many"), "maximum='many'"),
   ],
 )
