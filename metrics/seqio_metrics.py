@@ -123,11 +123,10 @@ def schema_sensitivity(
     zero_mean: see `sensitivity.schema_sensitivity`.
 
   Returns:
-    jga_v1 ... jga_v5, jga_v1_5, ss_jga, ss_jga_exclude, zero_mean_share, num_frames, each also
-    with _seen and _unseen, and num_frames_incomplete; jga_orig and diff_rel if the task
-    holds the original too. As in `sensitivity.summarise`, the means need v1 to v5. If intents
-    or requested slots are predicted, active_intent_accuracy_v1 ..., ss_active_intent_accuracy
-    and so on, as jga.
+    The numbers of JGA that `sensitivity.summarise` returns and that are defined: those of the
+    variants of the task, and, with all of v1 to v5, jga_v1_5, ss_jga and so on; num_frames. Each
+    also with _seen and _unseen; and num_frames_incomplete. If intents or requested slots are
+    predicted, active_intent_accuracy_v1 ..., ss_active_intent_accuracy and so on, as jga.
 
   Raises:
     SgdxError: a repeated example, or a malformed id.

@@ -352,3 +352,5 @@ def test_a_missing_vocabulary_file_is_refused(monkeypatch):
   with pytest.raises(SgdxError, match="no such file") as error:
     tasks.vocabulary()
   assert "gs://t5-data/vocabs" in str(error.value)
+  monkeypatch.setenv("SGDX_VOCAB", "")  # was the current folder
+  assert tasks.vocabulary().sentencepiece_model_file.startswith("gs://t5-data/vocabs")
