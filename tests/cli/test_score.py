@@ -13,9 +13,10 @@ import shutil
 
 import pytest
 import tiny_corpus as tiny
-from commands import sgdx_process
+from commands import assert_four_parts, sgdx_process
 
 import sgdx_t5x
+from sgdx_t5x import metrics
 from sgdx_t5x.cli import main
 
 ALL = ("original", *tiny.VARIANTS)
@@ -275,6 +276,20 @@ def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys
   error = capsys.readouterr().err
   assert "Permission denied" in error
   assert "fix:" in error
+
+
+def test_more_samples_than_memory_can_hold_are_no_traceback(corpus, tmp_path, capsys, monkeypatch):
+  """On all of SGD's test split, the million samples that are allowed take 34 GB."""
+
+  def refuse(*_):
+    raise MemoryError("Unable to allocate 31.3 GiB")
+
+  monkeypatch.setattr(metrics.BootstrapSamples, "draw", refuse)
+  path = tiny.write_dialogues(tmp_path, tiny.GOLD)
+  assert score(corpus, f"original={path}", "--bootstrap-samples", "1000000") == 1
+  assert_four_parts(
+    capsys.readouterr().err, "Unable to allocate 31.3 GiB", "fewer bootstrap samples"
+  )
 
 
 def test_joint_accuracy_across_a_turn(corpus, tmp_path):
