@@ -245,6 +245,17 @@ def test_turns_that_lack_a_frame_are_left_out_across_turns(corpus, tmp_path, cap
   assert report["sgdx"]["all"]["num_frames"] == 4
 
 
+def test_ignored_parts_are_of_all_answers_also_across_turns(corpus):
+  """Answers in turns that lack a frame were not counted: 5 of 4 had ignored parts."""
+  opened = sgdx_t5x.open_corpus(corpus)
+  ids = [frame.frame_id for frame in metrics.gold_frames(opened.dialogues("test"))]
+  ids.remove("1_00001-000-Homes_2")
+  rows = [{"id": f"original/test/{x}/*", "prediction": "[states] 99=x"} for x in ids]
+  settings = {"prompt_format": "d3st", "across_turn": True, "allow_missing": True}
+  scores = sgdx_t5x.score(opened, "test", {"original": rows}, bootstrap_samples=0, **settings)
+  assert scores.scored.notes[0].startswith("5 of 5 answers for original")
+
+
 def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsys):
   folder = tiny.write_dialogues(tmp_path, tiny.GOLD)
   assert score(corpus, *(f"{v}={folder}" for v in ALL)) == 0
