@@ -265,6 +265,13 @@ def register_mixture(
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
+  by_features = {tuple(seqio.TaskRegistry.get(task).output_features): task for task in tasks}
+  if len(by_features) > 1:
+    raise SgdxError(
+      f"mixture {name!r} of {' and '.join(by_features.values())}, whose features differ",
+      expected="tasks of prompts, or of one tracker with an encoder",
+      fix="register a mixture for each; a model reads only one of them",
+    )
   if maximum is not None and not (isinstance(maximum, numbers.Real) and maximum > 0):
     raise SgdxError(
       f"mixture {name!r} with maximum={maximum!r}",

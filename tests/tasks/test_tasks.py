@@ -175,6 +175,7 @@ def register_m(name="m", **settings):
     (lambda: tasks.register_mixture("m", ["t5dst_sgf"]), "nearest: t5dst_sgd"),
     (lambda: tasks.register_mixture("m", []), "no tasks"),
     (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "a shared vocabulary"),
+    (lambda: tasks.register_mixture("m", ["t5dst_sgd", "spandst_sgd"]), "features differ"),
     (lambda: tasks.register_variant("a b", ".", vocabulary=tasks.vocabulary), "_sgd_a b'"),
     (lambda: tasks.register_mixture("t5dst_backtrans", ["t5dst_sgd"]), "already registered"),
     (
