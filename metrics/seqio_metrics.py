@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.corpus.example_id import ExampleId
-from sgdx_t5x.corpus.variants import ORIGINAL
+from sgdx_t5x.corpus.variants import ORIGINAL, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.frames import PredictedFrame
@@ -123,11 +123,10 @@ def schema_sensitivity(
     zero_mean: see `sensitivity.schema_sensitivity`.
 
   Returns:
-    jga_v1 ... jga_v5, jga_v1_5, ss_jga, ss_jga_exclude, zero_mean_share, num_frames, each also
-    with _seen and _unseen, and num_frames_incomplete; jga_orig and diff_rel if the task
-    holds the original too. As in `sensitivity.summarise`, the means need v1 to v5. If intents
-    or requested slots are predicted, active_intent_accuracy_v1 ..., ss_active_intent_accuracy
-    and so on, as jga.
+    The numbers of JGA that `sensitivity.summarise` returns and that are defined: those of the
+    variants of the task, and, with all of v1 to v5, jga_v1_5, ss_jga and so on; num_frames. Each
+    also with _seen and _unseen; and num_frames_incomplete. If intents or requested slots are
+    predicted, active_intent_accuracy_v1 ..., ss_active_intent_accuracy and so on, as jga.
 
   Raises:
     SgdxError: a repeated example, or a malformed id.
@@ -190,7 +189,8 @@ def _collect(
     example = ExampleId.parse(target["id"])
     # An example without a slot asks for the whole frame.
     num_examples = 1 if example.slot is None else target["service_slots"]
-    frame = variants.setdefault(example.variant, {}).setdefault(
+    variant = untagged(example.variant)[1]  # "ned+v3" is v3, of perturbed dialogues
+    frame = variants.setdefault(variant, {}).setdefault(
       (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))
     )
     if example.slot in frame.examples:

@@ -101,7 +101,8 @@ def register(
     The task. Nothing is read from disk until it is used.
 
   Raises:
-    SgdxError: both `style` and `prompt_format` are given, or the name is registered already.
+    SgdxError: both `style` and `prompt_format` are given, the name is registered already, or
+      `variants` is no list, is empty, or has a variant twice.
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
@@ -110,6 +111,7 @@ def register(
       fix="pass prompt_format=T5DST(style)",
     )
   check_new(name)
+  _check_variants(name, variants)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
   schemas = VariantSchemas(RecordSchemas(source), folders)  # read when a task is used
@@ -176,6 +178,7 @@ def register_encoder_task(
     return frame_examples(batches, original, features, of_frame)
 
   check_new(name)
+  _check_variants(name, variants)
   integers = seqio.Feature(number_vocabulary(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
   task = seqio.TaskRegistry.add(
@@ -202,6 +205,16 @@ def check_new(name: str) -> None:
   if name in REGISTERED:
     raise SgdxError(
       f"task {name!r} is already registered", expected="an unused name", fix="choose another name"
+    )
+
+
+def _check_variants(name: str, variants: Sequence[str]) -> None:
+  """Refuses variants of which the task would have no examples, or every example twice."""
+  if isinstance(variants, str) or not variants or len(set(variants)) < len(variants):
+    raise SgdxError(
+      f"task {name!r} with variants={variants!r}",
+      expected="a list of one or more variants, each once",
+      fix='pass, for example, variants=["v3"]',
     )
 
 
@@ -251,6 +264,13 @@ def register_mixture(
       f"mixture {name!r} of tasks on {', '.join(sorted(data))} data",
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
+    )
+  by_features = {tuple(seqio.TaskRegistry.get(task).output_features): task for task in tasks}
+  if len(by_features) > 1:
+    raise SgdxError(
+      f"mixture {name!r} of {' and '.join(by_features.values())}, whose features differ",
+      expected="tasks of prompts, or of one tracker with an encoder",
+      fix="register a mixture for each; a model reads only one of them",
     )
   if maximum is not None and not (isinstance(maximum, numbers.Real) and maximum > 0):
     raise SgdxError(

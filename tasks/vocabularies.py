@@ -60,7 +60,7 @@ def prompts_are_uncased() -> bool:
 
 def _path() -> str:
   """Returns the path of SGDX_VOCAB. Raises SgdxError if there is no such file."""
-  path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
+  path = os.environ.get("SGDX_VOCAB") or T5_VOCABULARY  # empty is unset, as for SGDX_ENCODER
   if "://" in path:
     return path
   path = os.path.abspath(path)  # one spelling, which SeqIO compares

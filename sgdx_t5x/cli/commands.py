@@ -166,6 +166,15 @@ def run(argv: Sequence[str] | None = None) -> int:
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0
+  except MemoryError as e:
+    if debug:
+      raise
+    error = SgdxError(
+      f"out of memory: {e}" if str(e) else "out of memory",
+      expected="memory for what the command reads and computes",
+      fix="use fewer bootstrap samples, a part of the data, or a machine with more memory; "
+      "--debug shows the traceback",
+    )
   except OSError as e:
     if debug:
       raise

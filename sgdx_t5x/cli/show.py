@@ -8,7 +8,7 @@ examples:
 import argparse
 from typing import Any
 
-from sgdx_t5x.cli.options import add_command, add_corpus, add_split
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split, parse_named
 from sgdx_t5x.cli.paths import add_input, path_of_name
 
 
@@ -29,7 +29,11 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.variants.showing import show
 
-  name, sign, folder = args.words.partition("=")
-  schemas = {name: folder} if sign else None
+  schemas = {}
+  if "=" in args.words:
+    schemas = parse_named(
+      [args.words], "--variant", "NAME or NAME=DIR", "give both, or a NAME alone"
+    )
+  name = args.words.partition("=")[0]
   print(show(open_corpus(args.corpus), args.dialogue, name, args.split, schemas))
   return 0

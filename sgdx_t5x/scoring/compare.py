@@ -16,6 +16,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.arguments import NUMBER, PATH, check_bootstrap, check_choice, checked_arguments
+from sgdx_t5x.corpus.variants import reworded_variants
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
@@ -40,7 +41,7 @@ class Comparison:
     tables: the two systems' scores, as read.
     metric: official key.
     scores: variant -> scores, for each system; the same variants.
-    agreement: [F] float for each system; None if one lacks it, or if the metric is not JGA.
+    agreement: [F] float for each system; None unless both have JGA's, over the same variants.
     warnings: what makes the comparison PARTIAL, a line each.
     notes: what else a reader should know.
   """
@@ -369,9 +370,11 @@ def _common_scores(
 def _agreement(
   tables: tuple[FrameTable, FrameTable], metric: str, frames: FrameScores
 ) -> tuple[np.ndarray, np.ndarray] | None:
-  """Returns both systems' agreement on these frames; None if one lacks it, or not for JGA."""
+  """Returns both systems' agreement on these frames, see `Comparison`."""
   a, b = tables[0].agreement, tables[1].agreement
-  if metric != metrics.JOINT_GOAL or a is None or b is None:
+  of_a, of_b = (set(reworded_variants(table.scores)) for table in tables)
+  # Unlike other numbers, it cannot be computed again for the variants that both have.
+  if metric != metrics.JOINT_GOAL or a is None or b is None or of_a != of_b:
     return None
   return frames.column(a), frames.column(b)
 
@@ -393,6 +396,5 @@ def _from_json(numbers: Mapping[str, Any] | None) -> Difference:
   """The reverse of `_for_json`."""
   if numbers is None:
     return Difference(*[math.nan] * 6)
-  low, high = numbers["ci95"] or (math.nan, math.nan)
-  p = math.nan if numbers["p"] is None else numbers["p"]
+  low, high, p = (*numbers["ci95"], numbers["p"]) if numbers["ci95"] else [math.nan] * 3
   return Difference(numbers["a"], numbers["b"], numbers["difference"], low, high, p)

@@ -180,7 +180,10 @@ def _parse_row(
 ) -> tuple[_Row, list[float | None]]:
   """Parses a row of per-frame scores; returns it, and its scores by metric and then variant."""
   try:
-    row = _ROWS.decode(line)
+    try:
+      row = _ROWS.decode(line)
+    except msgspec.DecodeError:  # json also reads lone surrogates, which predictions may hold
+      row = msgspec.convert(json.loads(line), _Row)
     values: list[float | None] = []
     for metric in metrics:
       by_variant = row.scores[metric]

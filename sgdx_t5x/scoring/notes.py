@@ -84,14 +84,15 @@ def note_lines(
       )
 
 
-def ignored_lines(
-  ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
-) -> Iterator[str]:
-  """Yields notes on answers that name slots or intents not in their prompts."""
-  for variant, scores in by_variant.items():
-    if counts := ignored[variant]:
+def ignored_lines(ignored: Mapping[str, tuple[Sequence[int], int]]) -> Iterator[str]:
+  """Yields notes on answers that name slots or intents not in their prompts.
+
+  Args: ignored, variant -> (ignored parts of each answer that has any, number of answers).
+  """
+  for variant, (counts, num_answers) in ignored.items():
+    if counts:
       yield (
-        f"{len(counts):,} of {len(scores):,} answers for {variant} contain slots or intents that "
+        f"{len(counts):,} of {num_answers:,} answers for {variant} contain slots or intents that "
         f"were not in the prompt ({sum(counts):,} in total); these parts are ignored"
       )
 

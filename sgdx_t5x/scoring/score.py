@@ -191,7 +191,7 @@ def score_predictions(
     # "ned+v1" is scored with that perturbed corpus alone.
     corpus.check_kinds(split, name)
   names = (*sources, *options.schemas)  # the order in which the user named variants
-  if gold is None:
+  if gold is None or options.provenance:  # frames already read may lack the origins of values
     gold = gold_frames(corpus, split, split, options.provenance, on_progress)
   if not have_rows(sources.values(), split):
     options = dataclasses.replace(options, prompt_format=load_format())
@@ -236,12 +236,14 @@ def _joined(
   corpus, split, gold = selection.corpus, selection.split, selection.gold
   scores: dict[str, FrameScores] = {}
   missing: dict[str, int] = {}
+  ignored: dict[str, tuple[list[int], int]] = {}
   own_schemas: dict[str, Schema] = {}
   further: dict[str, dict[str, Any]] = {}
   for variant, result in results.items():
     scores[variant] = result.scores
     # Before turns are left out: their other frames do have a prediction.
     missing[variant] = len(gold) - len(result.scores)
+    ignored[variant] = result.ignored, len(result.scores)
     if options.across_turn and missing[variant]:
       scores[variant] = _whole_turns(result.scores, gold)
     if variant in options.schemas:
@@ -255,7 +257,7 @@ def _joined(
   notes = (
     *annex_notes(further),
     *note_lines(scores, sources, split, options),
-    *ignored_lines({variant: result.ignored for variant, result in results.items()}, scores),
+    *ignored_lines(ignored),
     *files.notes,
   )
   extra = {variant: result.extra_dialogues for variant, result in results.items()}

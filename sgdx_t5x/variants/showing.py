@@ -43,6 +43,7 @@ def show(
     SgdxError: there is no such dialogue, split or variant.
   """
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
+  corpus.check_kinds(split, variant)
   dialogue = corpus[split][dialogue_id]
   original, reworded = corpus.schema(split), VariantSchemas(corpus, schemas).get(split, variant)
   lines = [f"{dialogue_id}, {split}, {variant}"]

@@ -10,7 +10,7 @@ import pytest
 import sgdx_t5x
 from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.metrics import Failure, FrameScores
 from sgdx_t5x.scoring.compare import compare, comparison_report
 from sgdx_t5x.scoring.frame_table import pooled
 from sgdx_t5x.scoring.score_files import read_frames, scores_checksum, write_frames
@@ -111,6 +111,14 @@ def test_scores_come_back_as_they_were(tmp_path):
     for key, values in scores[variant].metrics.items():
       assert np.array_equal(values, table.scores[variant].metrics[key], equal_nan=True)
   assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_half_characters_of_predictions_come_back(tmp_path):
+  """Models write them, and JSON may hold them; the file was refused as truncated."""
+  wrong = Failure("kind", ("x",), dict.fromkeys(ALL, "x") | {"v3": "\ud83d x"}, {"v3": "missed"})
+  scores, failures = system(), {"1_00001-000-Homes_2": (wrong,)}
+  write_frames(tmp_path / "a.jsonl", signature(), scores, failures)
+  assert read_frames(tmp_path / "a.jsonl").failures == failures
 
 
 def test_lines_are_what_is_documented(tmp_path):
@@ -401,6 +409,21 @@ def test_variants_of_one_system_only_are_named(pair, tmp_path, capsys):
   found = r"(?s)have no variant in common with .*A: original, v1 \| B: v5"
   with pytest.raises(SgdxError, match=found):
     run(some, write(tmp_path / "d.jsonl", others))
+
+
+def test_agreement_over_other_variants_is_not_compared(tmp_path, capsys):
+  """The same states of A and B have another agreement if A's is also over another variant."""
+  agreement = {f"{d}-{t:03d}-{s}": 1.0 for d, t, s in FRAMES}
+  files = []
+  for names in (("original", "v1", "v2"), ("original", "v1", "v2"), ("original", "v1", "v2", "v3")):
+    mine = {name.replace("v", "mine"): system()[name] for name in names}
+    files.append(tmp_path / f"{len(files)}.jsonl")
+    write_frames(files[-1], signature(variants="+".join(mine)), mine, agreement=agreement)
+  a, b, more = files
+  assert report_of(a, b, capsys=capsys)["rows"]["all"]["differences"]["agreement"]["a"] == 1
+  differences = report_of(a, more, capsys=capsys)["rows"]["all"]["differences"]
+  assert differences["jga_reworded"]["a"] == 1
+  assert "agreement" not in differences
 
 
 def test_runs_of_a_system_are_pooled(pair, tmp_path, capsys):

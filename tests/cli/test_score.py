@@ -13,9 +13,10 @@ import shutil
 
 import pytest
 import tiny_corpus as tiny
-from commands import sgdx_process
+from commands import assert_four_parts, sgdx_process
 
 import sgdx_t5x
+from sgdx_t5x import metrics
 from sgdx_t5x.cli import main
 
 ALL = ("original", *tiny.VARIANTS)
@@ -244,6 +245,17 @@ def test_turns_that_lack_a_frame_are_left_out_across_turns(corpus, tmp_path, cap
   assert report["sgdx"]["all"]["num_frames"] == 4
 
 
+def test_ignored_parts_are_of_all_answers_also_across_turns(corpus):
+  """Answers in turns that lack a frame were not counted: 5 of 4 had ignored parts."""
+  opened = sgdx_t5x.open_corpus(corpus)
+  ids = [frame.frame_id for frame in metrics.gold_frames(opened.dialogues("test"))]
+  ids.remove("1_00001-000-Homes_2")
+  rows = [{"id": f"original/test/{x}/*", "prediction": "[states] 99=x"} for x in ids]
+  settings = {"prompt_format": "d3st", "across_turn": True, "allow_missing": True}
+  scores = sgdx_t5x.score(opened, "test", {"original": rows}, bootstrap_samples=0, **settings)
+  assert scores.scored.notes[0].startswith("5 of 5 answers for original")
+
+
 def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsys):
   folder = tiny.write_dialogues(tmp_path, tiny.GOLD)
   assert score(corpus, *(f"{v}={folder}" for v in ALL)) == 0
@@ -275,6 +287,20 @@ def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys
   error = capsys.readouterr().err
   assert "Permission denied" in error
   assert "fix:" in error
+
+
+def test_more_samples_than_memory_can_hold_are_no_traceback(corpus, tmp_path, capsys, monkeypatch):
+  """On all of SGD's test split, the million samples that are allowed take 34 GB."""
+
+  def refuse(*_):
+    raise MemoryError("Unable to allocate 31.3 GiB")
+
+  monkeypatch.setattr(metrics.BootstrapSamples, "draw", refuse)
+  path = tiny.write_dialogues(tmp_path, tiny.GOLD)
+  assert score(corpus, f"original={path}", "--bootstrap-samples", "1000000") == 1
+  assert_four_parts(
+    capsys.readouterr().err, "Unable to allocate 31.3 GiB", "fewer bootstrap samples"
+  )
 
 
 def test_joint_accuracy_across_a_turn(corpus, tmp_path):

@@ -10,6 +10,8 @@ from sample_folder import write_sample
 
 from sgdx_t5x.corpus import provenance
 from sgdx_t5x.corpus.opening import open_corpus
+from sgdx_t5x.metrics import gold_frames
+from sgdx_t5x.scoring import score_predictions, score_report
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,17 @@ def test_frames_by_source(report, corpus):
   assert frames["carried"]["all"]["ci95"]["jga_orig"] == [1, 1]
   total = sum(row["all"]["num_frames"] for row in frames.values())
   assert total == sum(1 for x in corpus.dialogues("test") for _ in x.user_frames())
+
+
+def test_frames_that_were_read_without_origins_are_read_again(corpus, tmp_path):
+  """Otherwise no value had a source, and every frame was one of neither kind."""
+  predictions = {"original": write_planted(tmp_path / "blind", "blind", corpus, corpus)}
+  settings = {"provenance": True, "bootstrap_samples": 0}
+  reports = []
+  for gold in (None, gold_frames(corpus.dialogues("test"))):
+    scored = score_predictions(corpus, "test", predictions, gold=gold, **settings)
+    reports.append(score_report(scored))
+  assert reports[0] == reports[1]
 
 
 def test_the_tables(corpus, tmp_path, capsys):

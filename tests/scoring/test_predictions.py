@@ -387,6 +387,8 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selectio
 OWN_ROWS = {  # what is wrong, and what the fix says to users whose own system answered the prompts
   "no text": (lambda r: r[0].pop("prediction"), '{"id": "...", "prediction": "text"}'),
   "a number": (lambda r: r[0].update(prediction=5), "with the ids of `sgdx prompts`"),
+  # A failed request; of SeqIO, whose rows have an object as "input", null is "not in the state".
+  "null": (lambda r: r[0].update(prediction=None, input="text"), "write rows"),
   "slot": (lambda r: r[0].update(id=r[0]["id"] + "s"), "of `sgdx prompts` or of the tasks"),
   "id": (lambda r: r[0].update(id="17"), "keep the ids from `sgdx prompts`"),
   "twice": (lambda r: r.extend(r[:]), "keep one row per id in the file"),

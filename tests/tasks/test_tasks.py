@@ -175,6 +175,7 @@ def register_m(name="m", **settings):
     (lambda: tasks.register_mixture("m", ["t5dst_sgf"]), "nearest: t5dst_sgd"),
     (lambda: tasks.register_mixture("m", []), "no tasks"),
     (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "a shared vocabulary"),
+    (lambda: tasks.register_mixture("m", ["t5dst_sgd", "spandst_sgd"]), "features differ"),
     (lambda: tasks.register_variant("a b", ".", vocabulary=tasks.vocabulary), "_sgd_a b'"),
     (lambda: tasks.register_mixture("t5dst_backtrans", ["t5dst_sgd"]), "already registered"),
     (
@@ -188,6 +189,9 @@ def register_m(name="m", **settings):
       "a style and a prompt format",
     ),
     (lambda: register_m("m/7"), "a task named 'm/7'"),
+    (lambda: register_m(variants="v3"), "variants='v3'"),  # it would be "v" and "3"
+    (lambda: register_m(variants=[]), "each once"),
+    (lambda: register_m(variants=["v3", "v3"]), "each once"),
     (lambda: tasks.register_mixture("m", ["t5dst_sgd"], maximum="many"), "maximum='many'"),
   ],
 )
@@ -349,3 +353,5 @@ def test_a_missing_vocabulary_file_is_refused(monkeypatch):
   with pytest.raises(SgdxError, match="no such file") as error:
     tasks.vocabulary()
   assert "gs://t5-data/vocabs" in str(error.value)
+  monkeypatch.setenv("SGDX_VOCAB", "")  # was the current folder
+  assert tasks.vocabulary().sentencepiece_model_file.startswith("gs://t5-data/vocabs")

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.variants.corrupt import corrupt_schema
@@ -48,3 +50,16 @@ def test_a_variant_that_is_made_or_ones_own(tmp_path, capsys):
   text = show("sample", "1_00000", "corrupt_3")
   assert capsys.readouterr().out == text.replace("corrupt_3", "mine", 1) + "\n"
   assert text != show("sample", "1_00000").replace("original", "corrupt_3", 1)
+
+
+@pytest.mark.parametrize(("variant", "code"), [("mine=", 2), ("=.", 2), ("ned", 1), ("v9", 1)])
+def test_what_is_no_variant_of_these_dialogues_is_refused(
+  tmp_path, capsys, monkeypatch, variant, code
+):
+  """A NAME= without a folder was the current one; "ned" were dialogues without perturbation."""
+  (tmp_path / "test").mkdir()
+  original = open_corpus("sample").schema("test").to_json()
+  (tmp_path / "test/schema.json").write_text(json.dumps(original))
+  monkeypatch.chdir(tmp_path)
+  assert main(["show", "1_00000", "--corpus", "sample", "--variant", variant]) == code
+  assert "fix: " in capsys.readouterr().err

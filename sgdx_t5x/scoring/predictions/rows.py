@@ -167,18 +167,19 @@ def row_text(row: Mapping[str, Any], location: str, unit: Unit) -> str | None:
   """Returns the answer of a row; None for "not in the state". Raises SgdxError if it has none."""
   # SeqIO's "prediction" has been through the postprocessor: a value, or null for "not in the
   # state". Its "output" is the generated text, which can tell the value "None" from "none".
-  if "input" in row and isinstance(row.get("output"), str):
+  is_of_seqio = isinstance(row.get("input"), dict)  # others' "input" may be the prompt's text
+  if is_of_seqio and isinstance(row.get("output"), str):
     return row["output"]
   if "prediction" in row:
     text = row["prediction"]
-    if isinstance(text, str) or (text is None and "input" in row and unit == SLOT):
+    if isinstance(text, str) or (text is None and is_of_seqio and unit == SLOT):
       return text
   sampled = row.get("filtered_resps") if "doc" in row else None
   if isinstance(sampled, list) and len(sampled) == 1 and isinstance(sampled[0], str):
     return sampled[0].strip()  # a continuation begins with a space
   problem = repr(row["prediction"]) if "prediction" in row else "is absent"
   fix = "run t5x.infer with mode=predict and a single decode, which writes one string per prompt"
-  if "inputs" not in row and "input" not in row:
+  if "inputs" not in row and not is_of_seqio:
     fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; write numbers as strings, too"
   raise SgdxError(
     f"{location}: prediction {problem}"[:200],

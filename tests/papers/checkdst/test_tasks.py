@@ -4,6 +4,8 @@ import seqio
 from task_names import FAMILIES, VARIANTS, unregistered
 
 from sgdx_t5x import tasks
+from sgdx_t5x.corpus.variants import ORIGINAL, tagged
+from sgdx_t5x.metrics.seqio_metrics import schema_sensitivity
 from sgdx_t5x.papers.checkdst import tasks as checkdst_tasks
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.tasks import REGISTERED
@@ -36,3 +38,17 @@ def test_families_of_others_have_them_too():
       registry.remove(name)
       del REGISTERED[name]
     del FAMILIES_BY_NAME[family]
+
+
+def test_a_task_of_several_variants_has_the_metrics_of_one_without_perturbation():
+  """Regression: ned, the original schema, was one of the reworded ones that the mean is over."""
+  metrics = []
+  for kinds in ((), ("ned",)):
+    targets = []
+    for variant in (ORIGINAL, *VARIANTS):
+      place = f"{tagged(kinds, variant)}/test/1_00000-000-Banks_1/kind"
+      facts = {"values": ["x"], "service_slots": 1, "categorical": False, "seen": True}
+      targets.append({"id": place, **facts})
+    metrics.append(schema_sensitivity(targets, ["x", "x", None, "x", "x", "x"]))
+  assert metrics[0] == metrics[1]
+  assert (metrics[1]["jga_orig"], metrics[1]["jga_v1_5"]) == (1.0, 0.8)
