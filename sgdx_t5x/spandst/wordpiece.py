@@ -75,7 +75,9 @@ class WordPiece:
       for piece, start, end in self._pieces_of(word):
         ids.append(piece)
         starts.append(places[start])
-        ends.append(places[end - 1] + 1)
+        end_in_text = places[end - 1] + 1
+        # A cased vocabulary keeps combining marks, as characters of a word.
+        ends.append(after_marks(text, end_in_text) if self._lower_case else end_in_text)
     return Pieces(tuple(ids), tuple(starts), tuple(ends))
 
   def split(self, text: str) -> list[tuple[str, Sequence[int]]]:
@@ -151,6 +153,13 @@ class WordPiece:
       pieces.append((piece, start, end))
       start = end
     return tuple(pieces) if start == len(word) else ((self._unknown, 0, len(word)),)
+
+
+def after_marks(text: str, end: int) -> int:
+  """Returns the end of a character whose combining marks are the text's next characters."""
+  while end < len(text) and unicodedata.category(text[end]) == "Mn":
+    end += 1
+  return end
 
 
 def _is_punctuation(text: str) -> bool:

@@ -3,6 +3,8 @@
 import unicodedata
 from collections.abc import Sequence
 
+from sgdx_t5x.spandst.wordpiece import after_marks
+
 
 def as_said(value: str, utterances: Sequence[str]) -> str:
   """Returns a value as the latest utterance that has it spells it; unchanged if none has it.
@@ -22,18 +24,18 @@ def as_said(value: str, utterances: Sequence[str]) -> str:
       places += [place] * len(added)
     start = folded.find(words)
     while start >= 0:
-      first, last = places[start], places[start + len(words) - 1]
-      if not _inside_a_word(utterance, first - 1, first) and not _inside_a_word(
-        utterance, last, last + 1
-      ):
-        return utterance[first : last + 1]
+      first, end = places[start], after_marks(utterance, places[start + len(words) - 1] + 1)
+      if not (_is_inside_a_word(utterance, first) or _is_inside_a_word(utterance, end)):
+        return utterance[first:end]
       start = folded.find(words, start + 1)
   return value
 
 
-def _inside_a_word(text: str, start: int, stop: int) -> bool:
-  """Whether two neighbouring positions belong to one word: "4" is not said in "14"."""
-  return start >= 0 and stop < len(text) and text[start].isalnum() and text[stop].isalnum()
+def _is_inside_a_word(text: str, place: int) -> bool:
+  """Whether a place between two characters is within a word: "4" is not said in "14"."""
+  if not 0 < place < len(text) or not text[place].isalnum():
+    return False
+  return text[place - 1].isalnum() or unicodedata.category(text[place - 1]) == "Mn"
 
 
 def _folded(text: str) -> str:

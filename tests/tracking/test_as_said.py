@@ -24,6 +24,13 @@ def test_spelling(answer, spelled):
   assert as_said(answer, SAID) == spelled
 
 
+def test_combining_marks_belong_to_their_letter():
+  said = ("At Cafe\u0301, Zoe\u0308s",)  # as macOS writes names of files
+  assert as_said("cafe", said) == "Cafe\u0301"
+  assert as_said("zoe", said) == "zoe"  # not said: "Zoës" is
+  assert as_said("S", said) == "S"
+
+
 def test_a_number_within_another_is_not_it():
   assert as_said("PEOPLE", ("14 people",)) == "people"
   assert as_said("4 People", ("14 people",)) == "4 People"
