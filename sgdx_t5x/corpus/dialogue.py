@@ -264,17 +264,23 @@ def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
     SgdxError: for an unknown service, slot, intent or speaker, or turns that do not
       alternate starting with the user; it names dialogue and turn.
   """
+  place = f"{origin}, dialogue {dialogue.dialogue_id}"
+  check_speakers(dialogue, place)
   for i, turn in enumerate(dialogue.turns):
-    place = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
+    for frame in turn.frames:
+      _check_frame(frame, schema, f"{place}, turn {i}", needs_state=turn.speaker == USER)
+
+
+def check_speakers(dialogue: Dialogue, place: str) -> None:
+  """Raises SgdxError unless user and system speak in turn. Args: place, for errors."""
+  for i, turn in enumerate(dialogue.turns):
     speaker = (USER, SYSTEM)[i % 2]  # records do not store who speaks
     if turn.speaker != speaker:
       raise SgdxError(
-        f"{place}: speaker {turn.speaker!r}",
+        f"{place}, turn {i}: speaker {turn.speaker!r}",
         expected=f"{speaker}: speakers alternate, and the user begins",
         fix="merge or split turns so that they alternate",
       )
-    for frame in turn.frames:
-      _check_frame(frame, schema, place, needs_state=speaker == USER)
 
 
 def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.arguments import PATH, checked_arguments
-from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn, frame_id
+from sgdx_t5x.corpus.dialogue import (
+  SYSTEM,
+  USER,
+  Dialogue,
+  Frame,
+  Turn,
+  check_speakers,
+  frame_id,
+)
 from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
@@ -68,7 +76,9 @@ class DialogueTracker:
     original = read_schema(schema)
     name = ORIGINAL if variant is None else "variant"
     view = checked_view(self.tracker, original, name, variant, services)
-    if not isinstance(dialogue, Dialogue):
+    if isinstance(dialogue, Dialogue):
+      check_speakers(dialogue, f"dialogue {dialogue.dialogue_id}")
+    else:
       dialogue = from_utterances(dialogue, original, services)
     return states(self.tracker, dialogue, view)
 

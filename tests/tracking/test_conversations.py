@@ -18,7 +18,7 @@ from rule_tracker import RuleTracker
 
 from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.cli.conversation import Conversation
-from sgdx_t5x.corpus.dialogue import Dialogue
+from sgdx_t5x.corpus.dialogue import Dialogue, Turn
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.conversations import (
   DialogueTracker,
@@ -79,6 +79,7 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
       "FindHotel",
     ),
     (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
+    (Dialogue("7", ("Hotels_1",), (Turn("user", "Hi", ()),)), {}, "dialogue 7, turn 0"),
     (3, {}, "dialogue is of type int"),
     ({"Hi": 1}, {}, "dialogue is of type dict"),
     ((text for text in ["Hi"]), {}, "dialogue is of type generator"),
