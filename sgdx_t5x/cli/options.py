@@ -81,6 +81,17 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
   add_input(parser, "--corpus", required=True, help=CORPUS, path=corpus_path)
 
 
+def add_allowed_modules(parser: argparse.ArgumentParser) -> None:
+  """Adds the `--allow-module` of commands that run a checkpoint's config.gin."""
+  parser.add_argument(
+    "--allow-module",
+    nargs="+",
+    default=[],
+    metavar="NAME",
+    help="modules of your own that config.gin may import and run",
+  )
+
+
 def add_split(
   parser: "argparse.ArgumentParser | argparse._ActionsContainer", default: str = "test"
 ) -> None:

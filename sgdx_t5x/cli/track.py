@@ -33,7 +33,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_split, check_seed, schemas_of
+from sgdx_t5x.cli.options import (
+  add_allowed_modules,
+  add_command,
+  add_split,
+  check_seed,
+  schemas_of,
+)
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path, path_of_name
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -66,13 +72,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="FEATURE=N",
     help="lengths of features, if not those in config.gin: inputs=512",
   )
-  parser.add_argument(
-    "--allow-module",
-    nargs="+",
-    default=[],
-    metavar="NAME",
-    help="modules of your own that config.gin may import and run",
-  )
+  add_allowed_modules(parser)
   _add_corpus_options(parser.add_argument_group("with --corpus"))
   _add_schema_options(parser.add_argument_group("with --schema"))
   parser.set_defaults(run=run)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import CORPUS, add_command, add_group
+from sgdx_t5x.cli.options import CORPUS, add_allowed_modules, add_command, add_group
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -101,6 +101,7 @@ def add_parser(subparsers: Any) -> None:
     help=f"{CORPUS}: also train what reads the system's acts where none are given (half an hour)",
     path=corpus_path,
   )
+  add_allowed_modules(command)
   command.set_defaults(run=_pack)
 
 
@@ -162,7 +163,7 @@ def _pack(args: argparse.Namespace) -> int:
     require("seqio", extra="train", why="checkpoints of `t5x.train`")
     from sgdx_t5x.tracking.packing import pack
 
-    share = pack(args.checkpoint, args.out, args.bits, corpus, update)
+    share = pack(args.checkpoint, args.out, args.bits, corpus, update, args.allow_module)
   path = pathlib.Path(args.out)
   files = [f"{file.name} ({file.stat().st_size / 1e6:.1f} MB)" for file in sorted(path.iterdir())]
   print(f"written:    {path}, {args.bits} bits: {', '.join(files)}")

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
@@ -24,6 +24,7 @@ def pack(
   bits: int,
   corpus: Corpus | None = None,
   update: Callable[..., None] = lambda *_: None,
+  allow_modules: Sequence[str] = (),
 ) -> float | None:
   """Packs a checkpoint into a new folder.
 
@@ -33,6 +34,7 @@ def pack(
     bits: 8 or 16, see `packed.pack`.
     corpus: trains an `ActReader`, too; None packs the tracker alone.
     update: of `cli.progress`.
+    allow_modules: that its config.gin may name.
 
   Returns:
     What `act_training.train_acts` returns; None without `corpus`.
@@ -42,7 +44,7 @@ def pack(
   """
   out = pathlib.Path(out)
   check_folder(out, replace=False)
-  loaded = LoadedModel(one_of(find_checkpoints(folder)))
+  loaded = LoadedModel(one_of(find_checkpoints(folder, allow_modules)))
   model = loaded.model
   if not isinstance(model, SpanModel):
     raise SgdxError(

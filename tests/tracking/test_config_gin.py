@@ -6,7 +6,7 @@ import types
 
 import gin
 import pytest
-from commands import assert_four_parts
+from commands import assert_four_parts, sgdx
 from places import ROOT
 
 from sgdx_t5x.cli import main
@@ -74,6 +74,16 @@ def test_what_lies_outside_is_refused_before_it_runs(stranger, config, module):
 def test_all_modules_to_allow_are_named_at_once():
   with pytest.raises(SgdxError, match="--allow-module mine yours "):
     check_config("import mine.models\nfrom yours import tasks\nimport mine.tasks\n", "config.gin")
+
+
+def test_modules_can_be_allowed_where_they_are_refused(stranger, tmp_path, capsys):
+  (tmp_path / "checkpoint_1").mkdir()
+  (tmp_path / "config.gin").write_text(f"import stranger\n{TASK}")
+  command = ("weights", "pack", tmp_path, "--out", tmp_path / "packed")
+  assert sgdx(*command) == 1
+  assert_four_parts(capsys.readouterr().err, "add --allow-module stranger ")
+  assert sgdx(*command, "--allow-module", "stranger") == 1
+  assert_four_parts(capsys.readouterr().err, "no MODEL")  # it went on
 
 
 def test_what_the_user_allows_runs(stranger):
