@@ -134,7 +134,7 @@ def _rows(frames: Sequence[TrackedFrame]) -> tuple[tuple[str, ...], ...]:
     texts = [_text(frame, label) for frame in frames]
     if any(texts):
       cells = [text or _NOTHING for text in texts]
-      rows.append((label, *cells, "*" if len(set(cells)) > 1 else ""))
+      rows.append((label, *cells, "*" if len(set(texts)) > 1 else ""))
   return tuple(rows)
 
 

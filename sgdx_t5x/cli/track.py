@@ -45,7 +45,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
-  from sgdx_t5x.corpus.schema import Schema
+  from sgdx_t5x.corpus.schema import Schema, Service
   from sgdx_t5x.tracking.protocol import Shown, Tracker
 
 
@@ -270,6 +270,7 @@ def _converse(args: argparse.Namespace) -> int:
   for name in services:
     original[name]  # raises if there is none, before the tracker is loaded, which takes seconds
   tracker = _open(args)
+  _say_never_filled([original[name] for name in services])
   shown_by_variant = {}
   for name, schema in schemas.items():
     shown_by_variant[name] = checked_view(tracker, original, name, schema, services)
@@ -279,6 +280,15 @@ def _converse(args: argparse.Namespace) -> int:
 
   Conversation(tracker, shown_by_variant, services, args.debug).run()
   return 0
+
+
+def _say_never_filled(services: "Sequence[Service]") -> None:
+  """Prints the slots that no state will have: an own schema may lack them in its intents."""
+  for service in services:
+    names = [x.name for i, x in enumerate(service.slots) if i not in service.tracked_slots]
+    if names:
+      reason = f"no intent of {service.name} requires or accepts them"
+      print(f"never filled, as {reason}: {', '.join(names)}", file=sys.stderr)
 
 
 def _compare_wordings(

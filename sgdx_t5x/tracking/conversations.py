@@ -67,7 +67,7 @@ class DialogueTracker:
     Returns:
       For every user turn: service -> its `TrackedFrame`, with `slot_values` (slot -> values), and
       `active_intent` and `requested_slots` if the tracker predicts them. Names are those of
-      `schema`.
+      `schema`. A slot that no intent requires or accepts has no value.
 
     Raises:
       SgdxError: a schema that the tracker cannot show its model, a variant that does not align, or

@@ -17,7 +17,7 @@ from places import SUPPORT
 from rule_tracker import RuleTracker
 
 from sgdx_t5x.cli import track as cli_track
-from sgdx_t5x.cli.conversation import Conversation
+from sgdx_t5x.cli.conversation import Conversation, _rows
 from sgdx_t5x.corpus.dialogue import Dialogue, Turn
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tracking.conversations import (
@@ -27,6 +27,7 @@ from sgdx_t5x.tracking.conversations import (
   read_acts,
   read_schema,
 )
+from sgdx_t5x.tracking.protocol import TrackedFrame
 
 
 def test_states_after_every_user_turn():
@@ -165,6 +166,24 @@ def test_a_service_named_twice_is_shown_once(monkeypatch, capsys, tmp_path):
   monkeypatch.setattr(sys, "stdin", io.StringIO("Five stars\n"))
   assert sgdx("track", "--schema", tmp_path / "mine.json", "--service", *["Hotels_1"] * 2) == 0
   assert capsys.readouterr().out.count("five stars") == 1
+
+
+def test_slots_that_no_intent_takes_are_said(monkeypatch, capsys, tmp_path):
+  """States never have them: without a word, a schema with a slip seems not to be understood."""
+  untaken = service("Hotels_1")
+  del untaken["intents"][0]["optional_slots"]["pool"]
+  (tmp_path / "mine.json").write_text(json.dumps([untaken, SCHEMA[1]]))
+  monkeypatch.setattr(cli_track, "_open", lambda args: RuleTracker())
+  monkeypatch.setattr(sys, "stdin", io.StringIO("Five stars\n"))
+  assert sgdx("track", "--schema", tmp_path / "mine.json") == 0
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("never filled")
+  assert line.endswith("Hotels_1 requires or accepts them: pool")
+
+
+def test_a_dash_as_a_value_is_not_the_lack_of_one():
+  frames = [TrackedFrame({"hotel": ("-",)}), TrackedFrame({})]
+  assert _rows(frames) == (("hotel", "-", "-", "*"),)
 
 
 def test_commands_and_slips(monkeypatch, capsys):
