@@ -160,11 +160,15 @@ def _read_config(path: pathlib.Path) -> PackedConfig:
     raise not_found(path, "the config.json of a packed tracker")
   try:
     data = json.loads(path.read_bytes())
+    if isinstance(data, dict) and data.get("format") != FORMAT:
+      raise SgdxError(
+        f"{path}: not a packed tracker's",
+        expected="a folder that `sgdx weights pack` wrote, or a checkpoint of `t5x.train`",
+        fix=f"pass one, or none for the tracker that ships; {minilm.VARIABLE} names the encoder's",
+      )
     PackedConfig(**data), SpanStyle(**data["style"])  # both refuse names that they do not have
     config = msgspec.convert(data, PackedConfig)
     msgspec.convert(config.style, SpanStyle)
-    if config.format != FORMAT:
-      raise ValueError(f"format {config.format!r}")
     sizes = [config.num_heads, config.longest_span, config.lengths["inputs"]]
     if min(*sizes, config.lengths["memory"]) < 1:
       raise ValueError("a size below 1")

@@ -101,6 +101,15 @@ def test_damaged_files(tmp_path, folder, spoil, words):
   assert_four_parts(error.value.text)
 
 
+def test_an_encoders_folder_is_no_tracker(tmp_path):
+  """Nothing is damaged: to install again, as the error said, would not have helped."""
+  (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 384}')
+  with pytest.raises(SgdxError) as error:
+    packed.read(tmp_path)
+  assert_four_parts(error.value.text, "not a packed tracker's", "SGDX_ENCODER")
+  assert "install" not in error.value.fix
+
+
 def read_other_weights(path):
   packed.write_acts(path, "0" * 16, act_arrays())
 
