@@ -283,12 +283,16 @@ def _converse(args: argparse.Namespace) -> int:
 
 
 def _say_never_filled(services: "Sequence[Service]") -> None:
-  """Prints the slots that no state will have: an own schema may lack them in its intents."""
+  """Prints the slots that no intent has, which no state will have: an own schema may lack them."""
   for service in services:
-    names = [x.name for i, x in enumerate(service.slots) if i not in service.tracked_slots]
+    results = {name for intent in service.intents for name in intent.result_slots}
+    tracked = {service.slots[i].name for i in service.tracked_slots}
+    names = [slot.name for slot in service.slots if slot.name not in tracked | results]
     if names:
-      reason = f"no intent of {service.name} requires or accepts them"
-      print(f"never filled, as {reason}: {', '.join(names)}", file=sys.stderr)
+      print(
+        f"never filled, as no intent of {service.name} has them: {', '.join(names)}",
+        file=sys.stderr,
+      )
 
 
 def _compare_wordings(

@@ -168,7 +168,7 @@ def test_a_service_named_twice_is_shown_once(monkeypatch, capsys, tmp_path):
   assert capsys.readouterr().out.count("five stars") == 1
 
 
-def test_slots_that_no_intent_takes_are_said(monkeypatch, capsys, tmp_path):
+def test_slots_that_no_intent_has_are_said(monkeypatch, capsys, tmp_path):
   """States never have them: without a word, a schema with a slip seems not to be understood."""
   untaken = service("Hotels_1")
   del untaken["intents"][0]["optional_slots"]["pool"]
@@ -178,7 +178,7 @@ def test_slots_that_no_intent_takes_are_said(monkeypatch, capsys, tmp_path):
   assert sgdx("track", "--schema", tmp_path / "mine.json") == 0
   (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith("never filled")
-  assert line.endswith("Hotels_1 requires or accepts them: pool")
+  assert line.endswith("no intent of Hotels_1 has them: pool")
 
 
 def test_a_dash_as_a_value_is_not_the_lack_of_one():
