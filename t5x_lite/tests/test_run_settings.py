@@ -1,8 +1,10 @@
 """Invalid settings of a run raise errors in four parts, before anything is compiled."""
 
+import dataclasses
 import importlib
 import inspect
 import os
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -155,6 +157,17 @@ def test_periods_are_multiples_of_the_shortest():
   with pytest.raises(T5XError) as e:
     setup.check_periods(4, None, save, 0, 30)
   assert_four_parts(e.value, "6, and 4", "SaveCheckpointConfig.period to 4", "EVAL_PERIOD")
+
+
+def test_predictions_are_evaluated_if_no_evaluator_is_named(tmp_path):
+  """As in T5X, also with pretrain.gin: data to evaluate on were ignored in silence."""
+  default = inspect.signature(train_script.train).parameters["inference_evaluator_cls"].default
+  model, partitioner = tiny_model(decoding.beam_search), partitioning.PjitPartitioner()
+  parts = default, model, partitioner, None, str(tmp_path), None, None
+  evaluator = setup.make_evaluator(dataclasses.replace(dataset(), split="validation"), *parts)
+  assert [task.name for task in evaluator.eval_tasks] == ["run_last3"]
+  runs = resources.files("t5x") / "configs/runs/pretrain.gin"
+  assert "inference_evaluator_cls" not in runs.read_text()
 
 
 def test_a_run_without_evaluations_has_no_period_of_them():
