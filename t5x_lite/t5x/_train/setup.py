@@ -83,12 +83,11 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   for name, value in {**periods, "train.stats_period": stats_period or None}.items():
     unset = "automatic" if name == "train.stats_period" else "never"
     check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for {unset}")
-  shortest_name = min(periods, key=periods.__getitem__, default=None)
+  shortest = min(periods.values(), default=1)
   for name, value in periods.items():
-    shortest = periods[shortest_name]
     if value % shortest:
       raise T5XError(
-        f"{name} is no multiple of {shortest_name}, the shortest period.",
+        f"{name} is no multiple of {min(periods, key=periods.__getitem__)}, the shortest period.",
         found=f"{value}, and {shortest}",
         expected="periods that are multiples of the shortest",
         fix=f"for example set {name} to {value - value % shortest}",
