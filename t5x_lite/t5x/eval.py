@@ -18,6 +18,7 @@ from typing import Any
 
 from t5x._process.log import log
 from t5x._script import cli
+from t5x._settings import defaults
 from t5x.errors import T5XError
 
 _SHOWN = 12  # tasks that an error names
@@ -42,7 +43,7 @@ def evaluate(
   restore_checkpoint_cfg,
   partitioner,
   output_dir: str,
-  inference_evaluator_cls: Any = None,
+  inference_evaluator_cls: Any = defaults.evaluator,
   training_evaluator_cls: Any = None,
   summarize_config_fn: Callable | None = None,
   train_state_initializer_cls: Any = None,
@@ -59,8 +60,8 @@ def evaluate(
           OUTPUT_DIR/eval.<task>.ckpt lists as done.
       partitioner: `partitioning.PjitPartitioner`.
       output_dir: folder of the results.
-      inference_evaluator_cls: `seqio.Evaluator` with its gin bindings; None uses its defaults
-          with TensorBoard and JSON files.
+      inference_evaluator_cls: `seqio.Evaluator` with its gin bindings, by default one that writes
+          TensorBoard events and JSON files; None is that, too.
       training_evaluator_cls: not covered, must be None.
       summarize_config_fn: called as fn(output_dir, None, 0).
       train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
@@ -71,9 +72,6 @@ def evaluate(
   Returns:
       {step: {task: {metric: value}}}.
   """
-  import functools
-
-  import seqio
   from etils import epath
 
   from t5x import gin_utils, utils
@@ -86,9 +84,7 @@ def evaluate(
   del use_orbax, train_eval_get_dataset_fn
   if training_evaluator_cls is not None:
     raise not_in_lite("evaluate.training_evaluator_cls", "set it to None")
-  if inference_evaluator_cls is None:
-    loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
-    inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
+  inference_evaluator_cls = inference_evaluator_cls or defaults.evaluator
   folder_lock.check_folder_name(output_dir, "EVAL_OUTPUT_DIR")
   parts = {"dataset_cfg": dataset_cfg, "restore_checkpoint_cfg": restore_checkpoint_cfg}
   check_parts("evaluate", {**parts, "partitioner": partitioner})

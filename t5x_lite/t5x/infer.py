@@ -21,7 +21,7 @@ from typing import Any
 from t5x._process.log import log
 from t5x._script import cli
 from t5x._settings import defaults
-from t5x.errors import not_in_lite
+from t5x.errors import T5XError, not_in_lite
 
 
 def _until_padding(ids: Any) -> Any:
@@ -59,11 +59,21 @@ def write_inferences_to_file(
       include_all_inputs: write every feature, not only `*_pretokenized` ones.
       input_fields_to_include: write exactly these features, with their `*_pretokenized` ones.
       output_ids: write the ids too, as `prediction_tokens`.
+
+  Raises:
+      T5XError: both all features and some of them are to be written.
   """
   from etils import epath
 
   from t5x._infer.journal import decoder, json_value
 
+  if include_all_inputs and input_fields_to_include is not None:
+    raise T5XError(
+      "write_inferences_to_file is to write all features, and some of them.",
+      found=f"include_all_inputs = True, input_fields_to_include = {input_fields_to_include!r}",
+      expected="at most one of the two",
+      fix="infer_script.write_inferences_to_file.include_all_inputs = False",
+    )
   outputs, aux = inferences
 
   def inputs_of(example):

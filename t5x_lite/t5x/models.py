@@ -352,7 +352,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       result = self._decode_segment(params, batch, segment, prompt_with_targets, kwargs)
       decodes, scores = result.outputs
     else:
-      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, self.output_vocabulary.eos_id)
       length = prompt.shape[1]
       cache, cross_cache = self.prefill(params, tokens, length)
       step = functools.partial(self.decode_step, params, cross_cache, tokens, length)
@@ -408,7 +408,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     if axis is None or "segment" not in inspect.signature(self._decode_fn).parameters:
       raise decoding.CannotPauseError
     if segment.rows is None:
-      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, self.output_vocabulary.eos_id)
       encoded, decoded = segment.encoded, None
       if encoded is None:
         encoded = self._encode_in_chunks(params, tokens)

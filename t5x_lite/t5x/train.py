@@ -38,7 +38,7 @@ def train(
   random_seed: int | None = None,
   use_hardware_rng: bool = False,
   summarize_config_fn: Callable | None = None,
-  inference_evaluator_cls: Any = None,
+  inference_evaluator_cls: Any = defaults.evaluator,
   get_dataset_fn: Callable | None = None,
   concurrent_metrics: bool = True,
   actions: Mapping[str, Sequence[Any]] | None = None,
@@ -71,7 +71,8 @@ def train(
       use_hardware_rng: use the backend's fast generator (`rbg`) for keys.
       summarize_config_fn: called as fn(model_dir, summary_writer of training, step) once there is a
           train state; config.gin is written before.
-      inference_evaluator_cls: `seqio.Evaluator` with its gin bindings.
+      inference_evaluator_cls: `seqio.Evaluator` with its gin bindings, by default one that writes
+          TensorBoard events and JSON files; None evaluates no predictions.
       get_dataset_fn: replaces `utils.get_dataset`.
       concurrent_metrics: compute metrics beside training, and wait for them at the next
           evaluation and at the end (not if there are INFER_EVAL actions: they need them).

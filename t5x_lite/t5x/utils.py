@@ -75,6 +75,13 @@ def _check_functions(fns: Any, config: str) -> None:
   )
 
 
+def _check_class(cls: Any, setting: str) -> None:
+  """Raises T5XError for a class other than those in `checkpoints`: it would not be used."""
+  module = str(getattr(getattr(cls, "func", cls), "__module__", ""))  # of a partial: what it calls
+  if cls is not None and not module.startswith("t5x."):
+    raise not_in_lite(f"{setting} = {cls!r}", "leave it unset")
+
+
 @dataclasses.dataclass
 class SaveCheckpointConfig:
   """How training saves.
@@ -114,6 +121,7 @@ class SaveCheckpointConfig:
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
     check_float_type(self.dtype, "SaveCheckpointConfig.dtype")
     _check_functions(self.state_transformation_fns, "SaveCheckpointConfig")
+    _check_class(self.checkpoint_manager_cls, "SaveCheckpointConfig.checkpoint_manager_cls")
     if not isinstance(self.checkpoint_steps, (Sequence, type(None))):
       raise T5XError(
         "SaveCheckpointConfig.checkpoint_steps is no list.",
@@ -139,7 +147,7 @@ class RestoreCheckpointConfig:
       dtype: type to convert parameters to; None keeps the model's.
       restore_dataset: not covered.
       checkpointer_cls: accepted for T5X's default classes; both layouts are recognised.
-      state_transformation_fns: called as fn(checkpoint_tree, model_tree, is_resuming=False).
+      state_transformation_fns: called as fn(checkpoint_tree, model_tree).
       checkpoint_manager_cls: accepted for T5X's default class.
   """
 
@@ -177,6 +185,8 @@ class RestoreCheckpointConfig:
     check_float_type(self.dtype, "RestoreCheckpointConfig.dtype", optional=True)
     check_assignment_map(self.assignment_map)
     _check_functions(self.state_transformation_fns, "RestoreCheckpointConfig")
+    for name in ("checkpointer_cls", "checkpoint_manager_cls"):
+      _check_class(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     for name in ("strict", "fallback_to_scratch", "restore_dataset"):
       check_flag(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     if self.restore_dataset:

@@ -79,6 +79,32 @@ def test_a_vocabulary_without_an_eos_has_t5xs():
   assert seen == {"eos_id": 1}
 
 
+def test_a_prompt_is_without_the_vocabularys_eos():
+  """As in T5X, also where decodes are to end with another token."""
+  model = tiny_model(None)
+
+  def prompts(*, inputs, eos_id, **kwargs):
+    return inputs[:, None], jnp.full((1, 1), eos_id)
+
+  model = type(model)(
+    model.module, *[model.output_vocabulary] * 2, model.optimizer_def, decode_fn=prompts
+  )
+  batch = {
+    "encoder_input_tokens": jnp.ones((1, 4), jnp.int32),
+    "decoder_input_tokens": jnp.array([[0, 5, 7, EOS]]),
+  }
+  shapes = {key: value.shape for key, value in batch.items()}
+
+  @jax.jit  # which leaves out the network, whose results are not used
+  def predict(key):
+    params = model.get_initial_variables(key, shapes)["params"]
+    settings = {"decoder_params": {"eos_id": 7}, "prompt_with_targets": True}
+    return model.predict_batch_with_aux(params, batch, **settings)
+
+  decodes, aux = predict(jax.random.PRNGKey(0))
+  assert (decodes.tolist(), aux["scores"].tolist()) == ([[0, 5, 7, 0]], [7])
+
+
 def test_steps_are_counted_after_the_prompt():
   inputs = [[0, 2, 0, 0, 0, 0], [0, 2, 2, 0, 0, 0]]
   want = [[2, 3, 3, 0, 0, 0], [2, 2, 3, 3, 0, 0]]

@@ -21,6 +21,7 @@ from t5x._infer import setup as infer_setup
 from t5x._infer.overlap import OverlappedCalls
 from t5x._process.progress import InferenceProgress
 from t5x._process.read_ahead import ReadAhead
+from t5x.errors import T5XError
 
 LENGTH, TARGETS = 48, 18
 
@@ -499,3 +500,5 @@ def test_the_fields_of_a_file(tmp_path):
   ):
     write(examples, "score", input_fields_to_include=fields)
     assert json.loads(path.read_text()) == {"inputs": expected, "score": 7.0}
+  with pytest.raises(T5XError, match="include_all_inputs"):
+    write(examples, "score", input_fields_to_include=["n"], include_all_inputs=True)

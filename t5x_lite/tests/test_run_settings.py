@@ -1,8 +1,10 @@
 """Invalid settings of a run raise errors in four parts, before anything is compiled."""
 
+import dataclasses
 import importlib
 import inspect
 import os
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -145,6 +147,46 @@ def test_the_vocabulary_of_predictions_is_that_of_a_feature(tmp_path):
 def test_statistics_may_have_a_period_of_their_own():
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(9, 30) == 10
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
+
+
+def test_periods_are_multiples_of_the_shortest():
+  """As in T5X; the others need not divide one another."""
+  save = utils.SaveCheckpointConfig(period=6)
+  periods = setup.check_periods(4, None, save, 2, 30)
+  assert [periods.next_stop(step, 30) for step in (4, 6)] == [6, 8]
+  with pytest.raises(T5XError) as e:
+    setup.check_periods(4, None, save, 0, 30)
+  assert_four_parts(e.value, "6, and 4", "SaveCheckpointConfig.period to 4", "EVAL_PERIOD")
+
+
+def test_predictions_are_evaluated_if_no_evaluator_is_named(tmp_path):
+  """As in T5X, also with pretrain.gin: data to evaluate on were ignored in silence."""
+  default = inspect.signature(train_script.train).parameters["inference_evaluator_cls"].default
+  model, partitioner = tiny_model(decoding.beam_search), partitioning.PjitPartitioner()
+  parts = default, model, partitioner, None, str(tmp_path), None, None
+  evaluator = setup.make_evaluator(dataclasses.replace(dataset(), split="validation"), *parts)
+  assert [task.name for task in evaluator.eval_tasks] == ["run_last3"]
+  runs = resources.files("t5x") / "configs/runs/pretrain.gin"
+  assert "inference_evaluator_cls" not in runs.read_text()
+
+
+def test_a_run_without_evaluations_has_no_period_of_them():
+  """As in T5X: EVAL_PERIOD, which run files set, need then not fit that of saving."""
+  arguments = dict.fromkeys(inspect.signature(train_script.train).parameters)
+  arguments |= dict.fromkeys(("use_hardware_rng", "concurrent_metrics", "use_orbax"), False)
+  arguments |= {
+    "run_eval_before_training": False,
+    "train_dataset_cfg": dataset(),
+    "checkpoint_cfg": utils.CheckpointConfig(utils.SaveCheckpointConfig(period=3)),
+    "partitioner": partitioning.PjitPartitioner(),
+    "model": tiny_model(decoding.beam_search),
+    "model_dir": "x",
+    "total_steps": 9,
+    "eval_period": 2,
+  }
+  assert settings.check(arguments)[0].next_stop(0, 9) == 3
+  with pytest.raises(T5XError, match="EVAL_PERIOD"):
+    settings.check(arguments | {"infer_eval_dataset_cfg": dataset()})
 
 
 @pytest.mark.parametrize(

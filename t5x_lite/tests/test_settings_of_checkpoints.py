@@ -37,6 +37,24 @@ def test_saving(wrong):
 
 
 @pytest.mark.parametrize(
+  ("config", "setting"),
+  [
+    (utils.SaveCheckpointConfig, "checkpoint_manager_cls"),
+    (utils.RestoreCheckpointConfig, "checkpoint_manager_cls"),
+    (utils.RestoreCheckpointConfig, "checkpointer_cls"),
+  ],
+)
+def test_a_class_that_would_not_be_used_is_refused(config, setting):
+  class Mine(checkpoints.Checkpointer):
+    pass
+
+  with pytest.raises(T5XError, match=f"{config.__name__}.{setting}.* is not in t5x_lite"):
+    config(**{setting: Mine})
+  for own in (checkpoints.Checkpointer, checkpoints.OrbaxCheckpointManagerInterface):
+    config(**{setting: own})
+
+
+@pytest.mark.parametrize(
   ("assignment_map", "problem"),
   [
     ({"target/new": "target/old"}, "is no list of pairs"),

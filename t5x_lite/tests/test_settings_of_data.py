@@ -9,6 +9,7 @@ from valid_settings import LENGTHS, TASK, assert_four_parts, dataset
 
 from t5x import utils
 from t5x._data import datasets
+from t5x._infer import setup as infer_setup
 from t5x.errors import T5XError
 
 
@@ -109,6 +110,14 @@ def test_training_eval_of_a_mixture_has_its_tasks_and_itself(monkeypatch):
   found = utils.get_training_eval_datasets(cfg, 0, 1, 2, converter)
   assert list(found) == ["run_broken_metric", "run_last3", "run_both"]
   assert all(len(list(ds)) == 2 for ds in found.values())
+
+
+def test_inference_on_a_mixture_says_which_of_its_tasks_lack_the_split(capsys):
+  tasks = ["run_last3", "run_many"]
+  mixture = seqio.Mixture("run_uneven", tasks, default_rate=1)
+  cfg = dataclasses.replace(dataset(), mixture_or_task_name=mixture, split="validation")
+  assert [task.name for task in infer_setup.tasks_of(cfg)] == tasks[:1]
+  assert "run_many has no split 'validation'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 from t5x import partitioning, utils
 from t5x._aot import account, advice
 from t5x._process.log import log
+from t5x._settings import defaults
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -149,7 +150,8 @@ def _programs(
     lower = lambda: trainer._eval_step.lower(state.params, rows)  # noqa: E731
     yield "eval", _Step(lower, _sizes(rows), _forward_work(model, rows))
   cfg = settings.get("infer_eval_dataset_cfg")
-  if "decode" in steps and cfg is not None and settings.get("inference_evaluator_cls"):
+  evaluator_cls = settings.get("inference_evaluator_cls", defaults.evaluator)
+  if "decode" in steps and cfg is not None and evaluator_cls is not None:
     lengths = cfg.task_feature_lengths or settings["train_dataset_cfg"].task_feature_lengths
     cfg = dataclasses.replace(cfg, task_feature_lengths=lengths, pack=False)
     yield "decode", _decode_step(settings, cfg, initializer, rng)

@@ -246,7 +246,7 @@ def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredChec
   """Applies `rename`, then state_transformation_fns to the whole checkpoint, read on the host."""
   tree = unflatten(rename(stored.read({name: (None, None) for name in stored.arrays})))
   for fn in fns:
-    tree = fn(tree, train_state.state_dict(), is_resuming=False)  # never called for a run's own
+    tree = fn(tree, train_state.state_dict())  # never for a run's own, with `is_resuming=True`
   flat = flatten(tree)
 
   def read(requests):

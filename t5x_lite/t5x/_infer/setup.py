@@ -11,6 +11,7 @@ import seqio
 from t5x._checkpoint.choose import check_single
 from t5x._data.batches import quick_converter
 from t5x._data.datasets import get_mixture_or_task, has_split, no_split
+from t5x._process.log import log
 from t5x._process.read_ahead import ReadAhead
 from t5x.errors import T5XError, check_whole
 
@@ -53,11 +54,16 @@ def check_settings(mode: str, dataset_cfg, restore_cfg, shard_id: int, num_shard
 
 
 def tasks_of(dataset_cfg) -> list:
-  """The mixture's tasks that have the split."""
-  provider = get_mixture_or_task(dataset_cfg.mixture_or_task_name)
-  tasks = [t for t in seqio.get_subtasks(provider) if has_split(t, dataset_cfg.split)]
+  """The mixture's tasks that have the split; logs the others."""
+  provider, split = get_mixture_or_task(dataset_cfg.mixture_or_task_name), dataset_cfg.split
+  tasks = []
+  for task in seqio.get_subtasks(provider):
+    if has_split(task, split):
+      tasks.append(task)
+    else:
+      log(f"{task.name} has no split {split!r}; nothing is written for it")
   if not tasks:
-    raise no_split(provider, dataset_cfg.split)
+    raise no_split(provider, split)
   return tasks
 
 

@@ -18,10 +18,15 @@ PyTree = Any
 Batch = Mapping[str, Array]
 
 
-def tokens_and_prompt(batch: Batch, with_targets: bool, eos_id: int) -> tuple[Array, Array]:
-  """Returns the encoder's tokens `[B, S]` and the decoder's prompt `[B, T]`, 0: not forced."""
+def tokens_and_prompt(batch: Batch, with_targets: bool, eos_id: int | None) -> tuple[Array, Array]:
+  """Returns the encoder's tokens `[B, S]` and the decoder's prompt `[B, T]`, 0: not forced.
+
+  Args:
+    batch: model features.
+    with_targets: whether the targets are the prompt.
+    eos_id: of the vocabulary, whatever ends a decode: the targets' own EOS is not forced.
+  """
   prompt = batch["decoder_input_tokens"]
-  # The forced part of a row ends at its EOS.
   prompt = jnp.where(prompt == eos_id, 0, prompt) if with_targets else jnp.zeros_like(prompt)
   return batch["encoder_input_tokens"], prompt
 

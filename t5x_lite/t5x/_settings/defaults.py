@@ -10,3 +10,10 @@ def verify_matching_vocabs(dataset_cfg: Any, model: Any) -> None:
   from t5x import utils
 
   utils.verify_matching_vocabs(dataset_cfg, model)
+
+
+def evaluator(**kwargs: Any) -> Any:
+  """A `seqio.Evaluator` that writes TensorBoard events and JSON files."""
+  import seqio
+
+  return seqio.Evaluator(logger_cls=[seqio.TensorBoardLogger, seqio.JSONLogger], **kwargs)

@@ -37,8 +37,9 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
     get("model_dir"), total_steps, get("relative_steps"), get("eval_steps"), get("random_seed")
   )
   save_cfg = get("checkpoint_cfg").save
+  evaluates = any(get(name) is not None for name in optional)
   periods = setup.check_periods(
-    get("eval_period"),
+    get("eval_period") if evaluates else 0,
     get("stats_period"),
     save_cfg,
     get("gc_period"),

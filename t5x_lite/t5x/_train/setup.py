@@ -72,7 +72,7 @@ def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_see
 
 
 def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -> Periods:
-  """Returns the periods; raises T5XError where they do not divide one another."""
+  """Returns the periods; raises T5XError unless they are multiples of the shortest."""
   save_period = save_cfg.period if save_cfg else None
   settings = {
     "train.eval_period (EVAL_PERIOD)": eval_period,
@@ -83,16 +83,15 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   for name, value in {**periods, "train.stats_period": stats_period or None}.items():
     unset = "automatic" if name == "train.stats_period" else "never"
     check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for {unset}")
-  values = list(periods.items())
-  for i, (name_a, a) in enumerate(values):
-    for name_b, b in values[i + 1 :]:
-      if max(a, b) % min(a, b):
-        raise T5XError(
-          f"Neither {name_a} nor {name_b} is a multiple of the other.",
-          found=f"{a} and {b}",
-          expected="a period that is a multiple of the other",
-          fix=f"for example set {name_b} to {a}.",
-        )
+  shortest = min(periods.values(), default=1)
+  for name, value in periods.items():
+    if value % shortest:
+      raise T5XError(
+        f"{name} is no multiple of {min(periods, key=periods.__getitem__)}, the shortest period.",
+        found=f"{value}, and {shortest}",
+        expected="periods that are multiples of the shortest",
+        fix=f"for example set {name} to {value - value % shortest}",
+      )
   if not stats_period:
     shortest = min([v for v in (eval_period, save_period) if v], default=100)
     stats_period = max(1, min(shortest, total_steps))
