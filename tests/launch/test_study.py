@@ -118,6 +118,14 @@ def test_the_kept_scores_are_intact(name):
     assert hashlib.sha256((results / file).read_bytes()).hexdigest() == digest, file
 
 
+def test_kept_scores_find_their_frames():
+  """`sgdx diff` and `sgdx report` follow the name in a file of scores."""
+  for frames in RESULTS.rglob("*.frames.jsonl.xz"):
+    name = frames.name.removesuffix(".xz")
+    scores = frames.with_name(name.replace(".frames.jsonl", ".json.xz"))
+    assert json.loads(lzma.decompress(scores.read_bytes()))["per_frame"]["file"] == name, scores
+
+
 def percents(scores):
   return f"{100 * scores['jga_orig']:.1f}", f"{100 * scores['jga_v1_5']:.1f}"
 
