@@ -218,6 +218,17 @@ def _check_variants(name: str, variants: Sequence[str]) -> None:
     )
 
 
+def _check_features(name: str, tasks: Sequence[str]) -> None:
+  """Refuses tasks of which no model reads all."""
+  by_features = {tuple(seqio.TaskRegistry.get(task).output_features): task for task in tasks}
+  if len(by_features) > 1:
+    raise SgdxError(
+      f"mixture {name!r} of {' and '.join(by_features.values())}, whose features differ",
+      expected="tasks of prompts, or of one tracker with an encoder",
+      fix="register a mixture for each; a model reads only one of them",
+    )
+
+
 def _tasks_of(name: str) -> list[str]:
   """Returns the tasks that a registered name stands for."""
   if not REGISTERED[name].mixture:
@@ -265,13 +276,7 @@ def register_mixture(
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
-  by_features = {tuple(seqio.TaskRegistry.get(task).output_features): task for task in tasks}
-  if len(by_features) > 1:
-    raise SgdxError(
-      f"mixture {name!r} of {' and '.join(by_features.values())}, whose features differ",
-      expected="tasks of prompts, or of one tracker with an encoder",
-      fix="register a mixture for each; a model reads only one of them",
-    )
+  _check_features(name, tasks)
   if maximum is not None and not (isinstance(maximum, numbers.Real) and maximum > 0):
     raise SgdxError(
       f"mixture {name!r} with maximum={maximum!r}",

@@ -236,14 +236,12 @@ def _joined(
   corpus, split, gold = selection.corpus, selection.split, selection.gold
   scores: dict[str, FrameScores] = {}
   missing: dict[str, int] = {}
-  ignored: dict[str, tuple[list[int], int]] = {}
   own_schemas: dict[str, Schema] = {}
   further: dict[str, dict[str, Any]] = {}
   for variant, result in results.items():
     scores[variant] = result.scores
     # Before turns are left out: their other frames do have a prediction.
     missing[variant] = len(gold) - len(result.scores)
-    ignored[variant] = result.ignored, len(result.scores)
     if options.across_turn and missing[variant]:
       scores[variant] = _whole_turns(result.scores, gold)
     if variant in options.schemas:
@@ -257,7 +255,7 @@ def _joined(
   notes = (
     *annex_notes(further),
     *note_lines(scores, sources, split, options),
-    *ignored_lines(ignored),
+    *ignored_lines({v: (result.ignored, len(result.scores)) for v, result in results.items()}),
     *files.notes,
   )
   extra = {variant: result.extra_dialogues for variant, result in results.items()}
