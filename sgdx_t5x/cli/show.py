@@ -34,6 +34,6 @@ def run(args: argparse.Namespace) -> int:
     schemas = parse_named(
       [args.words], "--variant", "NAME or NAME=DIR", "give both, or a NAME alone"
     )
-  name = args.words.partition("=")[0]
+  name = next(iter(schemas), args.words)
   print(show(open_corpus(args.corpus), args.dialogue, name, args.split, schemas))
   return 0

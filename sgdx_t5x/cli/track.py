@@ -285,9 +285,10 @@ def _converse(args: argparse.Namespace) -> int:
 def _say_never_filled(services: "Sequence[Service]") -> None:
   """Prints the slots that no intent has, which no state will have: an own schema may lack them."""
   for service in services:
-    results = {name for intent in service.intents for name in intent.result_slots}
-    tracked = {service.slots[i].name for i in service.tracked_slots}
-    names = [slot.name for slot in service.slots if slot.name not in tracked | results]
+    known: set[str] = set()
+    for intent in service.intents:
+      known.update(intent.required_slots, intent.optional_slots, intent.result_slots)
+    names = [slot.name for slot in service.slots if slot.name not in known]
     if names:
       print(
         f"never filled, as no intent of {service.name} has them: {', '.join(names)}",
