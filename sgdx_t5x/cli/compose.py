@@ -19,7 +19,6 @@ says where every paraphrase went. The file and the rules: docs/compose.md
 
 import argparse
 import pathlib
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +125,7 @@ def _init(args: argparse.Namespace) -> int:
   command += ["--variants", str(args.variants)] if args.variants != _VARIANTS else []
   print("next:    fill in the lists of paraphrases, then run", file=sys.stderr)
   command += ["--out", "DIR"]
-  print(folded_command(tuple(map(shlex.quote, command)), "  "), file=sys.stderr)
+  print(folded_command(command, "  "), file=sys.stderr)
   return 0
 
 
@@ -144,5 +143,5 @@ def _print_summary(
   if num_other:
     lines.append(f"not used: {num_other:,} elements of the file that belong to other splits")
   command = ["sgdx", "stats", "--corpus", args.corpus, "--schemas", args.out]
-  lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
+  lines.append(folded_command(command, "next:    "))
   print("\n".join(lines), file=sys.stderr)

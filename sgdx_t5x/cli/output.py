@@ -5,6 +5,8 @@ import dataclasses
 import json
 import operator
 import os
+import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +45,11 @@ def folded_command(words: Sequence[str], prefix: str = "next: ") -> str:
   """Returns a command that can be pasted; one that is too wide is folded with backslashes.
 
   Args:
-    words: of the command, shell-quoted where necessary; further lines begin with an option.
+    words: of the command, without quotes for a shell; further lines begin with an option.
     prefix: text before the command.
   """
   options: list[str] = []
-  for word in words:
+  for word in map(_quoted, words):
     if options and not word.startswith("--"):
       options[-1] += f" {word}"
     else:
@@ -61,6 +63,15 @@ def folded_command(words: Sequence[str], prefix: str = "next: ") -> str:
     else:
       lines.append(f"    {option}")
   return " \\\n".join(lines)
+
+
+def _quoted(word: str) -> str:
+  """Returns a word quoted for a shell; double quotes around single ones, as in the README."""
+  name, sign, value = word.partition("=")
+  if value.startswith("'") and not re.search(r'["$`\\]', value):
+    return f'{name}="{value}"'
+  # Of NAME=VALUE, the value alone: a shell takes no quoted name for a variable's.
+  return shlex.quote(name) + sign + (shlex.quote(value) if value else "")
 
 
 def show(

@@ -39,7 +39,6 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import shlex
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -244,6 +243,6 @@ def _print_summary(
   if counts.dialogues < counts.of_dialogues:  # which scoring would refuse
     command.append("--allow-missing")
   answers = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
-  lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
+  lines.append(folded_command(command, "next:    "))
   lines += textwrap.wrap(answers, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
   print("\n".join(lines), file=sys.stderr)

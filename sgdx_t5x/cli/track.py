@@ -27,7 +27,6 @@ docs/trackers.md says more.
 
 import argparse
 import pathlib
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -246,7 +245,7 @@ def _print_next(args: argparse.Namespace, variants: "Mapping[str, Schema]") -> N
   command += schemas_of(args.variant)
   if args.limit is not None:
     command.append("--allow-missing")
-  print(folded_command(tuple(map(shlex.quote, command))), file=sys.stderr)
+  print(folded_command(command), file=sys.stderr)
 
 
 # --- the terminal --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import CORPUS, add_allowed_modules, add_command, add_group
+from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -118,11 +119,10 @@ def _import(args: argparse.Namespace) -> int:
     with progress("MB") as update, _quiet(args.debug):
       path = write_checkpoint(weights, args.out, 0, args.overwrite, update)
   print(f"written:    {path}")
+  state = "freshly initialized Adafactor state"
   if isinstance(weights.sizes, BertSizes):
-    print("            float32, step 0, no optimizer state; task heads start untrained")
-    _print_next_of_encoder(weights.sizes, path, args.hf)
-    return 0
-  print("            float32, step 0, freshly initialized Adafactor state")
+    state = "no optimizer state; task heads start untrained"
+  print(f"            float32, step 0, {state}")
   _print_next(weights.sizes, path, args.hf)
   return 0
 
@@ -265,55 +265,37 @@ def _family(sizes: "Sizes") -> str:
   )
 
 
-def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, source: str) -> None:
-  """Prints the gin settings the checkpoint needs, and the command that fine-tunes it."""
-  from sgdx_t5x.weights import gin_files
-
-  file = gin_files.model_file(sizes)
-  gin = _print_gin(file, gin_files.bindings(sizes), "MODEL.gin")
-  if file is not None and sizes.vocab_size != gin_files.VOCAB_SIZE:
-    gin.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
-  print(f"next:       {_STEPS:,} steps after the checkpoint's own step 0, as in the paper")
-  vocabulary = pathlib.Path(source).resolve() / "spiece.model"
-  setting = f"SGDX_VOCAB={shlex.quote(str(vocabulary))}" if vocabulary.is_file() else ""
-  _print_training(setting, "t5dst", checkpoint, [*gin, f"--gin.TRAIN_STEPS={_STEPS:_}"])
-
-
-def _print_next_of_encoder(sizes: "BertSizes", checkpoint: pathlib.Path, source: str) -> None:
-  """Prints the gin settings the encoder needs, and the command that trains a tracker on it."""
-  from sgdx_t5x.weights import gin_files
-
-  file = gin_files.encoder_file(sizes)
-  gin = _print_gin(file, gin_files.bindings(sizes), "ENCODER.gin")
-  print("next:       the span tracker on this encoder")
-  setting = f"SGDX_ENCODER={shlex.quote(str(pathlib.Path(source).resolve()))}"
-  _print_training(setting, "spandst", checkpoint, gin)
-
-
-def _print_gin(file: str | None, bindings: str, own_file: str) -> list[str]:
-  """Prints which gin file has a checkpoint's sizes, or what to save; returns the flag for it.
+def _print_next(sizes: "Sizes | BertSizes", checkpoint: pathlib.Path, source: str) -> None:
+  """Prints the gin settings that a checkpoint needs, and the command that trains from it.
 
   Args:
-    file: of gin/models; "" if the tracker's own gin file has these sizes, None if none has.
-    bindings: of these sizes.
-    own_file: what to call a file of them.
+    sizes: of its model.
+    checkpoint: its path.
+    source: the Hugging Face folder that it comes from.
   """
+  from sgdx_t5x.weights import BertSizes, gin_files
+
+  is_encoder = isinstance(sizes, BertSizes)
+  file, own_file = gin_files.file_of(sizes), "ENCODER.gin" if is_encoder else "MODEL.gin"
   if file is None:
     print(f"gin:        no file in gin/models has these sizes; save this as {own_file}:\n")
-    print(f"{bindings}\n")
+    print(f"{gin_files.bindings(sizes)}\n")
   else:
     print(f"gin:        {file or 'gin/t5dst.gin alone'} has these sizes")
-  return [f"--gin_file={own_file if file is None else file}"] if file != "" else []
-
-
-def _print_training(setting: str, tracker: str, checkpoint: pathlib.Path, gin: list[str]) -> None:
-  """Prints a command that trains from a checkpoint. Args: setting, a variable; gin, flags."""
-  flags = [
-    f"--gin_file=gin/{tracker}.gin",
-    *gin,
-    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
-    f"--gin.MODEL_DIR=\"'runs/{tracker}'\"",
-    "--tfds_data_dir=data",
-  ]
-  prefix = f"{setting} \\\n  " if setting else ""
-  print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))
+  tracker = "spandst" if is_encoder else "t5dst"
+  command = ["python", "-m", "t5x.train", f"--gin_file=gin/{tracker}.gin"]
+  if file != "":  # else the tracker's own gin file has these sizes
+    command.append(f"--gin_file={file or own_file}")
+  folder = pathlib.Path(source).resolve()
+  if is_encoder:
+    print("next:       the span tracker on this encoder")
+    command.insert(0, f"SGDX_ENCODER={folder}")
+  else:
+    print(f"next:       {_STEPS:,} steps after the checkpoint's own step 0, as in the paper")
+    if file is not None and sizes.vocab_size != gin_files.VOCAB_SIZE:
+      command.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
+    command.append(f"--gin.TRAIN_STEPS={_STEPS:_}")
+    if (vocabulary := folder / "spiece.model").is_file():
+      command.insert(0, f"SGDX_VOCAB={vocabulary}")
+  command += [f"--gin.INITIAL_CHECKPOINT_PATH='{checkpoint}'", f"--gin.MODEL_DIR='runs/{tracker}'"]
+  print(folded_command([*command, "--tfds_data_dir=data"], "  "))

@@ -13,7 +13,6 @@ docs/tools/language-models.md has the table.
 """
 
 import argparse
-import shlex
 import sys
 from typing import Any
 
@@ -50,5 +49,5 @@ def run(args: argparse.Namespace) -> int:
   output.say_written(args.out)
   command = ["sgdx", "tools", "run", args.out, "--endpoint", "URL", "--model", "NAME"]
   command += ["--param", "temperature=0", "--out", "answers.jsonl", "--corpus", args.corpus]
-  print(output.folded_command([*map(shlex.quote, command)]), file=sys.stderr)
+  print(output.folded_command(command), file=sys.stderr)
   return 0

@@ -15,7 +15,6 @@ docs/tools/README.md: from requests to a table of scores.
 import argparse
 import contextlib
 import dataclasses
-import shlex
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -138,4 +137,4 @@ def _summary(
   command = ["sgdx", "tools", "score", "--corpus", args.corpus, "--split", args.split]
   command += ["--predictions", "all=ANSWERS.jsonl", *schemas_of(args.variant)]
   command += ["--allow-missing"] if partial else []
-  yield folded_command(tuple(map(shlex.quote, command)), "next:    ")
+  yield folded_command(command, "next:    ")

@@ -20,7 +20,6 @@ docs/tools/README.md says more.
 import argparse
 import contextlib
 import pathlib
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -251,7 +250,7 @@ def _score(args: argparse.Namespace, file: "RequestFile") -> int:
   words += ["--predictions", f"all={args.out}", "--allow-missing", *schemas_of(args.schemas)]
   words += ["--calls-from-text"] if args.calls_from_text else []
   if not args.corpus:
-    print(folded_command(("sgdx", "tools", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
+    print(folded_command(["sgdx", "tools", *words], "next:    "), file=sys.stderr)
     return 0
   subparsers = argparse.ArgumentParser().add_subparsers()
   score_args = score_command.add_parser(subparsers).parse_args(words[1:])

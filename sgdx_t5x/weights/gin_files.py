@@ -39,12 +39,6 @@ MODELS = {
 }
 
 
-def model_file(sizes: Sizes) -> str | None:
-  """Returns the file of `MODELS` with these sizes, ignoring vocabulary size, or None."""
-  sizes = dataclasses.replace(sizes, vocab_size=VOCAB_SIZE)
-  return next((name for name, model in MODELS.items() if model == sizes), None)
-
-
 # Files to pass after gin/spandst.gin.
 ENCODERS = {
   "gin/models/minilm.gin": BertSizes(30_522, 384, 12, 6, 1536, 512, 2),
@@ -56,10 +50,13 @@ ENCODERS = {
 }
 
 
-def encoder_file(sizes: BertSizes) -> str | None:
-  """Returns the file of `ENCODERS` with these sizes, or None."""
-  sizes = dataclasses.replace(sizes, pooler=True)
-  return next((name for name, encoder in ENCODERS.items() if encoder == sizes), None)
+def file_of(sizes: Sizes | BertSizes) -> str | None:
+  """Returns the file with these sizes, whatever a T5's vocabulary or a BERT's pooler; or None."""
+  if isinstance(sizes, BertSizes):
+    sizes = dataclasses.replace(sizes, pooler=True)
+  else:
+    sizes = dataclasses.replace(sizes, vocab_size=VOCAB_SIZE)
+  return next((file for file, model in {**MODELS, **ENCODERS}.items() if model == sizes), None)
 
 
 def bindings(sizes: Sizes | BertSizes) -> str:

@@ -177,4 +177,4 @@ def test_a_t5_has_no_config_to_give(tmp_path, capsys):
 
 def test_published_sizes_name_their_gin_file():
   for name, sizes in gin_files.ENCODERS.items():
-    assert gin_files.encoder_file(sizes) == name
+    assert gin_files.file_of(sizes) == name

@@ -17,7 +17,6 @@ import contextlib
 import os
 import pathlib
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -137,15 +136,7 @@ def _next(name: str, data_dir: str | os.PathLike[str], can_train: bool = True) -
   else:
     command += [f"--gin.MODEL_DIR='runs/{task or pathlib.PurePath(path).stem}'"]
   command.append(f"--tfds_data_dir={data_dir}")
-  return folded_command(list(map(_quoted, command)))
-
-
-def _quoted(word: str) -> str:
-  """Returns a word quoted for a shell; double quotes around single ones, as in the README."""
-  option, _, value = word.partition("=")
-  if value.startswith("'") and not re.search(r'["$`\\]', value):
-    return f'{option}="{value}"'
-  return shlex.quote(word)
+  return folded_command(command)
 
 
 def _subset(corpus: "Corpus | None", items: Sequence[str]) -> "Subset":
