@@ -135,18 +135,16 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   Raises:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
-
   shape = functools.partial(layout.matrix_shape, shapes, origin, EXPECTED, FIX)
   vocab_size, emb_dim = shape(EMBEDDING)
   is_mpnet = RELATIVE in shapes
   num_heads, buckets = shape(RELATIVE) if is_mpnet else (0, 0)
   first_position = _MPNET_FIRST if is_mpnet else 0
-  layers = {path.split("/")[1] for path in shapes if path.startswith(f"{PREFIX}layers_")}
   return BertSizes(
     vocab_size=vocab_size,
     emb_dim=emb_dim,
     num_heads=num_heads,
-    num_layers=len(layers),
+    num_layers=layout.num_layers(shapes, PREFIX),
     mlp_dim=shape(f"{PREFIX}layers_0/wi/kernel")[1],
     max_positions=shape(f"{PREFIX}position_embedder/embedding")[0] - first_position,
     num_types=0 if is_mpnet else shape(f"{PREFIX}type_embedder/embedding")[0],

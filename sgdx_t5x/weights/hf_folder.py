@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.errors import SgdxError, quoted, require
 from sgdx_t5x.files.reading import decode_json, json_type
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.weights import hf_names, layout
-from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 VOCABULARY, TOKENIZER = "vocab.txt", "tokenizer_config.json"  # of a BERT
@@ -141,24 +141,54 @@ def read_arrays(
       two names.
   """
   paths = _weight_files(folder)
-  types_by_file = {path: array_types(path) for path in paths}
   types: dict[str, str] = {}  # of all files: the prefix of names is found in all of them together
-  for types_of_file in types_by_file.values():
-    types.update(types_of_file)
+  for path in paths:
+    with _opened(path) as file:
+      types.update((name, file.get_slice(name).get_dtype()) for name in file.keys())  # noqa: SIM118
   names_to_read, left_out = hf_names.arrays_to_read(types, network, str(folder))
   size = sum(path.stat().st_size for path in paths)
   on_bytes = counter(on_progress, "reading", size, "MB", MEGABYTE)
   arrays: dict[str, np.ndarray] = {}
-  for path, types_of_file in types_by_file.items():
-    names = [name for name in types_of_file if name in names_to_read]
-    for name, array in read_safetensors(path, names, on_bytes).items():
-      arrays[names_to_read[name]] = array
+  for path in paths:
+    with _opened(path) as file:
+      for name in sorted(names_to_read.keys() & file.keys()):
+        if types[name] not in hf_names.FLOATS:
+          raise SgdxError(
+            f"{path}: {name} is of type {types[name]}",
+            expected=f"floating point: {', '.join(hf_names.FLOATS)}",
+            fix="import the unquantized model",
+          )
+        array = file.get_tensor(name)
+        arrays[names_to_read[name]] = array.astype(np.float32, copy=False)
+        on_bytes(array.nbytes)
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, network)
   notes = hf_names.left_out_note(left_out)
   if converted := {types[name] for name in names_to_read} - {"F32"}:
     notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
   return hf_names.without_aliases(arrays, network, str(folder)), notes
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[Any]:
+  """Opens a safetensors file. Raises SgdxError if it cannot be read, also in the block."""
+  safetensors = _import_safetensors()
+  try:
+    with safetensors.safe_open(path, framework="numpy") as file:
+      yield file
+  except (safetensors.SafetensorError, OSError) as e:
+    raise SgdxError(
+      f"{path}, {path.stat().st_size:,} bytes: {e}",
+      expected="a complete safetensors file",
+      fix="download it again; a file of about 130 bytes is a Git LFS pointer (`git lfs pull`)",
+    ) from None
+
+
+def _import_safetensors() -> Any:
+  """Returns the package with its NumPy functions. Raises SgdxError if it is not installed."""
+  for module in ("ml_dtypes", "safetensors.numpy"):  # the former for bfloat16 in NumPy
+    require(module, extra="train", why="Hugging Face's weight files")
+  return require("safetensors", extra="train", why="Hugging Face's weight files")
 
 
 def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -283,7 +313,7 @@ def write_folder(
     vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
-  safetensors = import_safetensors()
+  safetensors = _import_safetensors()
   arrays = {}
   for tensor in table:
     array = tensor.turned(weights.arrays[tensor.t5x])

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights.safetensors_file import FLOATS
 
+FLOATS = ("F32", "BF16", "F16")  # the types of parameters that can be read, as safetensors says
 # Words of wrappers, which may stand anywhere in a name; no array of T5 or BERT has one in its own.
 _WRAPPERS = frozenset(("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 _BUFFERS = ("position_ids", "token_type_ids", "num_batches_tracked")  # last words, of any type
@@ -35,7 +35,7 @@ class Network:
     prefix: what `transformers` puts before the names in models that have a head, too.
     outside: names that may stand without the prefix of the others.
     unused: arrays inside these modules that nothing reads.
-    fixes: alias -> the fourth part of the error if its array differs from that of the name.
+    alias_fix: the fourth part of the error if the array of an alias differs from that of its name.
   """
 
   names: frozenset[str]
@@ -44,7 +44,7 @@ class Network:
   prefix: str = ""
   outside: tuple[str, ...] = ()
   unused: tuple[str, ...] = ()
-  fixes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  alias_fix: str = "save the model again: model.save_pretrained(DIR)"
 
 
 def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str, str]:
@@ -163,6 +163,6 @@ def without_aliases(
       raise SgdxError(
         f"{origin}: {alias} differs from {name}",
         expected="one array under both names",
-        fix=network.fixes.get(alias, "save the model again: model.save_pretrained(DIR)"),
+        fix=network.alias_fix,
       )
   return arrays

@@ -22,13 +22,10 @@ MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM", "mpnet": "MPNet"}
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _LOGITS = "lm_head.weight"
-_FIXES = {  # if an alias differs from the embedding
-  **dict.fromkeys(
-    _EMBEDDING_ALIASES, "save the model again; T5 has one embedding for encoder and decoder"
-  ),
-  _LOGITS: 'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in config.json; '
-  "T5X has no network for a T5 1.0 with separate output embeddings",
-}
+_ALIAS_FIX = (
+  "save the model again: T5 has one embedding for encoder and decoder, T5 1.0 for the logits too; "
+  'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in config.json'
+)
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 # Fixed in a network without these settings; other values would change the logits.
@@ -94,7 +91,7 @@ def _network(table: Sequence[layout.Tensor], tied: bool) -> hf_names.Network:
     prefix="transformer.",
     outside=(_LOGITS,),
     unused=(_UNUSED,),
-    fixes=_FIXES,
+    alias_fix=_ALIAS_FIX,
   )
 
 

@@ -12,7 +12,7 @@ import dataclasses
 import difflib
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ EMBEDDING, LOGITS = "token_embedder/embedding", "decoder/logits_dense/kernel"
 EXPECTED = "the parameters of T5X's t5x.examples.t5 network, with layers unstacked"
 FIX = "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only"
 _SHOWN = 6  # names per kind in an error
+# Of a layer: T5X's names of a norm and of what follows it, and Hugging Face's name of the latter.
+_MLP = ("pre_mlp_layer_norm", "mlp", "DenseReluDense")
+_ENCODER_SUBLAYERS = (("pre_attention_layer_norm", "attention", "SelfAttention"), _MLP)
+_DECODER_SUBLAYERS = (
+  ("pre_self_attention_layer_norm", "self_attention", "SelfAttention"),
+  ("pre_cross_attention_layer_norm", "encoder_decoder_attention", "EncDecAttention"),
+  _MLP,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,23 +118,19 @@ class Weights:
 def tensors(sizes: Sizes) -> list[Tensor]:
   """Returns all arrays of a T5 of these sizes, embedding first."""
   table = [Tensor(EMBEDDING, "shared.weight", (sizes.vocab_size, sizes.emb_dim), False)]
-  for stack, num_layers, blocks in (
-    ("encoder", sizes.num_encoder_layers, _ENCODER_BLOCKS),
-    ("decoder", sizes.num_decoder_layers, _DECODER_BLOCKS),
+  for stack, num_layers, sublayers in (
+    ("encoder", sizes.num_encoder_layers, _ENCODER_SUBLAYERS),
+    ("decoder", sizes.num_decoder_layers, _DECODER_SUBLAYERS),
   ):
-    table.append(
-      Tensor(
-        f"{stack}/relpos_bias/rel_embedding",
-        f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        (sizes.num_heads, BUCKETS),
-        True,
-      )
-    )
+    biases = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    shape = (sizes.num_heads, BUCKETS)
+    table.append(Tensor(f"{stack}/relpos_bias/rel_embedding", biases, shape, True))
     for i in range(num_layers):
-      for j, (norm, make) in enumerate(blocks):
+      for j, (norm, t5x_name, hf_name) in enumerate(sublayers):
         t5x, hf = f"{stack}/layers_{i}", f"{stack}.block.{i}.layer.{j}"
         table.append(_scale(f"{t5x}/{norm}", f"{hf}.layer_norm", sizes))
-        table.extend(make(t5x, hf, sizes))
+        matrices = _mlp if t5x_name == "mlp" else _attention
+        table += matrices(f"{t5x}/{t5x_name}", f"{hf}.{hf_name}", sizes)
     table.append(_scale(f"{stack}/{stack}_norm", f"{stack}.final_layer_norm", sizes))
   if not sizes.tied:
     table.append(Tensor(LOGITS, "lm_head.weight", (sizes.emb_dim, sizes.vocab_size), True))
@@ -146,38 +150,21 @@ def _kernel(t5x: str, hf: str, inputs: int, outputs: int) -> Tensor:
   return Tensor(f"{t5x}/kernel", f"{hf}.weight", (inputs, outputs), True)
 
 
-def _attention(t5x_name: str, hf_name: str) -> Callable[[str, str, Sizes], list[Tensor]]:
-  def make(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
-    t5x, hf = f"{t5x}/{t5x_name}", f"{hf}.{hf_name}"
-    joined = sizes.num_heads * sizes.head_dim
-    return [
-      _kernel(f"{t5x}/query", f"{hf}.q", sizes.emb_dim, joined),
-      _kernel(f"{t5x}/key", f"{hf}.k", sizes.emb_dim, joined),
-      _kernel(f"{t5x}/value", f"{hf}.v", sizes.emb_dim, joined),
-      _kernel(f"{t5x}/out", f"{hf}.o", joined, sizes.emb_dim),
-    ]
-
-  return make
+def _attention(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
+  joined = sizes.num_heads * sizes.head_dim
+  return [
+    _kernel(f"{t5x}/query", f"{hf}.q", sizes.emb_dim, joined),
+    _kernel(f"{t5x}/key", f"{hf}.k", sizes.emb_dim, joined),
+    _kernel(f"{t5x}/value", f"{hf}.v", sizes.emb_dim, joined),
+    _kernel(f"{t5x}/out", f"{hf}.o", joined, sizes.emb_dim),
+  ]
 
 
 def _mlp(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
-  t5x, hf = f"{t5x}/mlp", f"{hf}.DenseReluDense"
   table = []
   for name in ("wi_0", "wi_1") if sizes.gated else ("wi",):
     table.append(_kernel(f"{t5x}/{name}", f"{hf}.{name}", sizes.emb_dim, sizes.mlp_dim))
   return [*table, _kernel(f"{t5x}/wo", f"{hf}.wo", sizes.mlp_dim, sizes.emb_dim)]
-
-
-# Per sublayer: T5X's name of the norm before it, and the function that lists its matrices.
-_ENCODER_BLOCKS = (
-  ("pre_attention_layer_norm", _attention("attention", "SelfAttention")),
-  ("pre_mlp_layer_norm", _mlp),
-)
-_DECODER_BLOCKS = (
-  ("pre_self_attention_layer_norm", _attention("self_attention", "SelfAttention")),
-  ("pre_cross_attention_layer_norm", _attention("encoder_decoder_attention", "EncDecAttention")),
-  ("pre_mlp_layer_norm", _mlp),
-)
 
 
 # --- sizes from arrays ---------------------------------------------------------------------
@@ -193,7 +180,6 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
   Raises:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
-
   shape = functools.partial(matrix_shape, shapes, origin, EXPECTED, FIX)
   vocab_size, emb_dim = shape(EMBEDDING)
   num_heads, _ = shape("encoder/relpos_bias/rel_embedding")
@@ -206,8 +192,8 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     num_heads=num_heads,
     head_dim=joined // num_heads,  # a remainder shows up as a wrong shape in `check`
     mlp_dim=mlp_dim,
-    num_encoder_layers=_num_layers(shapes, "encoder"),
-    num_decoder_layers=_num_layers(shapes, "decoder"),
+    num_encoder_layers=num_layers(shapes, "encoder/"),
+    num_decoder_layers=num_layers(shapes, "decoder/"),
     gated=f"{first_layer}/mlp/wi_0/kernel" in shapes,
     tied=LOGITS not in shapes,
   )
@@ -238,8 +224,9 @@ def matrix_shape(
   return shape
 
 
-def _num_layers(paths: Mapping[str, Any], stack: str) -> int:
-  layers = {path.split("/")[1] for path in paths if path.startswith(f"{stack}/layers_")}
+def num_layers(paths: Iterable[str], prefix: str) -> int:
+  """Returns how many layers a stack has. Args: prefix, what its arrays' T5X paths begin with."""
+  layers = {path.split("/")[1] for path in paths if path.startswith(f"{prefix}layers_")}
   return len(layers)  # a gap in their numbers shows up as missing and unknown arrays in `check`
 
 

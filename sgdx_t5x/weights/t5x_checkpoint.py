@@ -7,7 +7,6 @@ import math
 import pathlib
 import re
 import shutil
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -239,16 +238,12 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
   """
   import orbax.checkpoint as ocp
 
-  threads_before = threading.enumerate()
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
     except ValueError as e:  # which TensorStore raises if it cannot write
       # One write has failed, and Orbax does not wait for the others. They would make the temporary
-      # folder again after `atomic_folder` has removed it, so they are given time to end.
-      for thread in threading.enumerate():
-        if thread not in threads_before and "Executor" not in thread.name:
-          thread.join(timeout=5)
+      # folder again after `atomic_folder` has removed it.
       _remove_for_good(folder.parent)
       raise OSError(_first_line(e)) from e
   # Without atomic renames, as in gs://, readers take a checkpoint without these for unfinished.
@@ -259,7 +254,7 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
 def _remove_for_good(folder: pathlib.Path) -> None:
   """Removes a folder until it stays away for a second, for at most 30 seconds.
 
-  TensorStore's own threads, which Python cannot join, may make it again.
+  Threads of Orbax and TensorStore, of which Python cannot join the latter, may make it again.
   """
   last_seen = start = time.monotonic()
   while time.monotonic() < min(last_seen + 1, start + 30):
