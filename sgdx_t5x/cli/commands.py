@@ -60,14 +60,6 @@ class _Parser(argparse.ArgumentParser):
     return "\n\n".join(map(_folded, blocks))
 
 
-class _Version(argparse.Action):
-  """Prints the version; argparse's own action would look it up for every command."""
-
-  def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-    print(f"sgdx_t5x {package_version()}")
-    parser.exit()
-
-
 def _folded(block: str) -> str:
   """Rewraps a paragraph if the path of a document has made a line too long; keeps words whole."""
   lines = block.splitlines()
@@ -85,9 +77,9 @@ def make_parser() -> argparse.ArgumentParser:
     epilog=_annex_list() + __doc__.partition("\n\n")[2],
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  parser.add_argument(
-    "--version", action=_Version, nargs=0, help="show program's version number and exit"
-  )
+  # argparse's own action would look the version up for every command.
+  text = "show program's version number and exit"
+  parser.add_argument("--version", action="store_true", help=text)
   parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
   subparsers = parser.add_subparsers(metavar="COMMAND")
   for command in _COMMANDS:
@@ -150,6 +142,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     _check_options(parser, sys.argv[1:] if argv is None else argv)
     args = parser.parse_args(argv)
     debug = args.debug
+    if args.version:
+      print(f"sgdx_t5x {package_version()}")
+      return 0
     if not hasattr(args, "run"):
       parser.print_help()
       return 0
@@ -159,31 +154,30 @@ def run(argv: Sequence[str] | None = None) -> int:
     code = args.run(args)
     sys.stdout.flush()  # a full disk is noticed here
     return code
-  except SgdxError as e:
-    if debug:
-      raise
-    error = e
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0
-  except MemoryError as e:
+  except (SgdxError, MemoryError, OSError) as e:
     if debug:
       raise
-    error = SgdxError(
-      f"out of memory: {e}" if str(e) else "out of memory",
+    error = e if isinstance(e, SgdxError) else _of_machine(e)
+    print(f"sgdx: {error}", file=sys.stderr)
+    return error.exit_code
+
+
+def _of_machine(error: MemoryError | OSError) -> SgdxError:
+  """Returns the error for what the machine lacks or refuses."""
+  if isinstance(error, MemoryError):
+    return SgdxError(
+      f"out of memory: {error}".removesuffix(": "),
       expected="memory for what the command reads and computes",
       fix="use fewer bootstrap samples, a part of the data, or a machine with more memory; "
       "--debug shows the traceback",
     )
-  except OSError as e:
-    if debug:
-      raise
-    full = e.errno in NO_ROOM
-    error = SgdxError(
-      f"{e.filename or ('standard output' if full else 'a file')}: {e.strerror or e}",
-      expected="a file that can be read or written",
-      fix=("free some space" if full else "check the path and its permissions")
-      + "; --debug shows the traceback",
-    )
-  print(f"sgdx: {error}", file=sys.stderr)
-  return error.exit_code
+  full = error.errno in NO_ROOM
+  return SgdxError(
+    f"{error.filename or ('standard output' if full else 'a file')}: {error.strerror or error}",
+    expected="a file that can be read or written",
+    fix=("free some space" if full else "check the path and its permissions")
+    + "; --debug shows the traceback",
+  )

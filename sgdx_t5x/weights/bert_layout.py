@@ -17,9 +17,6 @@ from sgdx_t5x.weights.layout import Tensor
 PREFIX = "encoder/"
 EMBEDDING = PREFIX + "token_embedder/embedding"
 RELATIVE = PREFIX + "relpos_bias/rel_embedding"
-# Of errors about checkpoints that have other arrays.
-EXPECTED = "the parameters of sgdx_t5x.spandst's BERT"
-FIX = "export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
 _BERT_NAMES = {  # of the parts of attention
   "query": "self.query",
   "key": "self.key",
@@ -135,7 +132,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   Raises:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
-  shape = functools.partial(layout.matrix_shape, shapes, origin, EXPECTED, FIX)
+  shape = functools.partial(layout.matrix_shape, shapes, origin)
   vocab_size, emb_dim = shape(EMBEDDING)
   is_mpnet = RELATIVE in shapes
   num_heads, buckets = shape(RELATIVE) if is_mpnet else (0, 0)

@@ -28,15 +28,14 @@ _ALIAS_FIX = (
 )
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+_TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 # Fixed in a network without these settings; other values would change the logits.
 _FIXED = {
   "relative_attention_num_buckets": layout.BUCKETS,
   "relative_attention_max_distance": layout.MAX_DISTANCE,
   "layer_norm_epsilon": layout.EPSILON,
   "is_encoder_decoder": True,
-  "pad_token_id": 0,
-  "eos_token_id": 1,
-  "decoder_start_token_id": 0,
+  **_TOKENS,
 }
 _SIZES = {  # field of `layout.Sizes` -> key of config.json
   "vocab_size": "vocab_size",
@@ -149,9 +148,6 @@ def write_huggingface(
   table, copied = layout.tensors(weights.sizes), (vocabulary, hf_folder.SENTENCEPIECE)
   hf_folder.write_folder(folder, table, weights, json_files, copied, on_progress)
   return folder
-
-
-_TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 
 
 def _config(sizes: layout.Sizes) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from sgdx_t5x.errors import SgdxError, nearest
 BUCKETS, MAX_DISTANCE, EPSILON = 32, 128, 1e-6
 EMBEDDING, LOGITS = "token_embedder/embedding", "decoder/logits_dense/kernel"
 # Of errors about checkpoints that have other arrays.
-EXPECTED = "the parameters of T5X's t5x.examples.t5 network, with layers unstacked"
-FIX = "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only"
+_EXPECTED = "the parameters of t5x.examples.t5, with layers unstacked, or of an encoder tracker"
+_FIX = "export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
 _SHOWN = 6  # names per kind in an error
 # Of a layer: T5X's names of a norm and of what follows it, and Hugging Face's name of the latter.
 _MLP = ("pre_mlp_layer_norm", "mlp", "DenseReluDense")
@@ -180,7 +180,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
   Raises:
     SgdxError: an array needed for a size is missing, or is not a matrix.
   """
-  shape = functools.partial(matrix_shape, shapes, origin, EXPECTED, FIX)
+  shape = functools.partial(matrix_shape, shapes, origin)
   vocab_size, emb_dim = shape(EMBEDDING)
   num_heads, _ = shape("encoder/relpos_bias/rel_embedding")
   first_layer = "encoder/layers_0"
@@ -199,15 +199,12 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
   )
 
 
-def matrix_shape(
-  shapes: Mapping[str, tuple[int, ...]], origin: str, expected: str, fix: str, path: str
-) -> tuple[int, ...]:
+def matrix_shape(shapes: Mapping[str, tuple[int, ...]], origin: str, path: str) -> tuple[int, ...]:
   """Returns the shape of a matrix, from which sizes are inferred.
 
   Args:
     shapes: T5X path -> shape.
     origin: name of the checkpoint, for the error.
-    expected, fix: of the error.
     path: of the matrix.
 
   Raises:
@@ -217,9 +214,9 @@ def matrix_shape(
   if shape is None or len(shape) != 2 or 0 in shape:
     raise SgdxError(
       f"{origin}: {path} {'is missing' if shape is None else f'has shape {list(shape)}'}",
-      expected=expected,
+      expected=_EXPECTED,
       available=nearest(path, shapes),
-      fix=fix,
+      fix=_FIX,
     )
   return shape
 
@@ -237,8 +234,8 @@ def check(
   expected_shapes: Mapping[str, tuple[int, ...]],
   shapes: Mapping[str, tuple[int, ...]],
   origin: str,
-  expected: str,
-  fix: str,
+  expected: str = _EXPECTED,
+  fix: str = _FIX,
   available: str = "",
 ) -> None:
   """Compares names and shapes.
@@ -247,9 +244,7 @@ def check(
     expected_shapes: {name: shape} required by the sizes.
     shapes: {name: shape} in the file or checkpoint.
     origin: the file or checkpoint, for error messages.
-    expected: the error's second part.
-    fix: the error's fourth part.
-    available: the error's third part.
+    expected, fix, available: of the error; by default, those for a checkpoint.
 
   Raises:
     SgdxError: lists all missing, unknown and wrongly shaped arrays.
