@@ -8,18 +8,17 @@ import pathlib
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files.writing import atomic_folder, check_folder
-from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
+from sgdx_t5x.progress import MEGABYTE, OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
-_READ_AT_ONCE = 200_000_000  # bytes
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -101,41 +100,21 @@ def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
 
   handler = ocp.PyTreeCheckpointHandler()
   state = folder.absolute() / "state"  # TensorStore requires absolute paths
+  # The optimizer's slots are not read.
   tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
-  sizes = {}  # in bytes
-  for name, metadata in tree.items():
-    sizes[name] = math.prod(metadata.shape) * np.dtype(metadata.dtype).itemsize
-  on_bytes = counter(on_progress, "reading", sum(sizes.values()), "MB", MEGABYTE)
-  arrays = {}
+  size = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in tree.values())
+  on_progress("reading", 0, size // MEGABYTE, "MB")
   as_numpy = ocp.RestoreArgs(restore_type=np.ndarray)
-  for names, num_bytes in _groups(sizes):  # the optimizer's slots are not read
-    restored = handler.restore(
-      state,
-      args=ocp.args.PyTreeRestore(
-        item=_unflatten({name: tree[name] for name in names}),
-        restore_args=_unflatten(dict.fromkeys(names, as_numpy)),
-        partial_restore=True,
-      ),
-    )
-    for name, array in _flatten(restored).items():
-      arrays[name] = np.asarray(array)
-    on_bytes(num_bytes)
+  restored = handler.restore(
+    state,
+    args=ocp.args.PyTreeRestore(
+      item=_unflatten(tree),
+      restore_args=_unflatten(dict.fromkeys(tree, as_numpy)),
+      partial_restore=True,
+    ),
+  )
   handler.close()
-  return arrays
-
-
-def _groups(sizes: Mapping[str, int]) -> Iterator[tuple[list[str], int]]:
-  """Yields groups of names and their bytes, to be read in one call each: progress can be shown."""
-  group: list[str] = []
-  num_bytes = 0
-  for name, size in sizes.items():
-    group.append(name)
-    num_bytes += size
-    if num_bytes >= _READ_AT_ONCE:
-      yield group, num_bytes
-      group, num_bytes = [], 0
-  if group:
-    yield group, num_bytes
+  return {name: np.asarray(array) for name, array in _flatten(restored).items()}
 
 
 def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
