@@ -112,6 +112,12 @@ def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   add_input(parser, "--variant", help=text, **settings, path=path_of_name)
 
 
+def add_limit(parser: Any, text: str) -> None:
+  """Adds `--limit` and its `--seed`, for `check_seed`. Args: parser or group; help of `--limit`."""
+  parser.add_argument("--limit", type=int, metavar="N", help=text)
+  parser.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
+
+
 def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds the options that become `scoring.Settings`; see `scoring_settings`."""
   parser.add_argument(

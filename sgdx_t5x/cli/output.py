@@ -119,7 +119,6 @@ def _print_text(
     def on_broken_pipe(self) -> None:  # rich exits with 1
       raise BrokenPipeError
 
-  tables = tuple(map(_escaped_table, tables))
   console = PipeConsole(
     file=exact(sys.stdout),
     color_system=None if os.environ.get("NO_COLOR") else "auto",
@@ -193,14 +192,6 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
   return [whole_table]
 
 
-def _escaped_table(table: Table) -> Table:
-  """Returns a table whose texts have no control characters."""
-  rows = []
-  for row in table.rows:
-    rows.append(tuple(cell if isinstance(cell, Number) else escaped(str(cell)) for cell in row))
-  return Table(escaped(table.title), tuple(map(escaped, table.header)), tuple(rows), table.left)
-
-
 def _columns_of(table: Table, columns: Sequence[int]) -> Table:
   """Returns a table with only the given columns, two or more."""
   of_columns = operator.itemgetter(*columns)
@@ -210,17 +201,20 @@ def _columns_of(table: Table, columns: Sequence[int]) -> Table:
 
 
 def _rich_table(table: Table, shortest: int) -> Any:
-  """Returns a rich table. Args: shortest, the width below which row names are not folded."""
+  """Returns a rich table, escaped. Args: shortest, the width below which row names are whole."""
   from rich.table import Table as RichTable
 
-  text = RichTable(title=table.title or None, title_justify="left", title_style="bold", box=None)
-  text.padding, text.min_width = (0, 1, 0, 0), len(table.title)  # titles are not folded
+  title = escaped(table.title)
+  text = RichTable(title=title or None, title_justify="left", title_style="bold", box=None)
+  text.padding, text.min_width = (0, 1, 0, 0), len(title)  # titles are not folded
   for i, (name, *cells) in enumerate(zip(table.header, *table.rows, strict=True)):
     # Text may be folded; numbers and the headings above them may not.
     has_numbers = any(isinstance(cell, Number) for cell in cells)
     side: Literal["left", "right"] = "left" if i < table.left else "right"
     min_width = 0 if i else min(shortest, max(len(str(cell)) for cell in cells))
-    text.add_column(name, justify=side, no_wrap=has_numbers, overflow="fold", min_width=min_width)
+    text.add_column(
+      escaped(name), justify=side, no_wrap=has_numbers, overflow="fold", min_width=min_width
+    )
   for row in table.rows:
-    text.add_row(*map(str, row))
+    text.add_row(*(escaped(str(cell)) for cell in row))
   return text

@@ -89,10 +89,7 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
     help='add the gold answers as "target", to train a model; rows then reveal the gold states',
   )
   parser.add_argument("--dialogue", nargs="+", metavar="ID", help="only these dialogues")
-  parser.add_argument(
-    "--limit", type=int, metavar="N", help="only N dialogues, the same for every format"
-  )
-  parser.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
+  options.add_limit(parser, "only N dialogues, the same for every format")
 
 
 def run(args: argparse.Namespace) -> int:

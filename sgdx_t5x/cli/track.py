@@ -35,6 +35,7 @@ from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import (
   add_allowed_modules,
   add_command,
+  add_limit,
   add_split,
   check_seed,
   schemas_of,
@@ -90,10 +91,7 @@ def _add_corpus_options(group: Any) -> None:
     path=path_of_name,
   )
   add_output(group, "--out", metavar="DIR", help="folder of the predictions", folder=True)
-  group.add_argument(
-    "--limit", type=int, metavar="N", help="only N dialogues of the split, drawn at random"
-  )
-  group.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
+  add_limit(group, "only N dialogues of the split, drawn at random")
   group.add_argument(
     "--history",
     choices=["predicted", "gold"],

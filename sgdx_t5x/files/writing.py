@@ -192,13 +192,12 @@ def check_folder(
   foreign = names if ours is None else [x for x in names if not ours(pathlib.PurePath(x))]
   if foreign or (names and not replace):
     listed = foreign or names
-    replaceable = not foreign
+    alternative = "move these files away" if foreign else "pass --overwrite to replace it"
     raise SgdxError(
       f"{option} {path} already exists and is not empty",
       expected=expected,
       available=", ".join(listed[:6]) + (f" and {len(listed) - 6:,} more" if listed[6:] else ""),
-      fix="name another folder"
-      + (", or pass --overwrite to replace it" if replaceable else ", or move these files away"),
+      fix=f"name another folder, or {alternative}",
     )
   return folder.resolve()
 

@@ -25,7 +25,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import add_command, add_schemas, check_seed, parse_schemas, schemas_of
+from sgdx_t5x.cli.options import (
+  add_command,
+  add_limit,
+  add_schemas,
+  check_seed,
+  parse_schemas,
+  schemas_of,
+)
 from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tools.endpoint_options import (
@@ -61,15 +68,8 @@ def add_parser(subparsers: Any) -> None:
   add_input(parser, "--corpus", help=text, path=corpus_path)
   add_schemas(parser)
   add_calls_from_text(parser)
-  parser.add_argument(
-    "--limit",
-    type=int,
-    metavar="N",
-    help="only N dialogues, in all their variants, spread over services, seen and unseen",
-  )
-  parser.add_argument(
-    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
-  )
+  text = "only N dialogues, in all their variants, spread over services, seen and unseen"
+  add_limit(parser, text)
   add_service(parser)
   parser.set_defaults(run=run)
 

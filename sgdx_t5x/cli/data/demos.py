@@ -18,7 +18,7 @@ docs/demonstrations.md describes the file, and how to write your own.
 
 import argparse
 import itertools
-import pathlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -110,12 +110,8 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
 
   text = demonstrations_text(demos)
   # People edit demonstrations: only a file that would not change is replaced.
-  earlier = pathlib.Path(path)
-  if (
-    earlier.is_file()
-    and earlier.stat().st_size
-    and read_input(earlier, "a file of demonstrations") != text.encode()
-  ):
+  earlier = read_input(path, "a file of demonstrations") if os.path.isfile(path) else b""
+  if earlier not in (b"", text.encode()):
     raise SgdxError(
       f"--out {path} already contains other demonstrations, perhaps your own",
       expected="a new file",

@@ -58,7 +58,7 @@ def add_verb(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.cli import output
-  from sgdx_t5x.cli.data.splits import splits_table
+  from sgdx_t5x.cli.data.verify import splits_table
   from sgdx_t5x.cli.progress import native_stderr_hidden
   from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES, check_schemas
   from sgdx_t5x.corpus.opening import open_corpus
@@ -115,13 +115,11 @@ def _next(name: str, data_dir: str | os.PathLike[str], can_train: bool = True) -
 
   plain = name.removeprefix("sample_")  # tasks find records by their name
   is_of_sample = plain != name or name == "sample"
-  records_of_annexes = annexes.table("RECORDS")
-  gin_file, task, module = "gin/{}t5dst.gin", "", ""
-  environment: list[str] = []
-  if plain in records_of_annexes:
-    _, gin_file, task, module, *environment = records_of_annexes[plain]
-  elif plain not in ("full", "sample"):
+  of_core = ("", "gin/{}t5dst.gin", "", "")
+  records = {"full": of_core, "sample": of_core, **annexes.table("RECORDS")}
+  if plain not in records:
     return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
+  _, gin_file, task, module, *environment = records[plain]
   path = gin_file.format("sample/" * is_of_sample)
   is_evaluated = path.endswith("/eval.gin")
   if not (is_evaluated or can_train):

@@ -32,7 +32,6 @@ def add_verb(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.cli import output
-  from sgdx_t5x.cli.data.splits import splits_table
   from sgdx_t5x.corpus.annotation_rules import WARNINGS
   from sgdx_t5x.corpus.corpus import check_schemas
   from sgdx_t5x.corpus.opening import open_corpus
@@ -90,6 +89,29 @@ def _split_row(
     "services": len(corpus.schema(split)),
     "complete": corpus.is_complete(split, sizes.dialogues),
   }
+
+
+def splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> "Table":
+  """Returns a table of splits, with their state if any is PARTIAL; `sgdx data prepare` has it too.
+
+  Args:
+    rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"};
+      complete: see `Corpus.is_complete`.
+    corpus: its name; of "sgd" it is known how many dialogues were published.
+  """
+  from sgdx_t5x.corpus.corpus import PUBLISHED_DIALOGUES
+  from sgdx_t5x.tables import Table, count
+
+  header = ("split", "dialogues", "user turns", "frames", "services")
+  is_partial = not all(row["complete"] for row in rows)
+  lines = []
+  for row in rows:
+    state = "complete" if row["complete"] else "PARTIAL"
+    if not row["complete"] and corpus == "sgd":
+      state += f": {PUBLISHED_DIALOGUES[row['split']]:,} published"
+    numbers = [count(row[heading.replace(" ", "_")]) for heading in header[1:]]
+    lines.append((row["split"], *numbers, *([state] * is_partial)))
+  return Table("splits", header + ("state",) * is_partial, tuple(lines))
 
 
 def _warnings_table(
