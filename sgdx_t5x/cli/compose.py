@@ -41,12 +41,8 @@ def add_parser(subparsers: Any) -> None:
   add_input(action, "--paraphrases", metavar="FILE", help="JSONL, see below")
   add_output(action, "--init", metavar="FILE", help="write FILE with every element, to fill in")
   add_output(parser, "--out", metavar="DIR", help="folder to write to, new or empty", folder=True)
-  parser.add_argument(
-    "--split",
-    nargs="+",
-    metavar="NAME",
-    help="train, dev, test (default: all splits of the corpus)",
-  )
+  text = "train, dev, test (default: all splits of the corpus)"
+  parser.add_argument("--split", nargs="+", metavar="NAME", help=text)
   parser.add_argument(
     "--variants", type=int, default=_VARIANTS, metavar="K", help="number of variants (default: 5)"
   )

@@ -54,18 +54,10 @@ def add_parser(subparsers: Any) -> None:
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
   """Adds what every comparison takes: which frames, the bootstrap, outputs."""
-  parser.add_argument(
-    "--allow-missing",
-    action="store_true",
-    help="if some frames are in one system only: compare the others and mark the result PARTIAL",
-  )
-  parser.add_argument(
-    "--bootstrap-samples",
-    type=int,
-    default=1000,
-    metavar="N",
-    help="number of bootstrap samples of dialogues (default: 1000)",
-  )
+  text = "if some frames are in one system only: compare the others and mark the result PARTIAL"
+  parser.add_argument("--allow-missing", action="store_true", help=text)
+  text = "number of bootstrap samples of dialogues (default: 1000)"
+  parser.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
   add_output(parser, "--json", metavar="OUT", help="also write all numbers to this JSON file")
   output.add_format(parser)
 

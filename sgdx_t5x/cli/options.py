@@ -83,13 +83,8 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
 
 def add_allowed_modules(parser: argparse.ArgumentParser) -> None:
   """Adds the `--allow-module` of commands that run a checkpoint's config.gin."""
-  parser.add_argument(
-    "--allow-module",
-    nargs="+",
-    default=[],
-    metavar="NAME",
-    help="modules of your own that config.gin may import and run",
-  )
+  text = "modules of your own that config.gin may import and run"
+  parser.add_argument("--allow-module", nargs="+", default=[], metavar="NAME", help=text)
 
 
 def add_split(
@@ -120,21 +115,16 @@ def add_limit(parser: Any, text: str) -> None:
 
 def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds the options that become `scoring.Settings`; see `scoring_settings`."""
+  text = "how values of non-categorical slots are compared (default: difflib, the official way)"
   parser.add_argument(
-    "--fuzzy",
-    default="difflib",
-    choices=("difflib", "levenshtein", "exact"),
-    help="how values of non-categorical slots are compared (default: difflib, the official way)",
+    "--fuzzy", default="difflib", choices=("difflib", "levenshtein", "exact"), help=text
   )
   add_reading(parser)
-  parser.add_argument(
-    "--bootstrap-samples",
-    type=int,
-    default=1000,
-    metavar="N",
-    help="number of bootstrap samples (of dialogues) for 95%% confidence intervals "
-    "(default: 1000; 0: no intervals)",
+  text = (
+    "number of bootstrap samples (of dialogues) for 95%% confidence intervals "
+    "(default: 1000; 0: no intervals)"
   )
+  parser.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
 
 
 def add_prompt_style(
@@ -170,14 +160,9 @@ def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
 
 def add_schemas(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds `--schemas`, the folders of custom variants; see `parse_schemas`."""
+  text = "schemas of variants of your own, as given to `sgdx prompts --variant`"
   add_input(
-    parser,
-    "--schemas",
-    nargs="+",
-    default=[],
-    metavar="NAME=DIR",
-    help="schemas of variants of your own, as given to `sgdx prompts --variant`",
-    path=path_of_name,
+    parser, "--schemas", nargs="+", default=[], metavar="NAME=DIR", help=text, path=path_of_name
   )
 
 

@@ -83,11 +83,8 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
   add_output(
     parser, "--out", metavar="FILE", required=needs_out, help="JSONL to write; - for stdout"
   )
-  parser.add_argument(
-    "--targets",
-    action="store_true",
-    help='add the gold answers as "target", to train a model; rows then reveal the gold states',
-  )
+  text = 'add the gold answers as "target", to train a model; rows then reveal the gold states'
+  parser.add_argument("--targets", action="store_true", help=text)
   parser.add_argument("--dialogue", nargs="+", metavar="ID", help="only these dialogues")
   options.add_limit(parser, "only N dialogues, the same for every format")
 

@@ -53,19 +53,13 @@ def add_parser(subparsers: Any) -> None:
   add_input(
     parser, "--corpus", help=f"{CORPUS}: to show its dialogues and schemas", path=corpus_path
   )
-  parser.add_argument(
-    "--examples",
-    type=int,
-    default=5,
-    metavar="N",
-    help="frames to embed per run, service, slot, variant and kind of error (default: 5); 0: no "
-    "error browser, to publish the page without text of the corpus",
+  text = (
+    "frames to embed per run, service, slot, variant and kind of error (default: 5); 0: no "
+    "error browser, to publish the page without text of the corpus"
   )
-  parser.add_argument(
-    "--force",
-    action="store_true",
-    help="compare runs that were scored with different settings, and mark every table",
-  )
+  parser.add_argument("--examples", type=int, default=5, metavar="N", help=text)
+  text = "compare runs that were scored with different settings, and mark every table"
+  parser.add_argument("--force", action="store_true", help=text)
   scoring = parser.add_argument_group("for predictions, which are scored first")
   add_split(scoring)
   add_reading(scoring)

@@ -58,30 +58,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     "for what is in DIR/original, DIR/v1 ...",
     path=named_path,
   )
-  parser.add_argument(
-    "--metric",
-    nargs="+",
-    default=[],
-    metavar="KEY",
-    help="further official metrics to report like JGA: by variant, Diff_rel, SS, robustness",
-  )
-  parser.add_argument(
-    "--joint-acc-across-turn",
-    action="store_true",
-    help="multiply joint metrics over a turn's frames, as the official scorer does for MultiWOZ",
-  )
+  text = "further official metrics to report like JGA: by variant, Diff_rel, SS, robustness"
+  parser.add_argument("--metric", nargs="+", default=[], metavar="KEY", help=text)
+  text = "multiply joint metrics over a turn's frames, as the official scorer does for MultiWOZ"
+  parser.add_argument("--joint-acc-across-turn", action="store_true", help=text)
   parser.add_argument(
     "--provenance",
     action="store_true",
     help="also score by where values come from: informed by the user, accepted from the system, "
     "carried over from another service",
   )
-  parser.add_argument(
-    "--all",
-    action="store_true",
-    dest="all_tables",
-    help="print all tables: official metrics, robustness, all intervals, predicting nothing",
-  )
+  text = "print all tables: official metrics, robustness, all intervals, predicting nothing"
+  parser.add_argument("--all", action="store_true", dest="all_tables", help=text)
   options.add_scoring(parser)
   options.add_outputs(parser, "scores", "scores to this JSONL file")
   output.add_format(parser)

@@ -53,14 +53,9 @@ def add_parser(subparsers: Any) -> None:
     subparsers, "stats", __doc__, help="distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
+  text = "folders of further schemas to compare, see below"
   add_input(
-    parser,
-    "--schemas",
-    nargs="+",
-    default=[],
-    metavar="[NAME=]DIR",
-    help="folders of further schemas to compare, see below",
-    path=named_path,
+    parser, "--schemas", nargs="+", default=[], metavar="[NAME=]DIR", help=text, path=named_path
   )
   output.add_format(parser)
   parser.set_defaults(run=run)

@@ -54,24 +54,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(
     subparsers, "track", __doc__, help="track dialogues with a trained checkpoint"
   )
-  add_input(
-    parser,
-    "checkpoints",
-    nargs="*",
-    metavar="CHECKPOINT",
-    help="checkpoint_N or its MODEL_DIR (default: the tracker that ships with the package)",
-  )
+  text = "checkpoint_N or its MODEL_DIR (default: the tracker that ships with the package)"
+  add_input(parser, "checkpoints", nargs="*", metavar="CHECKPOINT", help=text)
   text = 'corpus to track: the official archive or one in its layout, or "sample"'
   add_input(parser, "--corpus", help=text, path=corpus_path)
   text = "instead of a corpus: type a dialogue for the services of this schema file"
   add_input(parser, "--schema", metavar="FILE", help=text)
-  parser.add_argument(
-    "--lengths",
-    nargs="+",
-    default=[],
-    metavar="FEATURE=N",
-    help="lengths of features, if not those in config.gin: inputs=512",
-  )
+  text = "lengths of features, if not those in config.gin: inputs=512"
+  parser.add_argument("--lengths", nargs="+", default=[], metavar="FEATURE=N", help=text)
   add_allowed_modules(parser)
   _add_corpus_options(parser.add_argument_group("with --corpus"))
   _add_schema_options(parser.add_argument_group("with --schema"))
@@ -81,24 +71,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def _add_corpus_options(group: Any) -> None:
   add_split(group)
+  text = "variants of the schema, as for `sgdx prompts` (default: original)"
   add_input(
-    group,
-    "--variant",
-    nargs="+",
-    default=[],
-    metavar="NAME[=DIR]",
-    help="variants of the schema, as for `sgdx prompts` (default: original)",
-    path=path_of_name,
+    group, "--variant", nargs="+", default=[], metavar="NAME[=DIR]", help=text, path=path_of_name
   )
   add_output(group, "--out", metavar="DIR", help="folder of the predictions", folder=True)
   add_limit(group, "only N dialogues of the split, drawn at random")
-  group.add_argument(
-    "--history",
-    choices=["predicted", "gold"],
-    default="predicted",
-    help="states of earlier turns that are read: predicted (default), or gold by a tracker whose "
-    "published pipeline reads those; scores then say so",
+  text = (
+    "states of earlier turns that are read: predicted (default), or gold by a tracker whose "
+    "published pipeline reads those; scores then say so"
   )
+  group.add_argument("--history", choices=["predicted", "gold"], default="predicted", help=text)
   group.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
 
 
@@ -112,12 +95,8 @@ def _add_schema_options(group: Any) -> None:
     help="variants of the schema, tracked side by side with it",
     path=path_of_name,
   )
-  add_input(
-    group,
-    "--dialogues",
-    metavar="FILE",
-    help="instead of the prompt: count the turns of these dialogues whose state a variant changes",
-  )
+  text = "instead of the prompt: count the turns of these dialogues whose state a variant changes"
+  add_input(group, "--dialogues", metavar="FILE", help=text)
   group.add_argument(
     "--service", nargs="+", metavar="NAME", help="services to track (default: all of the schema)"
   )

@@ -65,27 +65,16 @@ def add_parser(subparsers: Any) -> None:
   doc = "`sgdx weights export`: converts a T5X checkpoint into a Hugging Face folder."
   summary = "convert a T5X checkpoint into a Hugging Face folder"
   command = add_command(verbs, "export", doc, _EPILOG, summary)
-  add_input(
-    command,
-    "--checkpoint",
-    required=True,
-    metavar="DIR",
-    help="checkpoint_N, Orbax or legacy layout",
-  )
+  text = "checkpoint_N, Orbax or legacy layout"
+  add_input(command, "--checkpoint", required=True, metavar="DIR", help=text)
   add_output(command, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
-  add_input(
-    command,
-    "--vocab",
-    metavar="FILE",
-    help="SentencePiece model, or vocab.txt of a BERT with the tokenizer_config.json beside it, "
-    "to copy into the folder",
+  text = (
+    "SentencePiece model, or vocab.txt of a BERT with the tokenizer_config.json beside it, "
+    "to copy into the folder"
   )
-  add_input(
-    command,
-    "--config",
-    metavar="FILE",
-    help="for a BERT: config.json, or its folder, of the model that training started from",
-  )
+  add_input(command, "--vocab", metavar="FILE", help=text)
+  text = "for a BERT: config.json, or its folder, of the model that training started from"
+  add_input(command, "--config", metavar="FILE", help=text)
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
 
@@ -96,12 +85,8 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument(
     "--bits", type=int, choices=(8, 16), default=8, help="of a weight (default: 8)"
   )
-  add_input(
-    command,
-    "--corpus",
-    help=f"{CORPUS}: also train what reads the system's acts where none are given (half an hour)",
-    path=corpus_path,
-  )
+  text = f"{CORPUS}: also train what reads the system's acts where none are given (half an hour)"
+  add_input(command, "--corpus", help=text, path=corpus_path)
   add_allowed_modules(command)
   command.set_defaults(run=_pack)
 

@@ -40,18 +40,10 @@ def add_verb(verbs: Any) -> None:
   add_output(
     parser, "--data-dir", metavar="DIR", help="folder of the records, see below", folder=True
   )
-  parser.add_argument(
-    "--dialogues",
-    nargs="+",
-    default=[],
-    metavar="SPLIT=N",
-    help="use a random sample of N dialogues of a split, which is then marked PARTIAL",
-  )
-  parser.add_argument(
-    "--name",
-    metavar="NAME",
-    help="name of the records, for tasks of your own (default: full, sample, or what was changed)",
-  )
+  text = "use a random sample of N dialogues of a split, which is then marked PARTIAL"
+  parser.add_argument("--dialogues", nargs="+", default=[], metavar="SPLIT=N", help=text)
+  text = "name of the records, for tasks of your own (default: full, sample, or what was changed)"
+  parser.add_argument("--name", metavar="NAME", help=text)
   parser.set_defaults(run=run)
 
 

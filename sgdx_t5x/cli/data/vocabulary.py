@@ -25,13 +25,8 @@ def add_verb(verbs: Any) -> None:
   parser = add_command(verbs, "vocabulary", __doc__, help="train a small vocabulary on a corpus")
   add_corpus(parser)
   add_output(parser, "--out", metavar="FILE", required=True, help="SentencePiece model to write")
-  parser.add_argument(
-    "--pieces",
-    type=int,
-    default=_PIECES,
-    metavar="N",
-    help=f"pieces to train; those of D3ST's and SDT's tags are added (default: {_PIECES:,})",
-  )
+  text = f"pieces to train; those of D3ST's and SDT's tags are added (default: {_PIECES:,})"
+  parser.add_argument("--pieces", type=int, default=_PIECES, metavar="N", help=text)
   parser.set_defaults(run=_run)
 
 
