@@ -61,19 +61,20 @@ class Table:
 
 def percent(fraction: float | None) -> Number:
   """A fraction in the paper's style: 0.7264 is "72.6", None is "-"."""
-  if fraction is None:
-    return Number(None, "-")
-  text = f"{100 * fraction:.1f}"
-  # A tiny negative number rounds to "-0.0", which would look like a loss.
-  return Number(fraction, "0.0" if text == "-0.0" else text)
+  return _hundredfold(fraction, ".1f")
 
 
 def points(difference: float | None) -> Number:
   """A difference of fractions in percentage points, with its sign: -0.086 is "-8.6"."""
-  if difference is None:
+  return _hundredfold(difference, "+.1f")
+
+
+def _hundredfold(fraction: float | None, form: str) -> Number:
+  if fraction is None:
     return Number(None, "-")
-  text = f"{100 * difference:+.1f}"
-  return Number(difference, "0.0" if text in ("+0.0", "-0.0") else text)
+  text = format(100 * fraction, form)
+  # A tiny number rounds to "-0.0" or "+0.0", which would look like a loss or a gain.
+  return Number(fraction, "0.0" if text in ("+0.0", "-0.0") else text)
 
 
 def interval_names(split: bool) -> tuple[str, ...]:

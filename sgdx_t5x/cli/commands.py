@@ -90,16 +90,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-  """Refuses a command that there is not, and an option that a command does not have.
+  """Raises UsageError for a command that there is not, or an option that a command does not have.
 
   argparse would list all commands, print the usage of `sgdx` alone, or what else is missing.
-
-  Args:
-    parser: of `sgdx`.
-    words: of the command line.
-
-  Raises:
-    UsageError: after printing the usage of the command.
   """
   for word in words:
     if word == "--":

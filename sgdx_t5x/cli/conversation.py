@@ -121,11 +121,7 @@ class Conversation:
 
 
 def _rows(frames: Sequence[TrackedFrame]) -> tuple[tuple[str, ...], ...]:
-  """Returns (label, a cell per variant, mark of a difference) for what any variant predicts.
-
-  Args:
-    frames: of a service, one per variant.
-  """
+  """Returns (label, a cell per frame, mark of a difference) for what any frame has."""
   slots: dict[str, None] = {}  # a dict for its order
   for frame in frames:
     slots.update(dict.fromkeys(frame.slot_values))

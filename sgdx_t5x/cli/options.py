@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x import annexes
-from sgdx_t5x.cli.paths import add_input, add_output, corpus_path, path_of_name, style_path
+from sgdx_t5x.cli.paths import (
+  Parser,
+  add_input,
+  add_output,
+  corpus_path,
+  path_of_name,
+  style_path,
+)
 from sgdx_t5x.cli.prompt_style import parse_format
 from sgdx_t5x.errors import UsageError
 
@@ -87,9 +94,7 @@ def add_allowed_modules(parser: argparse.ArgumentParser) -> None:
   parser.add_argument("--allow-module", nargs="+", default=[], metavar="NAME", help=text)
 
 
-def add_split(
-  parser: "argparse.ArgumentParser | argparse._ActionsContainer", default: str = "test"
-) -> None:
+def add_split(parser: Parser, default: str = "test") -> None:
   """Adds `--split` for commands that read one split. Args: parser, or one of its groups."""
   text = f"train, dev or test (default: {default})"
   parser.add_argument("--split", default=default, help=text)
@@ -107,13 +112,13 @@ def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   add_input(parser, "--variant", help=text, **settings, path=path_of_name)
 
 
-def add_limit(parser: Any, text: str) -> None:
+def add_limit(parser: Parser, text: str) -> None:
   """Adds `--limit` and its `--seed`, for `check_seed`. Args: parser or group; help of `--limit`."""
   parser.add_argument("--limit", type=int, metavar="N", help=text)
   parser.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
 
 
-def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+def add_scoring(parser: Parser) -> None:
   """Adds the options that become `scoring.Settings`; see `scoring_settings`."""
   text = "how values of non-categorical slots are compared (default: difflib, the official way)"
   parser.add_argument(
@@ -127,9 +132,7 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
   parser.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
 
 
-def add_prompt_style(
-  parser: "argparse.ArgumentParser | argparse._ActionsContainer", text: str
-) -> None:
+def add_prompt_style(parser: Parser, text: str) -> None:
   """Adds `--prompt-style`, which `parse_format` reads. Args: text, its help."""
   add_input(
     parser,
@@ -142,7 +145,7 @@ def add_prompt_style(
   )
 
 
-def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+def add_reading(parser: Parser) -> None:
   """Adds the options for how predictions are read, which are among those of `add_scoring`."""
   add_prompt_style(
     parser,
@@ -158,7 +161,7 @@ def add_reading(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
   )
 
 
-def add_schemas(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+def add_schemas(parser: Parser) -> None:
   """Adds `--schemas`, the folders of custom variants; see `parse_schemas`."""
   text = "schemas of variants of your own, as given to `sgdx prompts --variant`"
   add_input(

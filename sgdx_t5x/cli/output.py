@@ -168,13 +168,7 @@ def _print_lines(console: Any, line: str, limit: int | None, style: str | None =
 
 
 def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int]) -> list[Any]:
-  """Returns the table as rich tables, split into several if it is wider than `limit`.
-
-  Args:
-    table: a table with rows.
-    limit: columns of the terminal; None: no limit.
-    measure: returns the number of columns that a rich table needs.
-  """
+  """Returns the table as rich tables, split if `measure` says it is wider than `limit` columns."""
   whole_table = _rich_table(table, _NAME)
   if limit is None or (surplus := measure(whole_table) - limit) <= 0:
     return [whole_table]

@@ -18,12 +18,12 @@ from sgdx_t5x.files.writing import check_regular
 
 STDOUT = "-"
 _Path = str | os.PathLike[str]
-_Parser = argparse.ArgumentParser | argparse._ActionsContainer
+Parser = argparse.ArgumentParser | argparse._ActionsContainer
 _RESULT = re.compile(rb'<\?xml|\{\s*"format": "sgdx-(check|diff|frames|score|tools-check)/')
 
 
 def add_input(
-  parser: _Parser, *names: str, path: Callable[[str], str] = str, **settings: Any
+  parser: Parser, *names: str, path: Callable[[str], str] = str, **settings: Any
 ) -> None:
   """Adds an option whose values name files or folders to read.
 
@@ -35,7 +35,7 @@ def add_input(
   vars(parser.add_argument(*names, **settings))["input_path"] = path
 
 
-def add_output(parser: _Parser, *names: str, folder: bool = False, **settings: Any) -> None:
+def add_output(parser: Parser, *names: str, folder: bool = False, **settings: Any) -> None:
   """Adds an option that names a file, or a folder, to write. Other arguments: see `add_input`."""
   vars(parser.add_argument(*names, **settings))["output"] = "folder" if folder else "file"
 
@@ -106,10 +106,12 @@ def check_no_inputs(
   from sgdx_t5x.corpus.sources import paths_below
 
   replaced = [pathlib.Path(path) for path in paths if os.path.exists(path)]
-  named = _by_inode(_paths_read(args)) if replaced else {}
+  if not replaced:
+    return
+  named = _by_inode(_paths_read(args))
   # Which files of a folder are read depends on more than their names.
   in_folders = itertools.chain.from_iterable(map(paths_below, map(pathlib.Path, named.values())))
-  inputs = {**_by_inode(in_folders), **named} if any(map(os.path.isfile, replaced)) else {}
+  inputs = {**_by_inode(in_folders), **named}
   for path in replaced:
     if path.is_dir():
       below = _by_inode([path, *paths_below(path)])
@@ -120,9 +122,9 @@ def check_no_inputs(
           fix="name another folder",
         )
       continue
-    for inode, name in ((x, inputs[x]) for x in _by_inode([path]) if x in inputs):
-      if inode not in named and _is_result(path):
-        continue
+    (inode,) = _by_inode([path])
+    if inode in named or (inode in inputs and not _is_result(path)):
+      name = inputs[inode]
       also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
       raise UsageError(
         f"{option} {str(path)!r} is also an input{also}",

@@ -130,34 +130,25 @@ def write(
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
-  """Writes a folder that `transformers` reads: `BertModel.from_pretrained`, or MPNetModel's.
+  """Writes a BERT or an MPNet for `transformers`; see also `huggingface.write_huggingface`.
 
   Args:
-    weights: weights of a BERT or an MPNet.
-    folder: a new or empty folder.
+    weights, folder, overwrite, on_progress: as there.
     config: config.json of the model that the weights come from; e.g. the number of heads cannot be
       inferred from the arrays.
     vocabulary: vocab.txt to copy beside the weights, with a tokenizer_config.json that says whether
       it is cased: the one beside it, or as its tokenizer.json says; or None.
-    overwrite: replace a folder that contains only such files.
-    on_progress: see `huggingface.read_huggingface`.
-
-  Returns:
-    The folder's absolute path.
-
-  Raises:
-    SgdxError: nothing is written then.
   """
   folder = hf_folder.check_free(folder, overwrite, vocabulary)
   if vocabulary is not None:
     check_vocabulary(pathlib.Path(vocabulary), weights.sizes.vocab_size)
-  kind = {"architectures": ["BertModel"], "model_type": "bert"}
+  model, kind = "BertModel", "bert"
   if weights.sizes.is_mpnet:
-    kind = {"architectures": ["MPNetModel"], "model_type": "mpnet"}
+    model, kind = "MPNetModel", "mpnet"
     embedding = _exchanged(weights.arrays[bert_layout.EMBEDDING])
     arrays = {**weights.arrays, bert_layout.EMBEDDING: embedding}
     weights = dataclasses.replace(weights, arrays=arrays)
-  content = {**config, **kind, "dtype": "float32"}
+  content = {**config, "architectures": [model], "model_type": kind, "dtype": "float32"}
   content.pop("torch_dtype", None)  # the older name of dtype
   json_files = {hf_folder.CONFIG: content}
   if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):

@@ -123,15 +123,7 @@ def _dense(t5x: str, hf: str, inputs: int, outputs: int) -> list[Tensor]:
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
-  """Infers the sizes from T5X's arrays, except heads and epsilon.
-
-  Args:
-    shapes: {T5X path: shape}.
-    origin: the checkpoint, for error messages.
-
-  Raises:
-    SgdxError: an array needed for a size is missing, or is not a matrix.
-  """
+  """Infers the sizes from T5X's arrays, except heads and epsilon; see `layout.sizes_of`."""
   shape = functools.partial(layout.matrix_shape, shapes, origin)
   vocab_size, emb_dim = shape(EMBEDDING)
   is_mpnet = RELATIVE in shapes

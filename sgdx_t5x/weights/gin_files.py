@@ -7,35 +7,20 @@ import dataclasses
 from sgdx_t5x.weights.bert_layout import BertSizes
 from sgdx_t5x.weights.layout import Sizes
 
+_T5_1_0, _T5_1_1 = {"gated": False, "tied": True}, {"gated": True, "tied": False}
 VOCAB_SIZE = 32_128  # of all T5 checkpoints that Google published; mT5 has its own
-
-
-def _model(
-  emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, first_version: bool = False
-) -> Sizes:
-  return Sizes(
-    vocab_size=VOCAB_SIZE,
-    emb_dim=emb_dim,
-    num_heads=num_heads,
-    head_dim=64,
-    mlp_dim=mlp_dim,
-    num_encoder_layers=num_layers,
-    num_decoder_layers=num_layers,
-    gated=not first_version,
-    tied=first_version,
-  )
-
 
 # Files to pass after gin/t5dst.gin, which is itself T5 1.0 Base. Flan-T5 has the sizes of T5 1.1;
 # its own files differ only in INITIAL_CHECKPOINT_PATH and TRAIN_STEPS, which an import replaces.
+# Rows of the embedding, width, heads, their width, that of the MLP, layers of both stacks.
 MODELS = {
-  "": _model(768, 12, 3072, 12, first_version=True),
-  "gin/models/t5_1_0_small.gin": _model(512, 8, 2048, 6, first_version=True),
-  "gin/models/t5_1_0_large.gin": _model(1024, 16, 4096, 24, first_version=True),
-  "gin/models/t5_1_1_small.gin": _model(512, 6, 1024, 8),
-  "gin/models/t5_1_1_base.gin": _model(768, 12, 2048, 12),
-  "gin/models/t5_1_1_large.gin": _model(1024, 16, 2816, 24),
-  "gin/models/t5_1_1_xl.gin": _model(2048, 32, 5120, 24),
+  "": Sizes(VOCAB_SIZE, 768, 12, 64, 3072, 12, 12, **_T5_1_0),
+  "gin/models/t5_1_0_small.gin": Sizes(VOCAB_SIZE, 512, 8, 64, 2048, 6, 6, **_T5_1_0),
+  "gin/models/t5_1_0_large.gin": Sizes(VOCAB_SIZE, 1024, 16, 64, 4096, 24, 24, **_T5_1_0),
+  "gin/models/t5_1_1_small.gin": Sizes(VOCAB_SIZE, 512, 6, 64, 1024, 8, 8, **_T5_1_1),
+  "gin/models/t5_1_1_base.gin": Sizes(VOCAB_SIZE, 768, 12, 64, 2048, 12, 12, **_T5_1_1),
+  "gin/models/t5_1_1_large.gin": Sizes(VOCAB_SIZE, 1024, 16, 64, 2816, 24, 24, **_T5_1_1),
+  "gin/models/t5_1_1_xl.gin": Sizes(VOCAB_SIZE, 2048, 32, 64, 5120, 24, 24, **_T5_1_1),
 }
 
 

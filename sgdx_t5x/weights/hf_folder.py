@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pathlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted, require
-from sgdx_t5x.files.reading import decode_json, json_type
+from sgdx_t5x.files.reading import decode_json, json_type, not_found
 from sgdx_t5x.files.writing import atomic_folder, check_folder
 from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.weights import hf_names, layout
@@ -39,11 +38,8 @@ def check_free(
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
-    raise SgdxError(
-      f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
-      expected="the SentencePiece model or vocab.txt that the weights were trained with",
-      fix="correct the path, or omit --vocab",
-    )
+    expected = "as --vocab, the SentencePiece model or vocab.txt that the weights were trained with"
+    raise not_found(pathlib.Path(vocabulary), expected)
   return check_folder(
     folder,
     replace=overwrite,
@@ -145,7 +141,7 @@ def read_arrays(
   for path in paths:
     with _opened(path) as file:
       types.update((name, file.get_slice(name).get_dtype()) for name in file.keys())  # noqa: SIM118
-  names_to_read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  names_to_read = hf_names.arrays_to_read(types, network, str(folder))
   size = sum(path.stat().st_size for path in paths)
   on_bytes = counter(on_progress, "reading", size, "MB", MEGABYTE)
   arrays: dict[str, np.ndarray] = {}
@@ -163,7 +159,10 @@ def read_arrays(
         on_bytes(array.nbytes)
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, network)
-  notes = hf_names.left_out_note(left_out)
+  notes = []
+  if left_out := sorted(types.keys() - names_to_read.keys()):
+    examples = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
+    notes.append(f"left out what is no part of the network, {len(left_out)} in all: {examples}")
   if converted := {types[name] for name in names_to_read} - {"F32"}:
     notes.append(f"{', '.join(sorted(converted))} arrays were converted to float32")
   return hf_names.without_aliases(arrays, network, str(folder)), notes
@@ -230,12 +229,9 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
 def _weight_map(folder: pathlib.Path) -> dict[str, str]:
   fix = "download the index again"
   weight_map: Any = read_json(folder / INDEX, fix).get("weight_map")
-
-  def is_name(value: Any) -> bool:  # which must not lead outside the folder
-    return isinstance(value, str) and pathlib.PurePath(value).name == value
-
-  is_map = isinstance(weight_map, dict) and weight_map
-  if not is_map or not all(map(is_name, weight_map.values())):
+  names = weight_map.values() if isinstance(weight_map, dict) else ()
+  # A name must not lead outside the folder.
+  if not names or not all(isinstance(x, str) and pathlib.PurePath(x).name == x for x in names):
     raise SgdxError(
       f"{folder / INDEX}: no weight_map from arrays to files in this folder",
       expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
@@ -247,11 +243,8 @@ def _weight_map(folder: pathlib.Path) -> dict[str, str]:
 def _check_index(
   folder: pathlib.Path, arrays: Mapping[str, Any], network: hf_names.Network
 ) -> None:
-  """Raises SgdxError if the index lists arrays of the network that are in no file.
-
-  An index may list an array under its aliases, which the files do not repeat (Flan-T5 XL), and
-  buffers that no file has.
-  """
+  """Raises SgdxError if the index lists arrays of the network that are in no file."""
+  # It may list an array under its aliases, too, which the files do not repeat (Flan-T5 XL).
   aliases, lost = network.aliases, []
   available = {aliases.get(name, name) for name in arrays}
   for listed, name in hf_names.own_names(_weight_map(folder), network, str(folder / INDEX)).items():

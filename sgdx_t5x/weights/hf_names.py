@@ -21,7 +21,6 @@ FLOATS = ("F32", "BF16", "F16")  # the types of parameters that can be read, as 
 _WRAPPERS = frozenset(("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 _BUFFERS = ("position_ids", "token_type_ids", "num_batches_tracked")  # last words, of any type
 _PARAMETERS = (".weight", ".bias")  # last words of parameters, also of quantized ones
-_SHOWN = 3  # names in a note
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,6 @@ def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str,
   for name in stored:
     unwrapped[name] = ".".join(word for word in name.split(".") if word not in _WRAPPERS)
   prefix = _prefix(unwrapped.values(), network, origin)
-  names: dict[str, str] = {}
   stored_by_name: dict[str, str] = {}
   for name, bare in unwrapped.items():
     inner = bare.removeprefix(prefix)
@@ -75,8 +73,8 @@ def own_names(stored: Iterable[str], network: Network, origin: str) -> dict[str,
         expected="one array of each name",
         fix="save the model again, without what wraps it: model.save_pretrained(DIR)",
       )
-    names[name], stored_by_name[inner] = inner, name
-  return names
+    stored_by_name[inner] = name
+  return {name: inner for inner, name in stored_by_name.items()}
 
 
 def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
@@ -105,9 +103,7 @@ def _prefix(names: Iterable[str], network: Network, origin: str) -> str:
   return prefixes[0] if prefixes else ""
 
 
-def arrays_to_read(
-  types: Mapping[str, str], network: Network, origin: str
-) -> tuple[dict[str, str], list[str]]:
+def arrays_to_read(types: Mapping[str, str], network: Network, origin: str) -> dict[str, str]:
   """Decides by name and type which arrays of a file are read.
 
   Args:
@@ -117,7 +113,7 @@ def arrays_to_read(
 
   Returns:
     {stored name: inner name}, with unknown parameters inside the network's modules, which the
-    caller refuses; and the stored names of the rest.
+    caller refuses.
 
   Raises:
     SgdxError: see `own_names`.
@@ -130,15 +126,7 @@ def arrays_to_read(
       if inner in network.unused or inner.split(".")[-1] in _BUFFERS or not could_be_parameter:
         continue
     names_to_read[name] = inner
-  return names_to_read, sorted(name for name in types if name not in names_to_read)
-
-
-def left_out_note(names: list[str]) -> list[str]:
-  """Returns one note that names what was not read, or none."""
-  if not names:
-    return []
-  examples = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-  return [f"left out what is no part of the network, {len(names)} in all: {examples}"]
+  return names_to_read
 
 
 def without_aliases(

@@ -96,13 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _next(name: str, data_dir: str | os.PathLike[str], can_train: bool = True) -> str:
-  """Returns a command that uses the records, to be run in a clone, or says that no task does.
-
-  Args:
-    name: of the records.
-    data_dir: where they are.
-    can_train: whether they have dialogues of train.
-  """
+  """Returns a command that uses the records in `data_dir`, or says that no task does."""
   from sgdx_t5x.cli.output import folded_command
 
   plain = name.removeprefix("sample_")  # tasks find records by their name
