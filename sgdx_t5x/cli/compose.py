@@ -43,15 +43,12 @@ def add_parser(subparsers: Any) -> None:
   add_output(parser, "--out", metavar="DIR", help="folder to write to, new or empty", folder=True)
   text = "train, dev, test (default: all splits of the corpus)"
   parser.add_argument("--split", nargs="+", metavar="NAME", help=text)
-  parser.add_argument(
-    "--variants", type=int, default=_VARIANTS, metavar="K", help="number of variants (default: 5)"
+  text = "number of variants (default: 5)"
+  parser.add_argument("--variants", type=int, default=_VARIANTS, metavar="K", help=text)
+  text = (
+    "if there are too few paraphrases, repeat the farthest; if there are none, keep the original"
   )
-  parser.add_argument(
-    "--fill",
-    action="store_true",
-    help="if there are too few paraphrases, repeat the farthest; if there are none, keep the "
-    "original",
-  )
+  parser.add_argument("--fill", action="store_true", help=text)
   parser.set_defaults(run=run)
 
 

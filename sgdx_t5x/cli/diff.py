@@ -35,18 +35,16 @@ _JOINT_GOAL = "joint_goal_accuracy"
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "diff", __doc__, help="compare two systems: differences, intervals, flipped frames"
-  )
+  summary = "compare two systems: differences, intervals, flipped frames"
+  parser = add_command(subparsers, "diff", __doc__, help=summary)
   kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
   add_input(parser, "a", metavar="A", help=kind)
   add_input(parser, "b", metavar="B", help="the same for the other system")
   for x in ("a", "b"):
     text = f"other runs of {x.upper()}, with other seeds"
     add_input(parser, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
-  parser.add_argument(
-    "--metric", default=_JOINT_GOAL, help=f"official metric per frame (default: {_JOINT_GOAL})"
-  )
+  text = f"official metric per frame (default: {_JOINT_GOAL})"
+  parser.add_argument("--metric", default=_JOINT_GOAL, help=text)
   add_output(parser, "--flips", metavar="OUT", help="write every flipped frame to this JSONL file")
   add_sampling(parser)
   parser.set_defaults(run=run)

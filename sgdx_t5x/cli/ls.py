@@ -37,14 +37,12 @@ def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "ls", __doc__, help="list tasks and mixtures")
   parser.usage = "sgdx ls [-h] [tasks] [PATTERN ...] [--module NAME]"  # in this order
-  parser.add_argument(
-    "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
-  )
+  text = "what to list (default: tasks)"
+  parser.add_argument("what", nargs="?", default="tasks", choices=("tasks",), help=text)
   text = "names to list, such as 'd3st_*' (default: a summary of all)"
   parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
-  parser.add_argument(
-    "--module", action="append", default=[], metavar="NAME", help="Python module to import first"
-  )
+  text = "Python module to import first"
+  parser.add_argument("--module", action="append", default=[], metavar="NAME", help=text)
   parser.set_defaults(run=run)
 
 

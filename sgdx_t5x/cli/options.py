@@ -153,12 +153,10 @@ def add_reading(parser: Parser) -> None:
     "format=d3st, or values=letters lowercase=true",
   )
   add_schemas(parser)
-  parser.add_argument(
-    "--allow-missing",
-    action="store_true",
-    help="if frames are missing or dialogues are unknown: score the rest and mark the result "
-    "PARTIAL",
+  text = (
+    "if frames are missing or dialogues are unknown: score the rest and mark the result PARTIAL"
   )
+  parser.add_argument("--allow-missing", action="store_true", help=text)
 
 
 def add_schemas(parser: Parser) -> None:

@@ -129,27 +129,21 @@ def _print_text(
   on_terminal = sys.stdout.isatty()  # for rich, FORCE_COLOR makes one of a pipe
   width = console.width if on_terminal else max(console.width, _WIDTH)
   limit = width if on_terminal else None
-  console.width = 10_000  # to measure
+  console.width = 10_000  # to measure; each table is printed in a width of its own
 
-  def measure(rich_tables: Any) -> int:
-    return console.measure(rich_tables).minimum
+  def measure(rich_table: Any) -> int:
+    return console.measure(rich_table).minimum
 
-  parts_of_tables: list[list[Any]] = []
-  widths = [width]
-  for table in tables:
-    parts = _rich_tables(table, limit, measure) if table.rows else []
-    parts_of_tables.append(parts)
-    widths += map(measure, parts)
-  console.width = width if limit else max(widths)
   for line in alarms:
     _print_lines(console, line, limit, "bold red")
   for line in heading:
     _print_lines(console, line, limit)
   if heading:
     console.print()
-  for table, parts in zip(tables, parts_of_tables, strict=True):
+  for table in tables:
+    parts = _rich_tables(table, limit, measure) if table.rows else []
     for part in parts:
-      console.print(part)
+      console.print(part, width=limit or max(width, measure(part)))
     if not parts:  # a title alone says that there is nothing of the kind
       _print_lines(console, table.title, limit, "bold")
     console.print()

@@ -62,9 +62,8 @@ _WIDTH = 80
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = options.add_command(
-    subparsers, "prompts", __doc__, help="write prompts for any language model to answer"
-  )
+  summary = "write prompts for any language model to answer"
+  parser = options.add_command(subparsers, "prompts", __doc__, help=summary)
   add_options(parser)
   options.add_prompt_style(parser, "format and style, if not T5DST's default: format=d3st values=a")
   parser.set_defaults(run=run)
@@ -80,9 +79,8 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
   options.add_corpus(parser)
   options.add_split(parser)
   options.add_variants(parser, "variants of the schema, see below")
-  add_output(
-    parser, "--out", metavar="FILE", required=needs_out, help="JSONL to write; - for stdout"
-  )
+  text = "JSONL to write; - for stdout"
+  add_output(parser, "--out", metavar="FILE", required=needs_out, help=text)
   text = 'add the gold answers as "target", to train a model; rows then reveal the gold states'
   parser.add_argument("--targets", action="store_true", help=text)
   parser.add_argument("--dialogue", nargs="+", metavar="ID", help="only these dialogues")

@@ -44,15 +44,12 @@ def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "write a page of tables, figures and errors for one or more runs"
   parser = add_command(subparsers, "report", __doc__, help=summary)
-  add_input(
-    parser, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below", path=named_path
-  )
-  add_output(
-    parser, "--out", required=True, metavar="DIR", help="folder for the report", folder=True
-  )
-  add_input(
-    parser, "--corpus", help=f"{CORPUS}: to show its dialogues and schemas", path=corpus_path
-  )
+  text = "[NAME=]PATH, see below"
+  add_input(parser, "runs", nargs="+", metavar="RUN", help=text, path=named_path)
+  text = "folder for the report"
+  add_output(parser, "--out", required=True, metavar="DIR", help=text, folder=True)
+  text = f"{CORPUS}: to show its dialogues and schemas"
+  add_input(parser, "--corpus", help=text, path=corpus_path)
   text = (
     "frames to embed per run, service, slot, variant and kind of error (default: 5); 0: no "
     "error browser, to publish the page without text of the corpus"

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = options.add_command(
-    subparsers, "score", __doc__, help="score predictions: JGA per variant and schema sensitivity"
-  )
+  summary = "score predictions: JGA per variant and schema sensitivity"
+  parser = options.add_command(subparsers, "score", __doc__, help=summary)
   add_options(parser)
   parser.set_defaults(run=run)
 
@@ -62,12 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   parser.add_argument("--metric", nargs="+", default=[], metavar="KEY", help=text)
   text = "multiply joint metrics over a turn's frames, as the official scorer does for MultiWOZ"
   parser.add_argument("--joint-acc-across-turn", action="store_true", help=text)
-  parser.add_argument(
-    "--provenance",
-    action="store_true",
-    help="also score by where values come from: informed by the user, accepted from the system, "
-    "carried over from another service",
+  text = (
+    "also score by where values come from: informed by the user, accepted from the system, "
+    "carried over from another service"
   )
+  parser.add_argument("--provenance", action="store_true", help=text)
   text = "print all tables: official metrics, robustness, all intervals, predicting nothing"
   parser.add_argument("--all", action="store_true", dest="all_tables", help=text)
   options.add_scoring(parser)

@@ -49,9 +49,8 @@ _PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate 
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "stats", __doc__, help="distances of schema variants, as in the paper's Table 1"
-  )
+  summary = "distances of schema variants, as in the paper's Table 1"
+  parser = add_command(subparsers, "stats", __doc__, help=summary)
   add_corpus(parser)
   text = "folders of further schemas to compare, see below"
   add_input(

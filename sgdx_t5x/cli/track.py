@@ -26,6 +26,7 @@ docs/trackers.md says more.
 """
 
 import argparse
+import functools
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -51,9 +52,8 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "track", __doc__, help="track dialogues with a trained checkpoint"
-  )
+  summary = "track dialogues with a trained checkpoint"
+  parser = add_command(subparsers, "track", __doc__, help=summary)
   text = "checkpoint_N or its MODEL_DIR (default: the tracker that ships with the package)"
   add_input(parser, "checkpoints", nargs="*", metavar="CHECKPOINT", help=text)
   text = 'corpus to track: the official archive or one in its layout, or "sample"'
@@ -97,9 +97,8 @@ def _add_schema_options(group: Any) -> None:
   )
   text = "instead of the prompt: count the turns of these dialogues whose state a variant changes"
   add_input(group, "--dialogues", metavar="FILE", help=text)
-  group.add_argument(
-    "--service", nargs="+", metavar="NAME", help="services to track (default: all of the schema)"
-  )
+  text = "services to track (default: all of the schema)"
+  group.add_argument("--service", nargs="+", metavar="NAME", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -193,17 +192,9 @@ def _track_corpus(args: argparse.Namespace) -> int:
 
   try:
     with progress("frames") as update, native_stderr_hidden(args.debug):
-      tracked = list(
-        track_split(
-          tracker,
-          corpus,
-          args.split,
-          variants,
-          pathlib.Path(args.out),
-          overwrite=args.overwrite,
-          on_progress=lambda number, total: update("tracking", number, total),
-        )
-      )
+      folder, on_progress = pathlib.Path(args.out), functools.partial(update, "tracking")
+      options: dict[str, Any] = {"overwrite": args.overwrite, "on_progress": on_progress}
+      tracked = list(track_split(tracker, corpus, args.split, variants, folder, **options))
   except KeyboardInterrupt as stop:
     again = "without --overwrite " if args.overwrite else ""
     return ended(stop, f"run the same command {again}again to resume")

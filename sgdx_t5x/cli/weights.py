@@ -53,12 +53,10 @@ def add_parser(subparsers: Any) -> None:
   doc = "`sgdx weights import`: converts a Hugging Face folder into a T5X checkpoint."
   summary = "convert a Hugging Face folder into a T5X checkpoint"
   command = add_command(verbs, "import", doc, _EPILOG, summary)
-  add_input(
-    command, "--hf", required=True, metavar="DIR", help="folder with config.json and safetensors"
-  )
-  add_output(
-    command, "--out", required=True, metavar="DIR", help="folder for checkpoint_0", folder=True
-  )
+  text = "folder with config.json and safetensors"
+  add_input(command, "--hf", required=True, metavar="DIR", help=text)
+  text = "folder for checkpoint_0"
+  add_output(command, "--out", required=True, metavar="DIR", help=text, folder=True)
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_0")
   command.set_defaults(run=_import)
 
@@ -82,9 +80,8 @@ def add_parser(subparsers: Any) -> None:
   command = add_command(verbs, "pack", f"`sgdx weights pack`: {summary}.", _EPILOG, summary)
   add_input(command, "checkpoint", metavar="CHECKPOINT", help="checkpoint_N or its MODEL_DIR")
   add_output(command, "--out", required=True, metavar="DIR", help="new folder", folder=True)
-  command.add_argument(
-    "--bits", type=int, choices=(8, 16), default=8, help="of a weight (default: 8)"
-  )
+  text = "of a weight (default: 8)"
+  command.add_argument("--bits", type=int, choices=(8, 16), default=8, help=text)
   text = f"{CORPUS}: also train what reads the system's acts where none are given (half an hour)"
   add_input(command, "--corpus", help=text, path=corpus_path)
   add_allowed_modules(command)

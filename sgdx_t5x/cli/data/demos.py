@@ -49,13 +49,11 @@ def add_verb(data_verbs: Any) -> None:
   doc = "`sgdx data demos make`: makes demonstrations from a corpus' dialogues."
   command = add_command(verbs, "make", doc, _EXAMPLES, "make demonstrations from a corpus")
   add_corpus(command)
+  text = (
+    "splits whose dialogues to use; each service uses the first split that has it (default: train)"
+  )
   command.add_argument(
-    "--split",
-    nargs="+",
-    default=["train"],
-    choices=("train", "dev", "test"),
-    help="splits whose dialogues to use; each service uses the first split that has it "
-    "(default: train)",
+    "--split", nargs="+", default=["train"], choices=("train", "dev", "test"), help=text
   )
   add_output(command, "--out", required=True, metavar="FILE", help="JSONL to write")
   command.set_defaults(run=_make)

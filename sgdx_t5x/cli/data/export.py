@@ -24,9 +24,8 @@ from sgdx_t5x.cli.paths import add_output, check_no_inputs
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
-  parser = add_command(
-    verbs, "export", __doc__, help="write dialogues with the names of SGD-X variants"
-  )
+  summary = "write dialogues with the names of SGD-X variants"
+  parser = add_command(verbs, "export", __doc__, help=summary)
   add_corpus(parser)
   add_variants(parser, "variants to write, see below")
   add_splits(parser)

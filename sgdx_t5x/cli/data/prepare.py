@@ -37,9 +37,8 @@ def add_verb(verbs: Any) -> None:
   source = parser.add_mutually_exclusive_group(required=True)
   add_input(source, "--corpus", help=CORPUS, path=corpus_path)
   source.add_argument("--download", action="store_true", help="fetch the official archive")
-  add_output(
-    parser, "--data-dir", metavar="DIR", help="folder of the records, see below", folder=True
-  )
+  text = "folder of the records, see below"
+  add_output(parser, "--data-dir", metavar="DIR", help=text, folder=True)
   text = "use a random sample of N dialogues of a split, which is then marked PARTIAL"
   parser.add_argument("--dialogues", nargs="+", default=[], metavar="SPLIT=N", help=text)
   text = "name of the records, for tasks of your own (default: full, sample, or what was changed)"

@@ -68,12 +68,8 @@ _LEGEND = (
 
 def add_verb(verbs: Any) -> None:
   """Adds `stats` to the verbs of `sgdx data`."""
-  parser = add_command(
-    verbs,
-    "stats",
-    __doc__,
-    help="statistics of dialogues, acts and values, next to the SGD paper's",
-  )
+  summary = "statistics of dialogues, acts and values, next to the SGD paper's"
+  parser = add_command(verbs, "stats", __doc__, help=summary)
   add_corpus(parser)
   output.add_format(parser)
   parser.set_defaults(run=run)
