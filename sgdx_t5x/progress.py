@@ -6,6 +6,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 OnProgress = Callable[[str, int, int | None, str], None]  # (task, done, total or None, unit)
 MEGABYTE = 1_000_000
+_ITEMS_BETWEEN_CALLS = 100
 
 
 def no_progress(*_: object) -> None:
@@ -36,7 +37,9 @@ def counter(
 def counted(
   items: Iterable[_T], on_progress: OnProgress, task: str, total: int | None, unit: str
 ) -> Iterator[_T]:
-  """Yields the items and reports how many were yielded."""
+  """Yields the items and reports how many were yielded: of the first, then every hundred."""
   for number, item in enumerate(items, start=1):
+    # The caller is done with an item when it asks for the next.
     yield item
-    on_progress(task, number, total, unit)  # the caller, which asks for the next, is done with it
+    if number % _ITEMS_BETWEEN_CALLS == 1:
+      on_progress(task, number, total, unit)

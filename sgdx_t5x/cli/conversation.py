@@ -1,6 +1,7 @@
 """The interactive prompt of `sgdx track --schema`: tracks a typed dialogue, turn by turn."""
 
 import contextlib
+import dataclasses
 import re
 import sys
 import textwrap
@@ -29,20 +30,15 @@ _HELP_ACTS = """\
   acts: INFORM, REQUEST, CONFIRM, OFFER, OFFER_INTENT, NOTIFY_SUCCESS"""
 
 
+@dataclasses.dataclass
 class Conversation:
-  """The dialogue that is being typed."""
+  """The dialogue that is being typed, its tracker, and variant -> what the tracker is shown."""
 
-  def __init__(
-    self,
-    tracker: Tracker,
-    shown_by_variant: Mapping[str, Shown],
-    services: Sequence[str],
-    debug: bool = False,
-  ):
-    """Args: tracker; variant -> what the tracker is shown; services to track; debug."""
-    self._tracker, self._shown, self._services = tracker, shown_by_variant, tuple(services)
-    self._utterances: list[Utterance] = []
-    self._debug = debug
+  tracker: Tracker
+  shown_by_variant: Mapping[str, Shown]
+  services: Sequence[str]
+  debug: bool = False
+  utterances: list[Utterance] = dataclasses.field(default_factory=list)
 
   def run(self) -> None:
     """Reads lines until there are no more."""
@@ -50,7 +46,7 @@ class Conversation:
       import readline  # noqa: F401  # line editing, and history with the arrow keys
     self._help()
     while True:
-      is_system = len(self._utterances) % 2 == 1
+      is_system = len(self.utterances) % 2 == 1
       try:
         line = input("system> " if is_system else "user> ").strip()
         line.encode()  # in the locale C.UTF-8, bytes that are not UTF-8 are read as half characters
@@ -61,7 +57,7 @@ class Conversation:
         # Of a pipe, the lines after it are lost too.
         encoding = e.encoding.upper()
         raise SgdxError(
-          f"the line after {len(self._utterances)} utterances is not {encoding} ({e.reason})",
+          f"the line after {len(self.utterances)} utterances is not {encoding} ({e.reason})",
           expected=f"text in {encoding}",
           fix="convert the text, for example with iconv, or set PYTHONIOENCODING to its encoding",
         ) from None
@@ -74,42 +70,42 @@ class Conversation:
 
   def _help(self) -> None:
     print(_HELP)
-    if self._tracker.reads_acts:
-      print(_HELP_ACTS.format(self._tracker.name))
+    if self.tracker.reads_acts:
+      print(_HELP_ACTS.format(self.tracker.name))
 
   def _command(self, line: str) -> None:
     if line == "/reset":
-      self._utterances.clear()
+      self.utterances.clear()
       print("a new dialogue")
     elif line == "/undo":
-      del self._utterances[-1:]
-      print(f"{len(self._utterances)} lines left")
+      del self.utterances[-1:]
+      print(f"{len(self.utterances)} lines left")
     else:
       if line != "/help":
         print(f"unknown command {line}")
       self._help()
 
   def _say(self, line: str, is_system: bool) -> None:
-    original = next(iter(self._shown.values())).original
+    original = next(iter(self.shown_by_variant.values())).original
     try:
       utterance: Utterance = line
-      if is_system and self._tracker.reads_acts and (match := _ACTS.search(line)):
-        utterance = (line[: match.start()].strip(), read_acts(match[1], original, self._services))
-      dialogue = from_utterances([*self._utterances, utterance], original, self._services)
+      if is_system and self.tracker.reads_acts and (match := _ACTS.search(line)):
+        utterance = (line[: match.start()].strip(), read_acts(match[1], original, self.services))
+      dialogue = from_utterances([*self.utterances, utterance], original, self.services)
       if not is_system:
         frames_by_variant = {}
-        with native_stderr_hidden(self._debug):
-          for variant, shown in self._shown.items():
-            frames_by_variant[variant] = states(self._tracker, dialogue, shown)[-1]
+        with native_stderr_hidden(self.debug):
+          for variant, shown in self.shown_by_variant.items():
+            frames_by_variant[variant] = states(self.tracker, dialogue, shown)[-1]
         self._show(frames_by_variant)
-      self._utterances.append(utterance)
+      self.utterances.append(utterance)
     except SgdxError as e:  # the line can be typed again
       sys.stdout.flush()
       print(e, file=sys.stderr)
 
   def _show(self, frames_by_variant: Mapping[str, Mapping[str, TrackedFrame]]) -> None:
     tables = []
-    for service in self._services:
+    for service in self.services:
       rows = _rows([by_service[service] for by_service in frames_by_variant.values()])
       if rows:
         header = (service, *frames_by_variant, "")

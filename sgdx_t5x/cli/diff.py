@@ -81,12 +81,7 @@ def run(args: argparse.Namespace) -> int:
   if args.flips:
     with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
-  return finish(
-    args,
-    report,
-    comparison_tables.layout,
-    *comparison_tables.notes(report),
-  )
+  return finish(args, report, comparison_tables.layout, *comparison_tables.notes(report))
 
 
 def finish(
@@ -109,12 +104,7 @@ def finish(
   if args.json:
     with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
-  output.show(
-    args.format,
-    layout(report, split_intervals=args.format == "csv"),
-    report,
-    **texts(report),
-    notes=notes,
-  )
+  tables = layout(report, split_intervals=args.format == "csv")
+  output.show(args.format, tables, report, **texts(report), notes=notes)
   output.say_written(args.json, getattr(args, "flips", None))
   return 0

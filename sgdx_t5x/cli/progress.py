@@ -8,7 +8,6 @@ from typing import TextIO, TypeVar, cast
 
 from sgdx_t5x.cli.terminal import EscapedStream, exact
 from sgdx_t5x.errors import escaped
-from sgdx_t5x.progress import counted
 
 _T = TypeVar("_T")
 Update = Callable[..., None]  # (task, done, total=None, unit=that of the block)
@@ -72,7 +71,9 @@ def track(
   """Yields the items and shows how many were yielded; arguments as for `progress`."""
   with progress(unit, enabled) as update:
     update(task, 0, total)
-    yield from counted(items, update, task, total, unit)
+    for number, item in enumerate(items, start=1):
+      yield item
+      update(task, number, total)
 
 
 @contextlib.contextmanager

@@ -88,15 +88,10 @@ def run(args: argparse.Namespace) -> int:
     content = build.make(_TITLE, scored, corpus, args.force, update, texts, schemas)
     page = build.write(content, out, args.examples, update)
   seeds = run_tables.seeds(scored)
-  output.show(
-    "text",
-    [run_tables.variants(scored), *([seeds] if seeds else [])],
-    {},
-    marks=content.marks,
-    warnings=content.warnings,
-    notes=[*content.lacks, f"report: {page}"],
-    signatures=runs.signatures(scored) if len(scored) > 1 else {"": scored[0].report["signature"]},
-  )
+  tables = [run_tables.variants(scored), *([seeds] if seeds else [])]
+  signatures = runs.signatures(scored) if len(scored) > 1 else {"": scored[0].report["signature"]}
+  about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
+  output.show("text", tables, {}, notes=[*content.lacks, f"report: {page}"], **about)
   return 0
 
 

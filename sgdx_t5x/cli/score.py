@@ -131,18 +131,12 @@ def run(args: argparse.Namespace, prompt_format: "PromptFormat | None" = None) -
     report = score_files.save(report, table, args.json, args.per_frame)
   # A screen for a person; files and programs get everything.
   is_short = args.format == "text" and not args.all_tables
-  output.show(
-    args.format,
-    score_tables.summary(report) if is_short else score_tables.layout(report),
-    report,
-    warnings=report["warnings"],
-    notes=(
-      *score_tables.absent(report),
-      *report["notes"],
-      *(["--all prints all tables"] if is_short else []),
-    ),
-    signatures={"": report["signature"]},
-  )
+  tables = score_tables.summary(report) if is_short else score_tables.layout(report)
+  notes = [*score_tables.absent(report), *report["notes"]]
+  if is_short:
+    notes.append("--all prints all tables")
+  about = {"warnings": report["warnings"], "signatures": {"": report["signature"]}}
+  output.show(args.format, tables, report, notes=notes, **about)
   output.say_written(args.json, args.per_frame)
   score_tables.check_annexes(report)  # last: what is wrong with the scores shows in the tables
   return 0

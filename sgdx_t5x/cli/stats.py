@@ -80,13 +80,9 @@ def run(args: argparse.Namespace) -> int:
     sets[name][variant] = schemas
   with progress("comparisons") as update:
     report = distances.report(corpus, sets, update)
-  output.show(
-    args.format,
-    _layout(report, args.format == "csv"),
-    report,
-    notes=(*_LEGEND, *([_PAPER_LEGEND] if report["paper_original"] else [])),
-    signatures={"": report["signature"]},
-  )
+  tables = _layout(report, distinct=args.format == "csv")
+  notes = (*_LEGEND, _PAPER_LEGEND) if report["paper_original"] else _LEGEND
+  output.show(args.format, tables, report, notes=notes, signatures={"": report["signature"]})
   return 0
 
 

@@ -84,14 +84,9 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   with progress("dialogues") as update:
     report = statistics.report(corpus, update)
-  output.show(
-    args.format,
-    _layout(report),
-    report,
-    warnings=report["warnings"],
-    notes=tuple(_notes(report)),
-    signatures={"": report["signature"]},
-  )
+  notes, signatures = tuple(_notes(report)), {"": report["signature"]}
+  about = {"warnings": report["warnings"], "notes": notes, "signatures": signatures}
+  output.show(args.format, _layout(report), report, **about)
   return 0
 
 
