@@ -95,30 +95,28 @@ def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
   argparse would list all commands, print the usage of `sgdx` alone, or what else is missing.
   """
   for word in words:
+    groups = [x for x in parser._actions if isinstance(x, argparse._SubParsersAction)]
     if word == "--":
       return
-    if not word.startswith("--"):
-      groups = [x for x in parser._actions if isinstance(x, argparse._SubParsersAction)]
-      if groups and word not in groups[0].choices:
-        commands = groups[0].choices
-        raise UsageError(
-          f"{parser.prog} has no command {word}",
-          expected="one of its commands",
-          available=nearest(word, commands),
-          fix=f"correct it; `{parser.prog} --help` lists them",
-        )
-      parser = groups[0].choices[word] if groups else parser
+    if word.startswith("--"):
+      kind, name = "option", word.partition("=")[0]
+      names = [x for x in parser._option_string_actions if x.startswith("--")]
+      is_there = any(option.startswith(name) for option in names)  # options can be abbreviated
+    elif groups and not word.startswith("-"):
+      kind, name, names = "command", word, list(groups[0].choices)
+      is_there = word in names
+    else:  # a value, or an option of one letter
       continue
-    name = word.partition("=")[0]
-    options = [x for x in parser._option_string_actions if x.startswith("--")]
-    if not any(option.startswith(name) for option in options):  # options can be abbreviated
+    if not is_there:
       parser.print_usage(sys.stderr)
       raise UsageError(
-        f"{parser.prog} has no option {name}",
-        expected="the options above",
-        available=nearest(name, options),
-        fix=f"correct it; `{parser.prog} --help` describes all options",
+        f"{parser.prog} has no {kind} {name}",
+        expected=f"one of its {kind}s",
+        available=nearest(name, names),
+        fix=f"correct it; `{parser.prog} --help` describes them",
       )
+    if kind == "command":
+      parser = groups[0].choices[word]
 
 
 def _annex_list() -> str:

@@ -36,3 +36,12 @@ def test_a_command_that_there_is_not_is_named_before_its_options(capsys):
   error = capsys.readouterr().err
   assert "has no command prepair" in error
   assert "nearest: prepare" in error
+
+
+@pytest.mark.parametrize("words", ["-h", "data -h", "score -h"])
+def test_help_has_a_letter(words, capsys):
+  """Regression: `sgdx -h` and `sgdx data -h` were refused as commands that there are not."""
+  with pytest.raises(SystemExit) as e:
+    main(words.split())
+  assert e.value.code == 0
+  assert "examples:" in capsys.readouterr().out
