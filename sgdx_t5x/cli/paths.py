@@ -86,7 +86,13 @@ def check_paths(args: argparse.Namespace) -> None:
     if path.is_file():
       check_no_inputs(args, [path], option)
     if kind == "file":
-      _check_writable(name, path, option)
+      check_regular(name, option)
+      if not os.access(path.parent, os.W_OK):
+        raise SgdxError(
+          f"{option} {name}: no writable folder {path.parent}",
+          expected="a file in an existing, writable folder",
+          fix="create the folder, or choose another file",
+        )
 
 
 def check_no_inputs(
@@ -151,18 +157,6 @@ def _by_inode(paths: Iterable[_Path]) -> dict[tuple[int, int], str]:
     status = os.stat(path)
     found[status.st_dev, status.st_ino] = os.fspath(path)
   return found
-
-
-def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
-  if not path.is_dir():
-    check_regular(name, option)
-  if not os.access(path.parent, os.W_OK) or path.is_dir():
-    reason = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
-    raise SgdxError(
-      f"{option} {name}: {reason}",
-      expected="a file in an existing, writable folder",
-      fix="create the folder, or choose another file",
-    )
 
 
 # --- what a command reads ------------------------------------------------------------------

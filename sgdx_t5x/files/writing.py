@@ -89,7 +89,7 @@ def _sync(path: pathlib.Path) -> None:
 
 
 def check_regular(path: str | pathlib.Path, option: str) -> None:
-  """Refuses what renaming a file would replace: a device, a pipe, what stdout is redirected to.
+  """Refuses what a file cannot replace: a folder, a device, a pipe, what stdout is redirected to.
 
   Args:
     path: the file; it need not exist.
@@ -102,7 +102,7 @@ def check_regular(path: str | pathlib.Path, option: str) -> None:
   is_stream = folder == "/dev" or folder.startswith("/proc/")  # /dev/shm holds regular files
   if is_stream or (os.path.exists(path) and not os.path.isfile(path)):
     raise SgdxError(
-      f"{option} {path}: not a regular file",
+      f"{option} {path}: {'a folder' if os.path.isdir(path) else 'not a regular file'}",
       expected="a file in an existing, writable folder",
       fix="name another file",
     )
