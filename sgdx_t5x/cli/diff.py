@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
   add_input(parser, "b", metavar="B", help="the same for the other system")
   for x in ("a", "b"):
     text = f"other runs of {x.upper()}, with other seeds"
-    add_input(parser, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
+    add_input(parser, f"--more-{x}", several=True, metavar="FILE", help=text)
   text = f"official metric per frame (default: {_JOINT_GOAL})"
   parser.add_argument("--metric", default=_JOINT_GOAL, help=text)
   add_output(parser, "--flips", metavar="OUT", help="write every flipped frame to this JSONL file")

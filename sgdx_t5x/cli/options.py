@@ -134,15 +134,8 @@ def add_scoring(parser: Parser) -> None:
 
 def add_prompt_style(parser: Parser, text: str) -> None:
   """Adds `--prompt-style`, which `parse_format` reads. Args: text, its help."""
-  add_input(
-    parser,
-    "--prompt-style",
-    nargs="+",
-    default=[],
-    metavar="FIELD=VALUE",
-    help=text,
-    path=style_path,
-  )
+  settings: dict[str, Any] = {"metavar": "FIELD=VALUE", "help": text, "path": style_path}
+  add_input(parser, "--prompt-style", several=True, **settings)
 
 
 def add_reading(parser: Parser) -> None:
@@ -162,9 +155,7 @@ def add_reading(parser: Parser) -> None:
 def add_schemas(parser: Parser) -> None:
   """Adds `--schemas`, the folders of custom variants; see `parse_schemas`."""
   text = "schemas of variants of your own, as given to `sgdx prompts --variant`"
-  add_input(
-    parser, "--schemas", nargs="+", default=[], metavar="NAME=DIR", help=text, path=path_of_name
-  )
+  add_input(parser, "--schemas", several=True, metavar="NAME=DIR", help=text, path=path_of_name)
 
 
 def parse_schemas(args: argparse.Namespace) -> dict[str, str]:

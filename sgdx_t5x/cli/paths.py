@@ -23,15 +23,22 @@ _RESULT = re.compile(rb'<\?xml|\{\s*"format": "sgdx-(check|diff|frames|score|too
 
 
 def add_input(
-  parser: Parser, *names: str, path: Callable[[str], str] = str, **settings: Any
+  parser: Parser,
+  *names: str,
+  path: Callable[[str], str] = str,
+  several: bool = False,
+  **settings: Any,
 ) -> None:
   """Adds an option whose values name files or folders to read.
 
   Args:
     parser: the parser, or one of its groups.
     path: returns the path in a value, or "": `corpus_path` and so on; default: the value.
+    several: whether it takes one or more values; [] if it is not given.
     names, settings: as for `ArgumentParser.add_argument`.
   """
+  if several:
+    settings |= {"nargs": "+", "default": []}
   vars(parser.add_argument(*names, **settings))["input_path"] = path
 
 

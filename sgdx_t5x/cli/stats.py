@@ -53,9 +53,7 @@ def add_parser(subparsers: Any) -> None:
   parser = add_command(subparsers, "stats", __doc__, help=summary)
   add_corpus(parser)
   text = "folders of further schemas to compare, see below"
-  add_input(
-    parser, "--schemas", nargs="+", default=[], metavar="[NAME=]DIR", help=text, path=named_path
-  )
+  add_input(parser, "--schemas", several=True, metavar="[NAME=]DIR", help=text, path=named_path)
   output.add_format(parser)
   parser.set_defaults(run=run)
 
@@ -136,13 +134,7 @@ def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
 
 
 def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
-  """Returns a table per set; the original is in the first.
-
-  Args:
-    report: of `distances.report`.
-    distinct: for CSV: the paper's columns say which column they belong to, and the set of v1 to v5
-      has the same name for all corpora.
-  """
+  """Returns a table per set; the original is in the first. Args: distinct, see below."""
   tables = []
   paper_original = report["paper_original"]
   empty: dict[str, Any] = {"variants": {}, "average": {}, "self_bleu": None}
@@ -159,6 +151,7 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
       rows.append(("average", part["average"], paper["average"]))
       rows.append(("self-BLEU", {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}))
     title = part["name"]
+    # In CSV, the set of v1 to v5 has the same name for all corpora, and columns have unique names.
     if title == "SGD-X" and paper_original is None and not distinct:
       title = "variants of the corpus"  # which is not SGD
     cells = tuple(_row(*row, has_paper) for row in rows)

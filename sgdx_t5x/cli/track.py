@@ -72,9 +72,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def _add_corpus_options(group: Any) -> None:
   add_split(group)
   text = "variants of the schema, as for `sgdx prompts` (default: original)"
-  add_input(
-    group, "--variant", nargs="+", default=[], metavar="NAME[=DIR]", help=text, path=path_of_name
-  )
+  add_input(group, "--variant", several=True, metavar="NAME[=DIR]", help=text, path=path_of_name)
   add_output(group, "--out", metavar="DIR", help="folder of the predictions", folder=True)
   add_limit(group, "only N dialogues of the split, drawn at random")
   text = (
@@ -86,15 +84,8 @@ def _add_corpus_options(group: Any) -> None:
 
 
 def _add_schema_options(group: Any) -> None:
-  add_input(
-    group,
-    "--variant-schema",
-    nargs="+",
-    default=[],
-    metavar="NAME=FILE",
-    help="variants of the schema, tracked side by side with it",
-    path=path_of_name,
-  )
+  text, path = "variants of the schema, tracked side by side with it", path_of_name
+  add_input(group, "--variant-schema", several=True, metavar="NAME=FILE", help=text, path=path)
   text = "instead of the prompt: count the turns of these dialogues whose state a variant changes"
   add_input(group, "--dialogues", metavar="FILE", help=text)
   text = "services to track (default: all of the schema)"

@@ -50,9 +50,8 @@ def add_parser(subparsers: Any) -> None:
   summary = "convert T5 and BERT weights between Hugging Face and T5X"
   verbs = add_group(subparsers, "weights", __doc__, _EPILOG, summary)
 
-  doc = "`sgdx weights import`: converts a Hugging Face folder into a T5X checkpoint."
   summary = "convert a Hugging Face folder into a T5X checkpoint"
-  command = add_command(verbs, "import", doc, _EPILOG, summary)
+  command = add_command(verbs, "import", f"`sgdx weights import`: {summary}.", _EPILOG, summary)
   text = "folder with config.json and safetensors"
   add_input(command, "--hf", required=True, metavar="DIR", help=text)
   text = "folder for checkpoint_0"
@@ -60,9 +59,8 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_0")
   command.set_defaults(run=_import)
 
-  doc = "`sgdx weights export`: converts a T5X checkpoint into a Hugging Face folder."
   summary = "convert a T5X checkpoint into a Hugging Face folder"
-  command = add_command(verbs, "export", doc, _EPILOG, summary)
+  command = add_command(verbs, "export", f"`sgdx weights export`: {summary}.", _EPILOG, summary)
   text = "checkpoint_N, Orbax or legacy layout"
   add_input(command, "--checkpoint", required=True, metavar="DIR", help=text)
   add_output(command, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
@@ -248,13 +246,7 @@ def _family(sizes: "Sizes") -> str:
 
 
 def _print_next(sizes: "Sizes | BertSizes", checkpoint: pathlib.Path, source: str) -> None:
-  """Prints the gin settings that a checkpoint needs, and the command that trains from it.
-
-  Args:
-    sizes: of its model.
-    checkpoint: its path.
-    source: the Hugging Face folder that it comes from.
-  """
+  """Prints the gin settings that a checkpoint of `source` needs, and a command that trains it."""
   from sgdx_t5x.weights import BertSizes, gin_files
 
   is_encoder = isinstance(sizes, BertSizes)

@@ -200,16 +200,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
 
 
 def matrix_shape(shapes: Mapping[str, tuple[int, ...]], origin: str, path: str) -> tuple[int, ...]:
-  """Returns the shape of a matrix, from which sizes are inferred.
-
-  Args:
-    shapes: T5X path -> shape.
-    origin: name of the checkpoint, for the error.
-    path: of the matrix.
-
-  Raises:
-    SgdxError: there is no such matrix.
-  """
+  """Returns the shape of a matrix, for `sizes_of`. Raises SgdxError if there is no such matrix."""
   shape = shapes.get(path)
   if shape is None or len(shape) != 2 or 0 in shape:
     raise SgdxError(

@@ -149,12 +149,9 @@ def _subset(corpus: "Corpus | None", items: Sequence[str]) -> "Subset":
 def _split_progress(
   totals: Mapping[str, int | None],
 ) -> Iterator[tuple[Callable[[str, Mapping[str, int]], None], Mapping[str, str]]]:
-  """Yields a callback for each dialogue that is written; prints a line when a split is done.
+  """Yields a callback for each dialogue that is written, and split -> its line, if it has one.
 
-  Also yields split -> its line, for the splits of which a dialogue was written so far.
-
-  Args:
-    totals: split -> number of dialogues that it will have, or None if unknown.
+  Prints the line when the split is done. Args: totals, split -> its dialogues, None if unknown.
   """
   from sgdx_t5x.cli.progress import progress
 
