@@ -84,8 +84,10 @@ def _add_corpus_options(group: Any) -> None:
 
 
 def _add_schema_options(group: Any) -> None:
-  text, path = "variants of the schema, tracked side by side with it", path_of_name
-  add_input(group, "--variant-schema", several=True, metavar="NAME=FILE", help=text, path=path)
+  text = "variants of the schema, tracked side by side with it"
+  add_input(
+    group, "--variant-schema", several=True, metavar="NAME=FILE", help=text, path=path_of_name
+  )
   text = "instead of the prompt: count the turns of these dialogues whose state a variant changes"
   add_input(group, "--dialogues", metavar="FILE", help=text)
   text = "services to track (default: all of the schema)"
