@@ -90,8 +90,11 @@ def run(args: argparse.Namespace) -> int:
   seeds = run_tables.seeds(scored)
   tables = [run_tables.variants(scored), *([seeds] if seeds else [])]
   signatures = runs.signatures(scored) if len(scored) > 1 else {"": scored[0].report["signature"]}
-  about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
-  output.show("text", tables, {}, notes=[*content.lacks, f"report: {page}"], **about)
+  notes = [*content.lacks, f"report: {page}"]
+  marks, warnings = content.marks, content.warnings
+  output.show(
+    "text", tables, {}, marks=marks, warnings=warnings, notes=notes, signatures=signatures
+  )
   return 0
 
 

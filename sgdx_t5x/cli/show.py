@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
   add_corpus(parser)
   add_split(parser)
   text = "variant of the schema, as for `sgdx prompts` (default: original)"
-  options = {"dest": "words", "default": "original", "metavar": "NAME[=DIR]"}
+  options: dict[str, Any] = {"dest": "words", "default": "original", "metavar": "NAME[=DIR]"}
   add_input(parser, "--variant", help=text, path=path_of_name, **options)
   parser.set_defaults(run=run)
 
