@@ -7,7 +7,6 @@ import math
 import numbers
 import operator
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -166,8 +165,7 @@ def check_number(
   if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
     return
   is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-  lowest = -math.inf if minimum is None else minimum
-  if is_number and abs(value) <= sys.float_info.max and lowest <= value < below:  # type: ignore
+  if is_number and _is_finite(value) and (minimum is None or value >= minimum) and value < below:  # type: ignore[operator]
     return
   limits = [f"of at least {minimum:g}"] if minimum is not None else []
   limits += [f"below {below:g}"] if below < math.inf else []
@@ -177,6 +175,13 @@ def check_number(
     expected=" ".join(["a number", " and ".join(limits)]).strip() + (", or None" * optional),
     fix=fix or f"set {name}",
   )
+
+
+def _is_finite(value: object) -> bool:
+  try:
+    return math.isfinite(value)  # type: ignore[arg-type]
+  except OverflowError:  # an integer that is too large for a float
+    return False
 
 
 def check_float_type(value: Any, name: str, optional: bool = False) -> None:
