@@ -118,8 +118,7 @@ def compute_weighted_cross_entropy(
     logits: `[B, T, V]`.
     targets: int `[B, T]`.
     weights: `[B, T]`, or None for 1 everywhere.
-    label_smoothing: see `smoothed_cross_entropy`.
-    z_loss: see `smoothed_cross_entropy`.
+    label_smoothing, z_loss: see `smoothed_cross_entropy`.
     loss_normalizing_factor: loss and z-loss are divided by it; None is a plain sum.
 
   Returns:

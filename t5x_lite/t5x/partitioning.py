@@ -149,12 +149,9 @@ class PjitPartitioner:
   """Places train states and batches on a mesh, by rules for logical axes.
 
   Args:
-    num_partitions: see `default_mesh`.
-    model_parallel_submesh: see `default_mesh`; give at most one of the two.
+    num_partitions, model_parallel_submesh: see `default_mesh`; give at most one of the two.
     params_on_devices: False keeps parameters on the host between steps (not covered here).
-    backend: jax backend; None is the default one.
-    ici_mesh_shape: see `default_mesh`.
-    dcn_mesh_shape: see `default_mesh`.
+    backend, ici_mesh_shape, dcn_mesh_shape: see `default_mesh`.
     logical_axis_rules: (logical, mesh) pairs; None is `standard_logical_axis_rules()`.
   """
 

@@ -182,10 +182,7 @@ def _beam_select(
     forced: the prompt's token, `[B, 1]`, or 0. Where there is one, only the best beam stays alive,
       and its score starts anew: beams with one prefix would decode the same.
     cache: after the token before.
-    eos_id: token that ends a decode.
     penalty: for the length including this token.
-    empty_score: of an empty slot.
-    cache_axis: position of the batch axis in the cache.
   """
   batch, num_beams, vocab = logp.shape
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)

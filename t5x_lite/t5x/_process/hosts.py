@@ -28,12 +28,6 @@ def check_flags(
 ) -> None:
   """Checks the flags of several processes before anything is imported.
 
-  Args:
-      address: --coordinator_address.
-      count: --process_count.
-      index: --process_index.
-      multiprocess: --multiprocess_gpu.
-
   Raises:
       UsageError: they are inconsistent.
   """

@@ -55,15 +55,7 @@ class Periods:
 
 
 def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed) -> None:
-  """Raises T5XError for invalid settings of `train`.
-
-  Args:
-      model_dir: a folder's name.
-      total_steps: TRAIN_STEPS.
-      relative_steps: TRAIN_STEPS_RELATIVE.
-      eval_steps: EVAL_STEPS.
-      random_seed: RANDOM_SEED.
-  """
+  """Raises T5XError for invalid settings of `train`."""
   check_folder_name(model_dir, "MODEL_DIR")
   check_whole(total_steps, "train.total_steps (TRAIN_STEPS)", 0, fix="--gin.TRAIN_STEPS=1000")
   check_whole(relative_steps, "train.relative_steps (TRAIN_STEPS_RELATIVE)", 0, optional=True)
