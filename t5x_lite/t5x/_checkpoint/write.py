@@ -28,6 +28,7 @@ from t5x._process import hosts
 from t5x._process.log import log
 from t5x._process.progress import short_number
 from t5x.errors import T5XError
+from t5x.partitioning import in_structure
 
 _PINNED = "PINNED"  # a checkpoint with a file of this name is never deleted
 _LEFTOVER = re.compile(r"^checkpoint_\d+\.tmp-")
@@ -316,7 +317,7 @@ def _has_axes(train_state) -> dict[str, bool]:
     return {}
   axes = jax.tree_util.tree_map(
     lambda spec: len(spec) > 0,
-    train_state.in_structure(train_state.as_logical_axes()),
+    in_structure(train_state, train_state.as_logical_axes()),
     is_leaf=lambda x: isinstance(x, PartitionSpec),
   )
   return flatten(axes.state_dict())

@@ -105,7 +105,8 @@ def beam_search(
     return (state.index < stop) & ~all_of(settled(state), segment)
 
   def step(state: _BeamState) -> _BeamState:
-    logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
+    sequences, token = state.live_sequences.reshape(-1, length), state.live_tokens.reshape(-1, 1)
+    logits, new_cache = tokens_to_logits(DecodingState(state.index, sequences, token, state.cache))
     logp = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, num_decodes, -1)
     # T5X forces the last token of a full prompt once more: the index beyond it is clamped.
     forced = lax.dynamic_index_in_dim(inputs, state.index + 1, axis=1)
@@ -152,15 +153,6 @@ def _first_beam_state(
     finished_scores=jnp.full((batch, num_decodes), empty_score, jnp.float32),
     finished_sequences=empty,
     cache=cache,
-  )
-
-
-def _beam_decoding_state(state: _BeamState) -> DecodingState:
-  return DecodingState(
-    cur_index=state.index,
-    sequences=state.live_sequences.reshape(-1, state.live_sequences.shape[-1]),
-    cur_token=state.live_tokens.reshape(-1, 1),
-    cache=state.cache,
   )
 
 
