@@ -107,21 +107,16 @@ def check_topology(name: str | None) -> str:
   if name in SLICES.values():
     return name
   if name not in SLICES:
-    raise _unknown_topology(name)
+    generation = name.replace("-", ":").split(":")[0]
+    slices = [f"{generation}:{shape}" for shape in _SHAPES.get(generation, {}).values()]
+    close = [*nearest(name, slices, n=1), *slices, "v3:4x4"]
+    raise T5XError(
+      f"No TPU slice is named {name!r}.",
+      expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
+      available=", ".join(slices) or f"generations {', '.join(_SHAPES)}",
+      fix=f"--aot_topology={close[0]}",
+    )
   return SLICES[name]
-
-
-def _unknown_topology(name: str) -> T5XError:
-  """Returns the error for an unknown slice, with the nearest known ones."""
-  generation = name.replace("-", ":").split(":")[0]
-  slices = [f"{generation}:{shape}" for shape in _SHAPES.get(generation, {}).values()]
-  close = [*nearest(name, slices, n=1), *slices, "v3:4x4"]
-  return T5XError(
-    f"No TPU slice is named {name!r}.",
-    expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
-    available=", ".join(slices) or f"generations {', '.join(_SHAPES)}",
-    fix=f"--aot_topology={close[0]}",
-  )
 
 
 def _check_steps(steps: Sequence[str]) -> tuple[str, ...]:

@@ -37,15 +37,11 @@ class StoredCheckpoint:
   """A checkpoint whose arrays have not been read yet.
 
   Args:
-      path: its folder.
-      layout: 'orbax' or 'legacy'.
       arrays: {name: ShapeDtypeStruct}; names start with `target/` or `state/`.
       read: called with {name: (sharding or None, dtype or None)}; returns {name: array},
           jax arrays where a sharding is given, numpy arrays otherwise.
   """
 
-  path: str
-  layout: str
   arrays: Mapping[str, jax.ShapeDtypeStruct]
   read: Callable[[Mapping[str, tuple[Any, Any]]], dict[str, Any]]
 
@@ -178,7 +174,7 @@ def _open_orbax(path: str) -> StoredCheckpoint:
     )
     return flatten(restored)
 
-  return StoredCheckpoint(str(path), "orbax", arrays, read)
+  return StoredCheckpoint(arrays, read)
 
 
 # ---------------------------------------------------------------------------------- legacy
@@ -254,7 +250,7 @@ def _open_legacy(path: str) -> StoredCheckpoint:
         out[name] = sources[name] if dtype is None else sources[name].astype(dtype)
     return out
 
-  return StoredCheckpoint(str(path), "legacy", arrays, read)
+  return StoredCheckpoint(arrays, read)
 
 
 def _results(futures: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -249,4 +249,4 @@ def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredChec
     return out
 
   shapes = {n: jax.ShapeDtypeStruct(np.shape(v), np.asarray(v).dtype) for n, v in flat.items()}
-  return StoredCheckpoint(stored.path, stored.layout, shapes, read)
+  return StoredCheckpoint(shapes, read)
