@@ -187,8 +187,8 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
         found=repr(metric_mode),
         available="max, min",
       )
+    self._events = EventReader(directory, metric_name_to_monitor)  # raises before folders are made
     super().__init__(directory, keep=keep, save_dtype=save_dtype)
-    self._events = EventReader(directory, metric_name_to_monitor)
     self._rules = metric_mode, keep_checkpoints_without_metrics, force_keep_period
     self._warned = False
 
