@@ -28,14 +28,14 @@ class Stream:
       data_seed: seed of the data.
       seed: seed of parameters and dropout.
       settings: what the batches are made from, as text.
-      run_start: the step that the run started from.
+      run_start: the step that the run started from; None in files of older versions.
   """
 
   first_step: int
   data_seed: int
   seed: int
   settings: str
-  run_start: int
+  run_start: int | None = None
 
 
 def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) -> Stream:
@@ -60,6 +60,8 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
       f"{start.step - stored.first_step} batches already seen"
     )
     stream = stored
+    if stored.run_start is None:
+      stream = dataclasses.replace(stored, run_start=start.run_start)
   else:
     if resuming:
       reason = "" if stored is None else ": its settings have changed"
@@ -75,7 +77,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
 def store_moved(model_dir: str, stream: Stream, shift: int) -> None:
   """Stores a stream whose first step `state_transformation_fns` have changed by `shift`."""
   if shift:
-    first_step, run_start = stream.first_step + shift, stream.run_start + shift
+    first_step, run_start = stream.first_step + shift, (stream.run_start or 0) + shift
     _store(model_dir, dataclasses.replace(stream, first_step=first_step, run_start=run_start))
 
 
