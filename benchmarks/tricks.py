@@ -31,6 +31,7 @@ import seqio
 import tensorflow as tf
 
 from t5x import gin_utils, losses, models, utils
+from t5x._checkpoint.choose import chosen
 from t5x._infer import infer_fn, inference, setup, staged_decode
 from t5x._train import trim
 from t5x.examples.t5 import blocked_attention, embedding, products, softmax_attention
@@ -178,7 +179,7 @@ def decoding_columns(model, dataset_cfg, restore_cfg, partitioner, args) -> dict
     partitioner=partitioner,
   )
   if args.checkpoint:
-    state = initializer.from_choice(setup.choose(restore_cfg), restore_cfg)
+    state = initializer.from_choice(chosen(restore_cfg), restore_cfg)
   else:
     state = initializer.from_scratch(jax.random.PRNGKey(0))
   axes = initializer.train_state_axes

@@ -108,9 +108,7 @@ def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   every one of them over the devices. With a copy per partition, gradients are added up locally,
   and summed over the devices once.
 
-  Args:
-    x: a parameter, or a cast of one.
-    axes: its logical axes.
+  Args: as for `whole_over_data`.
 
   Returns:
     `[P, *x.shape]`, P the number of data partitions, 1 outside of a partitioned function. It takes

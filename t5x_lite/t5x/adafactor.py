@@ -145,27 +145,20 @@ class Adafactor(optimizers.OptimizerDef):
     Raises:
       T5XError: there is no learning rate.
     """
-    return hyper_params._updated(params, state, grads)
-
-  def _updated(
-    self, params: PyTree, state: optimizers.OptimizerState, grads: PyTree
-  ) -> tuple[PyTree, optimizers.OptimizerState]:
-    """One update with these settings; the learning rate is one of them."""
-    learning_rate = self.learning_rate
-    if learning_rate is None:
+    if hyper_params.learning_rate is None:
       raise T5XError(
         found="no learning rate",
         expected="one from the trainer or from adafactor.Adafactor.learning_rate",
         fix="bind trainer.Trainer.learning_rate_fn",
       )
-    if self.global_norm_clip_threshold:
-      grads = _clip_global_norm(grads, self.global_norm_clip_threshold)
-    step = state.step
-    age = step.astype(jnp.float32) - self.step_offset + 1.0
-    decay = 1.0 - age ** (-self.decay_rate)
+    if hyper_params.global_norm_clip_threshold:
+      grads = _clip_global_norm(grads, hyper_params.global_norm_clip_threshold)
+    step, learning_rate = state.step, jnp.float32(hyper_params.learning_rate)
+    age = step.astype(jnp.float32) - hyper_params.step_offset + 1.0
+    decay = 1.0 - age ** (-hyper_params.decay_rate)
 
     def update(path, param, slots, grad):
-      return self._update(path, param, slots, grad, decay, jnp.float32(learning_rate))
+      return hyper_params._update(path, param, slots, grad, decay, learning_rate)
 
     pairs = self._map(update, params, state.param_states, grads)
     new_params = jax.tree_util.tree_map(lambda p: p[0], pairs, is_leaf=_is_pair)

@@ -107,21 +107,16 @@ def check_topology(name: str | None) -> str:
   if name in SLICES.values():
     return name
   if name not in SLICES:
-    raise _unknown_topology(name)
+    generation = name.replace("-", ":").split(":")[0]
+    slices = [f"{generation}:{shape}" for shape in _SHAPES.get(generation, {}).values()]
+    close = [*nearest(name, slices, n=1), *slices, "v3:4x4"]
+    raise T5XError(
+      f"No TPU slice is named {name!r}.",
+      expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
+      available=", ".join(slices) or f"generations {', '.join(_SHAPES)}",
+      fix=f"--aot_topology={close[0]}",
+    )
   return SLICES[name]
-
-
-def _unknown_topology(name: str) -> T5XError:
-  """Returns the error for an unknown slice, with the nearest known ones."""
-  generation = name.replace("-", ":").split(":")[0]
-  slices = [f"{generation}:{shape}" for shape in _SHAPES.get(generation, {}).values()]
-  close = [*nearest(name, slices, n=1), *slices, "v3:4x4"]
-  return T5XError(
-    f"No TPU slice is named {name!r}.",
-    expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
-    available=", ".join(slices) or f"generations {', '.join(_SHAPES)}",
-    fix=f"--aot_topology={close[0]}",
-  )
 
 
 def _check_steps(steps: Sequence[str]) -> tuple[str, ...]:
@@ -181,6 +176,8 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   """Returns the arguments that gin binds to `train`, references evaluated."""
   import gin
 
+  from t5x._settings.model import bound_to  # imports JAX
+
   flags = cli.FLAGS
   if not flags.gin_file and not flags.gin_bindings:
     raise UsageError("No gin file is given.", fix="pass --gin_file=FILE.gin, that of the training.")
@@ -193,7 +190,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
     if name in macros and gin_config.is_required(macros[name]):
       gin.parse_config(f"{name} = {value}")
   gin_config.finalize()
-  settings = gin.get_bindings(train) if _is_configured(train) else {}
+  settings = bound_to(train)
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")
   missing = [name for name in required if settings.get(name) is None]
   if missing:
@@ -204,17 +201,6 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
       fix="pass that file; models and macros alone do not determine what is compiled.",
     )
   return settings
-
-
-def _is_configured(train: Callable) -> bool:
-  """Whether a gin file has named `train_script.train`; gin only knows it from then on."""
-  import gin
-
-  try:
-    gin.get_bindings(train, resolve_references=False)
-  except ValueError:
-    return False
-  return True
 
 
 # --------------------------------------------------------------------------------- output

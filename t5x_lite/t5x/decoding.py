@@ -82,10 +82,7 @@ def temperature_sample(
   An EOS that is forced does not end a decode.
 
   Args:
-    inputs: as for `beam_search`.
-    cache: as for `beam_search`.
-    tokens_to_logits: as for `beam_search`.
-    eos_id: token that ends a decode.
+    inputs, cache, tokens_to_logits, eos_id: as for `beam_search`.
     decode_rng: key; None is key 0.
     num_decodes: decodes per example.
     temperature: logits are divided by it; 0 is greedy.

@@ -117,7 +117,7 @@ def check_whole(
 ) -> None:
   """Raises T5XError unless `value` is a whole number of at least `minimum` that is not too large.
 
-  Args:
+  Args of this check and of those below:
       value: what a setting was bound to.
       name: the setting, for the message.
       minimum: smallest number that is accepted.
@@ -150,15 +150,9 @@ def check_number(
   optional: bool = False,
   fix: object = None,
 ) -> None:
-  """Raises T5XError unless `value` is a finite number in [least, below).
+  """Raises T5XError unless `value` is a finite number in [minimum, below).
 
-  Args:
-      value: what a setting was bound to; a scalar array counts as a number of any size.
-      name: the setting, for the message.
-      minimum: smallest number that is accepted; None: any.
-      below: numbers from this one on are refused.
-      optional: None is accepted too.
-      fix: how to set it; None: by its name.
+  A scalar array counts as a number of any size. Without a minimum there is none.
   """
   if value is None and optional:
     return
@@ -185,13 +179,7 @@ def _is_finite(value: object) -> bool:
 
 
 def check_float_type(value: Any, name: str, optional: bool = False) -> None:
-  """Raises T5XError unless `value` names a floating-point type, as weights need.
-
-  Args:
-      value: what a setting was bound to.
-      name: the setting, for the message.
-      optional: None is accepted too.
-  """
+  """Raises T5XError unless `value` names a floating-point type, as weights need."""
   import jax.numpy as jnp
 
   if value is None and optional:
@@ -211,12 +199,7 @@ def check_float_type(value: Any, name: str, optional: bool = False) -> None:
 
 
 def check_flag(value: object, name: str) -> None:
-  """Raises T5XError unless `value` is True or False; text would always count as True.
-
-  Args:
-      value: what a setting was bound to.
-      name: the setting, for the message.
-  """
+  """Raises T5XError unless `value` is True or False; text would always count as True."""
   if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
     return
   raise T5XError(

@@ -103,9 +103,23 @@ def evaluate(
     stop = StopRequest()
     # The evaluator measures the lengths with which the train state is made: it gets the axes later.
     axes = types.SimpleNamespace()
-    evaluator = _make_evaluator(
-      dataset_cfg, inference_evaluator_cls, model, partitioner, axes, output_dir, stop.check
+    evaluator = utils.InferenceEvaluator(
+      dataset_cfg,
+      inference_evaluator_cls,
+      model,
+      partitioner,
+      axes,
+      log_dir=os.path.join(output_dir, "inference_eval"),
+      check_stop=stop.check,
+      journal_dir=os.path.join(output_dir, "partial"),
     )
+    if not evaluator.eval_tasks:
+      raise T5XError(
+        f"No task of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
+        found=f"no task with split {dataset_cfg.split!r} and metrics",
+        available=_splits_and_metrics(dataset_cfg),
+        fix="set utils.DatasetConfig.split, or add metric_fns to the tasks.",
+      )
     rows = dataset_cfg.batch_size
     initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
       optimizer_def=None,
@@ -128,38 +142,6 @@ def evaluate(
       )
   log(f"outputs are in {output_dir}")
   return results
-
-
-def _make_evaluator(
-  dataset_cfg,
-  evaluator_cls,
-  model,
-  partitioner,
-  axes: types.SimpleNamespace,
-  output_dir: str,
-  check_stop: Callable[[], None],
-):
-  """Returns the `utils.InferenceEvaluator`; raises T5XError if no task can be evaluated."""
-  from t5x import utils
-
-  evaluator = utils.InferenceEvaluator(
-    dataset_cfg,
-    evaluator_cls,
-    model,
-    partitioner,
-    axes,
-    log_dir=os.path.join(output_dir, "inference_eval"),
-    check_stop=check_stop,
-    journal_dir=os.path.join(output_dir, "partial"),
-  )
-  if evaluator.eval_tasks:
-    return evaluator
-  raise T5XError(
-    f"No task of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
-    found=f"no task with split {dataset_cfg.split!r} and metrics",
-    available=_splits_and_metrics(dataset_cfg),
-    fix="set utils.DatasetConfig.split, or add metric_fns to the tasks.",
-  )
 
 
 def _evaluate_all(

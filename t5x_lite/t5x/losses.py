@@ -38,6 +38,9 @@ class SpecialLossNormalizingFactor(enum.Enum):
   AVERAGE_PER_SEQUENCE = 3
 
 
+# A custom gradient rule: it keeps only the logits and log(Z), and its one pass over [B, T, V]
+# fuses softmax, target and smoothing.
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def smoothed_cross_entropy(
   logits: Array, targets: Array, label_smoothing: float = 0.0, z_loss: float = 0.0
 ) -> tuple[Array, Array]:
@@ -55,7 +58,7 @@ def smoothed_cross_entropy(
   Returns:
     (loss with z-loss, z-loss), each float32 `[...]`.
   """
-  return _sparse_cross_entropy(logits, targets, float(label_smoothing), float(z_loss))
+  return _sparse_forward(logits, targets, label_smoothing, z_loss)[0]
 
 
 def _smoothing_constants(label_smoothing: float, vocab_size: int) -> tuple[float, float, float]:
@@ -67,15 +70,6 @@ def _smoothing_constants(label_smoothing: float, vocab_size: int) -> tuple[float
     # The epsilon is T5X's; it matters in the last digits only.
     entropy = -(high * math.log(high) + (vocab_size - 1) * low * math.log(low + 1e-20))
   return high, low, entropy
-
-
-# A custom gradient rule: it keeps only the logits and log(Z), and its one pass over [B, T, V]
-# fuses softmax, target and smoothing.
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _sparse_cross_entropy(
-  logits: Array, targets: Array, label_smoothing: float, z_loss: float
-) -> tuple[Array, Array]:
-  return _sparse_forward(logits, targets, label_smoothing, z_loss)[0]
 
 
 def _sparse_forward(logits, targets, label_smoothing, z_loss):
@@ -103,7 +97,7 @@ def _sparse_backward(label_smoothing, z_loss, residuals, cotangents):
   return grad.astype(logits.dtype), None
 
 
-_sparse_cross_entropy.defvjp(_sparse_forward, _sparse_backward)
+smoothed_cross_entropy.defvjp(_sparse_forward, _sparse_backward)
 
 
 def _is_target(targets: Array, vocab_size: int) -> Array:
@@ -124,8 +118,7 @@ def compute_weighted_cross_entropy(
     logits: `[B, T, V]`.
     targets: int `[B, T]`.
     weights: `[B, T]`, or None for 1 everywhere.
-    label_smoothing: see `smoothed_cross_entropy`.
-    z_loss: see `smoothed_cross_entropy`.
+    label_smoothing, z_loss: see `smoothed_cross_entropy`.
     loss_normalizing_factor: loss and z-loss are divided by it; None is a plain sum.
 
   Returns:

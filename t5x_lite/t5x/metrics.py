@@ -51,10 +51,6 @@ class Step(clu_metrics.Metric):
     """Returns the metric with another number of steps."""
     return self.replace(steps=steps)
 
-  def compute(self) -> Any:
-    """Returns the number."""
-    raise NotImplementedError
-
 
 @flax.struct.dataclass
 class AveragePerStep(Step):

@@ -370,11 +370,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     decoder_params: Mapping[str, Any] | None,
     num_decodes: int | None,
   ) -> dict[str, Any]:
-    """Keyword arguments of the decode function: a call's win over the defaults bound in gin.
-
-    Raises:
-      T5XError: a sampling key is given twice.
-    """
+    """Keyword arguments of the decode function: a call's win over the defaults bound in gin."""
     kwargs = self._default_decoder_params.as_kwargs() | dict(decoder_params or {})
     if rng is not None:
       if kwargs.get("decode_rng") is not None:

@@ -149,12 +149,9 @@ class PjitPartitioner:
   """Places train states and batches on a mesh, by rules for logical axes.
 
   Args:
-    num_partitions: see `default_mesh`.
-    model_parallel_submesh: see `default_mesh`; give at most one of the two.
+    num_partitions, model_parallel_submesh: see `default_mesh`; give at most one of the two.
     params_on_devices: False keeps parameters on the host between steps (not covered here).
-    backend: jax backend; None is the default one.
-    ici_mesh_shape: see `default_mesh`.
-    dcn_mesh_shape: see `default_mesh`.
+    backend, ici_mesh_shape, dcn_mesh_shape: see `default_mesh`.
     logical_axis_rules: (logical, mesh) pairs; None is `standard_logical_axis_rules()`.
   """
 
@@ -328,9 +325,7 @@ class PjitPartitioner:
     logical = train_state.as_logical_axes()
     if hasattr(train_state, "params"):  # the optimizer's slots have the same axes or fewer
       self._check_divides(logical.params, train_state.params)
-    if hasattr(train_state, "in_structure"):
-      logical = train_state.in_structure(logical)
-    return jax.tree_util.tree_map(self.logical_to_mesh, logical)
+    return jax.tree_util.tree_map(self.logical_to_mesh, in_structure(train_state, logical))
 
   def logical_to_mesh(self, axes: PartitionSpec) -> PartitionSpec:
     """Maps a spec of logical axes to one of mesh axes.
@@ -394,6 +389,16 @@ class PjitPartitioner:
   def activate(self) -> contextlib.AbstractContextManager[None]:
     """Makes networks traced in the `with` block use this mesh and these rules."""
     return active_mesh.entered(self.mesh, self.logical_axis_rules)
+
+
+def in_structure(train_state: Any, logical: Any) -> Any:
+  """Returns the result of `train_state.as_logical_axes()` in the tree structure of that state.
+
+  A leaf without logical axes has the empty spec.
+  """
+  leaves = jax.tree_util.tree_leaves(logical, is_leaf=is_spec)
+  specs = [PartitionSpec() if spec is None else spec for spec in leaves]
+  return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(train_state), specs)
 
 
 def is_spec(x: Any) -> bool:

@@ -148,18 +148,31 @@ def train(
     )
 
     # --------------------------------------------------------------- state, evaluation, saving
-    trainer, axes = setup.make_trainer(
-      trainer_cls,
-      train_state_initializer_cls or utils.TrainStateInitializer,
-      model,
-      partitioner,
-      utils.batch_shapes(train_ds, train_dataset_cfg.batch_size),
-      start,
-      restore_cfg,
-      (init_rng, trainer_rng),
-      list(eval_sets),
-      model_dir,
+    shapes, types = utils.batch_shapes(train_ds, train_dataset_cfg.batch_size)
+    initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
+      optimizer_def=model.optimizer_def,
+      init_fn=model.get_initial_variables,
+      input_shapes=shapes,
+      input_types=types,
+      partitioner=partitioner,
     )
+    if start.choice:
+      state = initializer.from_choice(start.choice, restore_cfg, init_rng)
+    else:
+      state = initializer.from_scratch(init_rng)
+    utils.log_model_info(os.path.join(model_dir, "model-info.txt"), state)
+    axes = initializer.train_state_axes
+    trainer = trainer_cls(
+      model=model,
+      train_state=state,
+      partitioner=partitioner,
+      eval_names=list(eval_sets),
+      summary_dir=model_dir,
+      rng=trainer_rng,
+      train_state_axes=axes,
+    )
+    del state  # its buffers are donated to the first step
+    partitioner.check_microbatches(train_dataset_cfg.batch_size, setup.num_microbatches(trainer))
     # state_transformation_fns may have given the restored state another step.
     first_step, step = start.step, int(trainer.train_state.step)
     if summarize_config_fn is not None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import flax.core
 import flax.traverse_util
-import jax
 import jax.numpy as jnp
 from flax import struct
 from flax.linen import partitioning as flax_partitioning
-from jax.sharding import PartitionSpec
 
 from t5x import optimizers
 from t5x.errors import T5XError, not_in_lite
@@ -105,8 +103,8 @@ class FlaxOptimTrainState(struct.PyTreeNode):
     """Returns a state whose leaves are PartitionSpecs of logical names.
 
     A leaf without logical axes (step, factored and unused slots) is None. As in T5X, the
-    parameters are a FrozenDict, and there is no `params_axes`; `in_structure` gives it the
-    structure of this state.
+    parameters are a FrozenDict, and there is no `params_axes`; `partitioning.in_structure` gives it
+    the structure of this state.
 
     Raises:
       T5XError: the model recorded no logical axes.
@@ -114,19 +112,6 @@ class FlaxOptimTrainState(struct.PyTreeNode):
     axes = flax.core.unfreeze(_axis_names(self.params_axes))
     optimizer = self.optimizer.derive_logical_axes(axes)
     return type(self)(optimizer=optimizer.replace(target=flax.core.freeze(axes)))
-
-  def in_structure(self, axes: FlaxOptimTrainState) -> FlaxOptimTrainState:
-    """Returns the result of `as_logical_axes` in the tree structure of this state.
-
-    A leaf without logical axes has the empty spec.
-    """
-    slots = jax.tree_util.tree_map(
-      lambda _, spec: PartitionSpec() if spec is None else spec,
-      self.optimizer.state,
-      axes.optimizer.state,
-    )
-    target = _as_frozen_as(self.params, axes.params)
-    return self.replace(optimizer=self.optimizer.replace(state=slots, target=target))
 
 
 class InferenceState(struct.PyTreeNode):
@@ -169,10 +154,6 @@ class InferenceState(struct.PyTreeNode):
     """As for FlaxOptimTrainState."""
     return type(self)(step=None, params=flax.core.freeze(_axis_names(self.params_axes)))
 
-  def in_structure(self, axes: InferenceState) -> InferenceState:
-    """As for FlaxOptimTrainState."""
-    return self.replace(step=PartitionSpec(), params=_as_frozen_as(self.params, axes.params))
-
 
 def _split(model_variables: PyTree) -> tuple[PyTree, PyTree]:
   """Returns (parameters as plain dicts, their axes or None).
@@ -199,12 +180,6 @@ def _axis_names(params_axes: PyTree) -> PyTree:
   if params_axes is None:
     raise T5XError("The model records no logical axes: declare parameters with param_with_axes.")
   return flax_partitioning.get_axis_names(params_axes)
-
-
-def _as_frozen_as(params: PyTree, axes: PyTree) -> PyTree:
-  """Returns `axes` as a FrozenDict if `params` is one, else as plain dicts."""
-  frozen = isinstance(params, flax.core.FrozenDict)
-  return flax.core.freeze(axes) if frozen else flax.core.unfreeze(axes)
 
 
 def _check_axes_cover(params: PyTree, params_axes: PyTree) -> None:

@@ -83,43 +83,37 @@ class Loop:
   cycles: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Program:
-  """Estimates for one execution, with loops at their maximum number of iterations.
+  """Estimates for one execution of a program, or of a computation in it.
+
+  Loops count with their maximum number of iterations.
 
   Attributes:
     cycles: estimated cycles.
-    loops: loops of the entry.
     collectives: {kind: bytes of its results}.
     rng: bytes drawn by `rng-bit-generator`s.
     unknown_loops: loops, at any depth, whose iterations could not be read; counted once.
     unestimated: operations for which the compiler gives no cycles; they count as 0.
+    loops: loops of the entry.
   """
 
-  cycles: float
-  loops: tuple[Loop, ...]
-  collectives: Mapping[str, float]
-  rng: float
-  unknown_loops: int
-  unestimated: int
-
-
-@dataclasses.dataclass
-class _Cost:
   cycles: float = 0.0
-  rng: float = 0.0
-  unknown: int = 0
-  unestimated: int = 0
   collectives: dict[str, float] = dataclasses.field(
     default_factory=lambda: collections.defaultdict(float)
   )
+  rng: float = 0.0
+  unknown_loops: int = 0
+  unestimated: int = 0
+  loops: tuple[Loop, ...] = ()
 
-  def add(self, cost: _Cost, times: float = 1.0) -> None:
-    self.cycles += times * cost.cycles
-    self.rng += times * cost.rng
-    self.unknown += cost.unknown
-    self.unestimated += cost.unestimated
-    for kind, size in cost.collectives.items():
+  def add(self, called: Program, times: float = 1.0) -> None:
+    """Adds what a part costs that is executed so many times."""
+    self.cycles += times * called.cycles
+    self.rng += times * called.rng
+    self.unknown_loops += called.unknown_loops
+    self.unestimated += called.unestimated
+    for kind, size in called.collectives.items():
       self.collectives[kind] += times * size
 
 
@@ -144,21 +138,13 @@ def read_program(text: str) -> Program:
     text: HLO.
   """
   computations, entry = _split(text)
-  costs: dict[str, _Cost] = {}
-  total = _cost(entry, computations, costs)
-  loops = []
+  costs: dict[str, Program] = {}
+  program = _cost(entry, computations, costs)
   for line in computations.get(entry, ()):
     for condition, body in _WHILE.findall(line):
       cycles = _cost(body, computations, costs).cycles
-      loops.append(Loop(_trips(condition, computations), cycles))
-  return Program(
-    cycles=total.cycles,
-    loops=tuple(loops),
-    collectives=dict(total.collectives),
-    rng=total.rng,
-    unknown_loops=total.unknown,
-    unestimated=total.unestimated,
-  )
+      program.loops += (Loop(_trips(condition, computations), cycles),)
+  return program
 
 
 def _split(text: str) -> tuple[dict[str, list[str]], str]:
@@ -176,11 +162,11 @@ def _split(text: str) -> tuple[dict[str, list[str]], str]:
   return computations, entry
 
 
-def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, _Cost]) -> _Cost:
+def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, Program]) -> Program:
   """Cost of a computation and all it calls."""
   if name in costs:
     return costs[name]
-  costs[name] = total = _Cost()
+  costs[name] = total = Program()
   for line in computations.get(name, ()):
     op = _OP.match(line)
     if not op:
@@ -190,7 +176,7 @@ def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, _Co
     for condition, body in _WHILE.findall(line):
       trips = _trips(condition, computations)
       total.add(_cost(body, computations, costs), trips or 1)
-      total.unknown += trips is None
+      total.unknown_loops += trips is None
     branches = [_cost(c, computations, costs) for c in _branches(line)]
     if branches:
       total.add(max(branches, key=lambda c: c.cycles))
@@ -201,11 +187,11 @@ def _cost(name: str, computations: Mapping[str, list[str]], costs: dict[str, _Co
   return total
 
 
-def _own_cost(line: str, shape: str, kind: str) -> _Cost:
+def _own_cost(line: str, shape: str, kind: str) -> Program:
   """The cost of one operation without what it calls: `shape` is that of its result."""
   match = _CYCLES.search(line)
   cycles = int(match.group(1)) if match else 0
-  cost = _Cost(unestimated=1) if cycles == _NO_ESTIMATE else _Cost(cycles=float(cycles))
+  cost = Program(unestimated=1) if cycles == _NO_ESTIMATE else Program(cycles=float(cycles))
   base = kind.removesuffix("-start")
   if base in _COLLECTIVES:
     size = shape_bytes(shape)
@@ -305,13 +291,8 @@ class Work:
 def forward_work(config: Any, rows: int, inputs: int, targets: int) -> Work:
   """Returns the matrix products of T5's forward pass; a training step does three times as much.
 
-  Embedding lookups, however they are done, are not counted.
-
-  Args:
-    config: `network.T5Config`.
-    rows: rows of the batch.
-    inputs: encoder tokens per row.
-    targets: decoder tokens per row.
+  Embedding lookups, however they are done, are not counted. Args: `inputs` and `targets` are tokens
+  per row of the encoder and the decoder.
   """
   c = config
   encoder = rows * inputs * _encoder_weights(c) * 2 + 4 * rows * inputs**2 * _joined(c)
@@ -322,13 +303,7 @@ def forward_work(config: Any, rows: int, inputs: int, targets: int) -> Work:
 
 
 def decode_start_work(config: Any, rows: int, inputs: int) -> Work:
-  """Returns the matrix products before the first token: encoder, keys and values for the decoder.
-
-  Args:
-    config: `network.T5Config`.
-    rows: rows of the batch.
-    inputs: encoder tokens per row.
-  """
+  """Returns the products before the first token: encoder, and keys and values of its output."""
   c = config
   encoder = rows * inputs * _encoder_weights(c) * 2 + 4 * rows * inputs**2 * _joined(c)
   cross = rows * inputs * _cross_weights(c) * 2
@@ -341,9 +316,7 @@ def decode_step_work(
   """Returns what one token costs: weights and caches read once.
 
   Args:
-    config: `network.T5Config`.
-    rows: rows of the batch.
-    inputs: encoder tokens per row.
+    config, rows, inputs: as for `forward_work`.
     targets: tokens the cache has room for.
     decodes: decodes per row.
     itemsize: bytes of a weight or cached value.

@@ -21,6 +21,8 @@ from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
 
+# Models branch on the backend, and have to branch as on the slice.
+@unittest.mock.patch("jax.default_backend", lambda: "tpu")  # noqa: PT008 - it would be an argument
 def compile_run(
   settings: Mapping[str, Any], devices: Sequence[Any], steps: Sequence[str]
 ) -> dict[str, Any]:
@@ -37,22 +39,15 @@ def compile_run(
   Raises:
     T5XError: the batch does not divide over the mesh, or an array does not.
   """
-  device = account.DEVICES[devices[0].device_kind]  # of all slices that --aot_topology takes
+  kind = devices[0].device_kind
+  device = account.DEVICES[kind]  # of all slices that --aot_topology takes
   if settings.get("use_hardware_rng"):
     jax.config.update("jax_default_prng_impl", "rbg")
-  partitioner = settings["partitioner"]
+  partitioner, cfg = settings["partitioner"], settings["train_dataset_cfg"]
   # Fills the cached property: otherwise `default_mesh` would ask for this machine's devices.
   partitioner.__dict__["mesh"] = partitioning.default_mesh(
     **partitioner._mesh_args, devices=devices
   )
-  # Models branch on the backend, and have to branch as on the slice.
-  with unittest.mock.patch("jax.default_backend", return_value="tpu"):
-    return _compile_all(settings, device, devices[0].device_kind, steps)
-
-
-def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str, Any]:
-  """Returns the report on the steps; `partitioner.mesh` is already that of the slice."""
-  partitioner, cfg = settings["partitioner"], settings["train_dataset_cfg"]
   data, model = partitioner.mesh.devices.shape
   batch = _batch(settings["model"], cfg, partitioner)
   trainer, initializer = _make_trainer(settings, batch)

@@ -1,4 +1,4 @@
-"""Which checkpoints of a run to delete: all but the latest, or all but the best."""
+"""Which checkpoints of a run are not among its best, and how one is deleted."""
 
 from __future__ import annotations
 
@@ -6,24 +6,12 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etils import epath
 
-from t5x._process.log import log
 from t5x.errors import T5XError
-
-PINNED = "PINNED"  # a checkpoint with a file of this name is never deleted
-
-
-def latest(keep: int | None) -> Callable[[list[int]], list[int]]:
-  """Returns a function that gives the steps to delete so that the `keep` latest stay.
-
-  >>> latest(2)([1, 2, 3]), latest(None)([1, 2, 3])
-  ([1], [])
-  """
-  return lambda steps: steps[:-keep] if keep else []
 
 
 def worse_than_best(
@@ -64,59 +52,6 @@ def worse_than_best(
   return sorted(ranked[:-keep])
 
 
-class Best:
-  """Chooses the steps to delete by the values of a metric in TensorBoard events.
-
-  Args: as `checkpoints.SaveBestCheckpointer`.
-
-  Raises:
-      T5XError: the mode or the metric's name is invalid.
-  """
-
-  def __init__(
-    self,
-    model_dir: str,
-    keep: int | None,
-    metric: str,
-    mode: str,
-    keep_without_value: bool,
-    force_keep_period: int | None,
-  ):
-    if mode not in ("max", "min"):
-      raise T5XError(
-        "SaveBestCheckpointer.metric_mode is unknown.", found=repr(mode), available="max, min"
-      )
-    if "/" not in metric.strip("/"):
-      raise T5XError(
-        "SaveBestCheckpointer.metric_name_to_monitor is not of the form RUN/TAG.",
-        found=repr(metric),
-        expected="an event folder in MODEL_DIR, '/', and a tag",
-        available="for example 'train/accuracy', 'inference_eval/my_task/eval/my_metric'",
-      )
-    self._events = EventReader(model_dir, metric.strip("/"))
-    self._keep, self._mode = keep, mode
-    self._keep_without_value, self._force_keep_period = keep_without_value, force_keep_period
-    self._warned = False
-
-  def __call__(self, steps: list[int]) -> list[int]:
-    """Returns the steps to delete of `steps` (ascending)."""
-    values = self._events.read()
-    if not values and len(steps) > (self._keep or len(steps)) + 1 and not self._warned:
-      self._warned = True
-      log(
-        f"SaveBestCheckpointer: no value of {self._events.metric!r} yet; the events have: "
-        + (", ".join(sorted(self._events.tags)[:12]) or "nothing in the folders it names")
-      )
-    return worse_than_best(
-      steps,
-      values,
-      self._keep,
-      self._mode,
-      self._keep_without_value,
-      self._force_keep_period,
-    )
-
-
 class EventReader:
   """Reads the values of one metric from TensorBoard events; each call reads only new ones.
 
@@ -127,10 +62,20 @@ class EventReader:
   Attributes:
       metric: the name.
       tags: RUN/TAG of all values in the folders that the name may refer to.
+
+  Raises:
+      T5XError: the name has another form.
   """
 
   def __init__(self, model_dir: str, metric: str):
-    self._root, self.metric = epath.Path(model_dir), metric
+    self._root, self.metric = epath.Path(model_dir), metric.strip("/")
+    if "/" not in self.metric:
+      raise T5XError(
+        "SaveBestCheckpointer.metric_name_to_monitor is not of the form RUN/TAG.",
+        found=repr(metric),
+        expected="an event folder in MODEL_DIR, '/', and a tag",
+        available="for example 'train/accuracy', 'inference_eval/my_task/eval/my_metric'",
+      )
     self.tags: set[str] = set()
     self._loaders: dict[str, Any] = {}
     self._values: dict[int, float] = {}
@@ -156,11 +101,6 @@ class EventReader:
               number = tensor_util.make_ndarray(value.tensor)
               self._values[event.step] = float(number)
     return self._values
-
-
-def is_pinned_checkpoint(ckpt_dir: str) -> bool:
-  """Returns whether a checkpoint must not be deleted."""
-  return (epath.Path(ckpt_dir) / PINNED).exists()
 
 
 def delete(folder: epath.Path) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -37,15 +37,11 @@ class StoredCheckpoint:
   """A checkpoint whose arrays have not been read yet.
 
   Args:
-      path: its folder.
-      layout: 'orbax' or 'legacy'.
       arrays: {name: ShapeDtypeStruct}; names start with `target/` or `state/`.
       read: called with {name: (sharding or None, dtype or None)}; returns {name: array},
           jax arrays where a sharding is given, numpy arrays otherwise.
   """
 
-  path: str
-  layout: str
   arrays: Mapping[str, jax.ShapeDtypeStruct]
   read: Callable[[Mapping[str, tuple[Any, Any]]], dict[str, Any]]
 
@@ -89,17 +85,18 @@ def step_of(path: str) -> int | None:
 
 
 @contextlib.contextmanager
-def _damage(path: str) -> Iterator[None]:
-  """Turns what damaged files raise into a T5XError."""
+def _damage(path: str, array: str = "") -> Iterator[None]:
+  """Turns what damaged files raise into a T5XError. Args: array, if one alone is read."""
   try:
     yield
   except T5XError:
     raise
   except Exception as e:
-    if "://" in str(path):  # the scripts explain what Google's storage says
+    if "://" in str(path) and not array:  # the scripts explain what Google's storage says
       raise
+    subject = f"Array {array!r} of checkpoint {path}" if array else f"The checkpoint {path}"
     raise T5XError(
-      f"The checkpoint {path} cannot be read: files of it are missing, cut short or others'.",
+      f"{subject} cannot be read: files of it are missing, cut short or others'.",
       found=f"{type(e).__name__}: {first_line(e)}",
       expected="a checkpoint as T5X writes it",
       fix="copy the checkpoint again, including dot-files.",
@@ -117,12 +114,7 @@ def check_complete(path: str) -> str:
   Raises:
       T5XError: if there is none, it is incomplete, or it is a Mesh TensorFlow checkpoint.
   """
-  try:
-    layout = layout_of(path)
-  except (OSError, ValueError) as e:
-    if "://" in str(path):
-      raise
-    raise _no_checkpoint(path, getattr(e, "strerror", None) or str(e), []) from e
+  layout = layout_of(path)
   if layout == "mesh_tensorflow":
     raise not_in_lite(f"Reading the Mesh TensorFlow checkpoint {path}")
   if layout is None:
@@ -134,19 +126,15 @@ def check_complete(path: str) -> str:
     elif folder.exists():
       problem = "a folder without a checkpoint in it" if folder.is_dir() else "a file, not a folder"
     steps = checkpoint_steps(nearby)[-5:]
-    raise _no_checkpoint(path, problem, [f"{nearby}/checkpoint_{step}" for step in steps])
+    raise T5XError(
+      f"There is no complete checkpoint at {path}.",
+      found=problem,
+      expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
+      available=", ".join(f"{nearby}/checkpoint_{step}" for step in steps) or None,
+      fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
+      "checkpoints.",
+    )
   return layout
-
-
-def _no_checkpoint(path: str, problem: str, available: Sequence[str]) -> T5XError:
-  return T5XError(
-    f"There is no complete checkpoint at {path}.",
-    found=problem,
-    expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
-    available=", ".join(available) or None,
-    fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
-    "checkpoints.",
-  )
 
 
 # ---------------------------------------------------------------------------------- Orbax
@@ -186,7 +174,7 @@ def _open_orbax(path: str) -> StoredCheckpoint:
     )
     return flatten(restored)
 
-  return StoredCheckpoint(str(path), "orbax", arrays, read)
+  return StoredCheckpoint(arrays, read)
 
 
 # ---------------------------------------------------------------------------------- legacy
@@ -250,36 +238,28 @@ def _open_legacy(path: str) -> StoredCheckpoint:
 
   def read(requests):
     # All requests are in flight at once.
-    opened = {name: _open_zarr(folders[name]) for name in requests if name in folders}
-    sources, pending = dict(inline), {}
-    for name, future in opened.items():
-      sources[name] = _opened(future, name, path, folders[name])
-      if requests[name][0] is None:
-        pending[name] = sources[name].read()
+    opening = {name: _open_zarr(folders[name]) for name in requests if name in folders}
+    stores = _results(opening, path)
+    whole = {name: store.read() for name, store in stores.items() if requests[name][0] is None}
+    sources = inline | stores | _results(whole, path)
     out = {}
     for name, (sharding, dtype) in requests.items():
       if sharding is not None:
         out[name] = _read_shards(sources[name], arrays[name], sharding, dtype, path)
-        continue
-      if name in pending:
-        sources[name] = _opened(pending[name], name, path, folders[name])
-      out[name] = sources[name] if dtype is None else sources[name].astype(dtype)
+      else:
+        out[name] = sources[name] if dtype is None else sources[name].astype(dtype)
     return out
 
-  return StoredCheckpoint(str(path), "legacy", arrays, read)
+  return StoredCheckpoint(arrays, read)
 
 
-def _opened(future, name: str, path: str, folder: epath.Path):
+def _results(futures: Mapping[str, Any], path: str) -> dict[str, Any]:
   """Waits for what TensorStore opens or reads; its own errors name neither checkpoint nor array."""
-  try:
-    return future.result()
-  except Exception as e:
-    raise T5XError(
-      f"Array {name!r} of checkpoint {path} cannot be read.",
-      found=first_line(e),
-      expected=f"a zarr folder {folder} with its `.zarray` file and all chunks",
-      fix="copy the checkpoint again, including dot-files.",
-    ) from e
+  results = {}
+  for name, future in futures.items():
+    with _damage(path, name):
+      results[name] = future.result()
+  return results
 
 
 def _read_shards(source, stored: jax.ShapeDtypeStruct, sharding, dtype, path: str) -> jax.Array:

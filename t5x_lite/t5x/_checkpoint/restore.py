@@ -101,21 +101,6 @@ def with_names(
   return arrays | {name: stored[source] for name, source in renamed.items() if source in stored}
 
 
-def _assign(
-  model_arrays: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
-) -> tuple[dict[str, str], set[str]]:
-  """Returns ({name in the state: its replacement}, names to leave initialised)."""
-  renamed, skipped, unused = match_names(model_arrays, assignment_map or ())
-  if unused:
-    raise T5XError(
-      "assignment_map has patterns that match no array of the train state.",
-      found=", ".join(unused),
-      available="for example " + ", ".join(list(model_arrays)[:3]),
-      fix="correct RestoreCheckpointConfig.assignment_map.",
-    )
-  return renamed, skipped
-
-
 def _some(lines: list[str]) -> str:
   remainder = [f"... and {len(lines) - 8} more"] if len(lines) > 8 else []
   return "\n".join(lines[:8] + remainder)
@@ -199,7 +184,14 @@ def restore(
   cfg = None if choice.resuming else restore_cfg
   fns = list(getattr(cfg, "state_transformation_fns", None) or ())
   assignment_map = getattr(cfg, "assignment_map", None)
-  renamed, skipped = _assign(model_arrays, assignment_map)
+  renamed, skipped, unused = match_names(model_arrays, assignment_map or ())
+  if unused:
+    raise T5XError(
+      "assignment_map has patterns that match no array of the train state.",
+      found=", ".join(unused),
+      available="for example " + ", ".join(list(model_arrays)[:3]),
+      fix="correct RestoreCheckpointConfig.assignment_map.",
+    )
   if fns:  # they see the model's names
     stored = _transform(
       stored, fns, train_state, lambda x: with_names(x, model_arrays, renamed, skipped)
@@ -257,4 +249,4 @@ def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredChec
     return out
 
   shapes = {n: jax.ShapeDtypeStruct(np.shape(v), np.asarray(v).dtype) for n, v in flat.items()}
-  return StoredCheckpoint(stored.path, stored.layout, shapes, read)
+  return StoredCheckpoint(shapes, read)

@@ -21,12 +21,16 @@ import numpy as np
 from etils import epath
 from jax.sharding import PartitionSpec
 
-from t5x._checkpoint import keep as keep_rules
 from t5x._checkpoint import legacy_layout
+from t5x._checkpoint.keep import EventReader, delete, worse_than_best
 from t5x._checkpoint.read import checkpoint_steps, flatten, unflatten
 from t5x._process import hosts
+from t5x._process.log import log
+from t5x._process.progress import short_number
 from t5x.errors import T5XError
+from t5x.partitioning import in_structure
 
+_PINNED = "PINNED"  # a checkpoint with a file of this name is never deleted
 _LEFTOVER = re.compile(r"^checkpoint_\d+\.tmp-")
 
 
@@ -38,7 +42,6 @@ class OrbaxCheckpointManagerInterface:
       keep: checkpoints to keep; None keeps all. One with a file PINNED in it is never deleted.
       save_dtype: type the parameters (not the optimizer's slots) are stored in.
       use_orbax: ignored; accepted so that all classes have the same signature.
-      retention: replaces `keep`: called as fn(steps in ascending order), returns those to delete.
   """
 
   _orbax = True
@@ -50,12 +53,11 @@ class OrbaxCheckpointManagerInterface:
     keep: int | None = None,
     save_dtype: Any = "float32",
     use_orbax: bool | None = None,
-    retention: Callable[[list[int]], list[int]] | None = None,
   ):
     del use_orbax
     self._directory = epath.Path(directory).absolute()
     self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
-    self._retention = retention or keep_rules.latest(keep)
+    self._keep = keep
     self._writer = _OrbaxWriter(self._directory) if self._orbax else _LegacyWriter(self._directory)
     self._saving: tuple[int, int] | None = None  # (step, bytes) until it is complete
     if jax.process_index() == 0:
@@ -108,8 +110,12 @@ class OrbaxCheckpointManagerInterface:
       self._writer.wait(self._saving[0])
     self._saving = None
     if jax.process_index() == 0:
-      for step in self._retention(_not_pinned(self._directory)):
-        keep_rules.delete(self._directory / f"checkpoint_{step}")
+      for step in self._steps_to_delete(_not_pinned(self._directory)):
+        delete(self._directory / f"checkpoint_{step}")
+
+  def _steps_to_delete(self, steps: list[int]) -> list[int]:
+    """Returns all steps (ascending) but the `keep` latest."""
+    return steps[: -self._keep] if self._keep else []
 
   def close(self) -> None:
     """Waits and releases threads."""
@@ -175,15 +181,27 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
     force_keep_period: int | None = None,
   ):
     self._orbax = use_orbax is not False
-    best = keep_rules.Best(
-      directory,
-      keep,
-      metric_name_to_monitor,
-      metric_mode,
-      keep_checkpoints_without_metrics,
-      force_keep_period,
-    )
-    super().__init__(directory, save_dtype=save_dtype, retention=best)
+    if metric_mode not in ("max", "min"):
+      raise T5XError(
+        "SaveBestCheckpointer.metric_mode is unknown.",
+        found=repr(metric_mode),
+        available="max, min",
+      )
+    self._events = EventReader(directory, metric_name_to_monitor)  # raises before folders are made
+    super().__init__(directory, keep=keep, save_dtype=save_dtype)
+    self._rules = metric_mode, keep_checkpoints_without_metrics, force_keep_period
+    self._warned = False
+
+  def _steps_to_delete(self, steps: list[int]) -> list[int]:
+    """Returns all steps (ascending) but the best ones and the latest."""
+    values = self._events.read()
+    if not values and len(steps) > (self._keep or len(steps)) + 1 and not self._warned:
+      self._warned = True
+      log(
+        f"SaveBestCheckpointer: no value of {self._events.metric!r} yet; the events have: "
+        + (", ".join(sorted(self._events.tags)[:12]) or "nothing in the folders it names")
+      )
+    return worse_than_best(steps, values, self._keep, *self._rules)
 
 
 # -------------------------------------------------------------------------------- layouts
@@ -299,7 +317,7 @@ def _has_axes(train_state) -> dict[str, bool]:
     return {}
   axes = jax.tree_util.tree_map(
     lambda spec: len(spec) > 0,
-    train_state.in_structure(train_state.as_logical_axes()),
+    in_structure(train_state, train_state.as_logical_axes()),
     is_leaf=lambda x: isinstance(x, PartitionSpec),
   )
   return flatten(axes.state_dict())
@@ -310,7 +328,7 @@ def _has_axes(train_state) -> dict[str, bool]:
 
 def _not_pinned(directory: epath.Path) -> list[int]:
   steps = checkpoint_steps(directory)
-  return [s for s in steps if not keep_rules.is_pinned_checkpoint(directory / f"checkpoint_{s}")]
+  return [s for s in steps if not (directory / f"checkpoint_{s}" / _PINNED).exists()]
 
 
 def _move_aside(folder: epath.Path) -> None:
@@ -343,20 +361,11 @@ def _remove_leftovers(directory: epath.Path) -> None:
       path.rmtree(missing_ok=True)
 
 
-def _bytes(size: float) -> str:
-  """Formats a size: 1536000000 as `1.54 GB`."""
-  for unit in ("bytes", "kB", "MB", "GB"):
-    if size < 1000:
-      return f"{size:.3g} {unit}"
-    size /= 1000
-  return f"{size:.3g} TB"
-
-
 def _cannot_save(directory: epath.Path, step: int, size: int, error: Exception) -> T5XError:
   """Returns the error for a checkpoint that could not be written because of `error`."""
   free = "unknown"
   with contextlib.suppress(OSError):
-    free = _bytes(shutil.disk_usage(str(directory)).free)
+    free = f"{short_number(shutil.disk_usage(str(directory)).free)}B"
   steps = checkpoint_steps(directory)
   latest = f"{directory}/checkpoint_{steps[-1]}" if steps else None
   text = " ".join(str(error).split())
@@ -365,7 +374,7 @@ def _cannot_save(directory: epath.Path, step: int, size: int, error: Exception) 
   return T5XError(
     f"The checkpoint of step {step} could not be written.",
     found=f"{type(error).__name__}: {text}\nfree space in {directory}: {free}",
-    expected=f"a folder that can be written to, with {_bytes(size)} free (before compression)",
+    expected=f"a writable folder with {short_number(size)}B free (before compression)",
     available=f"{latest} is complete" if latest else "there is no complete checkpoint so far",
     fix="free space there, or keep fewer checkpoints (SaveCheckpointConfig.keep = 2), or set "
     "another --gin.MODEL_DIR; "

@@ -105,7 +105,8 @@ def beam_search(
     return (state.index < stop) & ~all_of(settled(state), segment)
 
   def step(state: _BeamState) -> _BeamState:
-    logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
+    sequences, token = state.live_sequences.reshape(-1, length), state.live_tokens.reshape(-1, 1)
+    logits, new_cache = tokens_to_logits(DecodingState(state.index, sequences, token, state.cache))
     logp = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, num_decodes, -1)
     # T5X forces the last token of a full prompt once more: the index beyond it is clamped.
     forced = lax.dynamic_index_in_dim(inputs, state.index + 1, axis=1)
@@ -155,15 +156,6 @@ def _first_beam_state(
   )
 
 
-def _beam_decoding_state(state: _BeamState) -> DecodingState:
-  return DecodingState(
-    cur_index=state.index,
-    sequences=state.live_sequences.reshape(-1, state.live_sequences.shape[-1]),
-    cur_token=state.live_tokens.reshape(-1, 1),
-    cache=state.cache,
-  )
-
-
 def _beam_select(
   state: _BeamState,
   logp: Array,
@@ -182,10 +174,7 @@ def _beam_select(
     forced: the prompt's token, `[B, 1]`, or 0. Where there is one, only the best beam stays alive,
       and its score starts anew: beams with one prefix would decode the same.
     cache: after the token before.
-    eos_id: token that ends a decode.
     penalty: for the length including this token.
-    empty_score: of an empty slot.
-    cache_axis: position of the batch axis in the cache.
   """
   batch, num_beams, vocab = logp.shape
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)

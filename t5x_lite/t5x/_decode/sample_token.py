@@ -31,10 +31,7 @@ def sample_token(
   Args:
     key: random key.
     logits: float32 `[R, V]`.
-    temperature: see `decoding.temperature_sample`, also for the next three.
-    topk: as above.
-    topp: as above.
-    rescale_log_probs: as above.
+    temperature, topk, topp, rescale_log_probs: see `decoding.temperature_sample`.
 
   Returns:
     (tokens int32 `[R]`, log probabilities float32 `[R]`).

@@ -45,12 +45,7 @@ def get_infer_fn(
 
 
 class InferFn:
-  """What `get_infer_fn` returns.
-
-  Args:
-      inference: runs the model's function.
-      keep_aux_as_numpy: see `get_infer_fn`.
-  """
+  """What `get_infer_fn` returns."""
 
   def __init__(self, inference: BatchInference, keep_aux_as_numpy: bool):
     self.inference, self._keep_aux_as_numpy = inference, keep_aux_as_numpy

@@ -114,17 +114,7 @@ class _Run:
 
 
 class BatchInference:
-  """Applies one model function to whole datasets.
-
-  Args:
-      step_fn: `model.predict_batch`, `.predict_batch_with_aux` or `.score_batch`.
-      batch_size: rows per device batch, over all hosts.
-      train_state_axes: the state with PartitionSpecs (its `.params` is used).
-      partitioner: places batches.
-      efficient: False pads everything to full length, in the dataset's order and in whole
-          batches (the plain path).
-      check_stop: called between batches; raises to stop.
-  """
+  """Applies one model function, `step_fn`, to whole datasets. Args: see `utils.get_infer_fn`."""
 
   def __init__(
     self,

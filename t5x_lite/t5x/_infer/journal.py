@@ -48,11 +48,9 @@ def _checksum(x: jax.Array) -> jax.Array:
 
 
 def config_hash(params: Any, further_settings: Mapping[str, Any]) -> str:
-  """Returns a hash of the weights and the gin configuration, eight hexadecimal digits.
+  """Returns a hash of the weights, the gin configuration and further settings, such as the mode.
 
-  Args:
-      params: the parameters.
-      further_settings: further settings, such as the mode.
+  It has eight hexadecimal digits.
   """
   digest = hashlib.blake2b(digest_size=4)
   for (scope, selector), settings in sorted(parsed().items()):

@@ -80,10 +80,11 @@ def check_vocabulary_feature(tasks, feature: str) -> None:
       )
 
 
-def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
-  """The task's examples in order, or this shard of them."""
-  return task.get_dataset(
-    sequence_length=dataset_cfg.task_feature_lengths,
+def datasets_of(model, task, dataset_cfg, shard_id: int, num_shards: int):
+  """Returns (the task's examples in order, or this shard of them; numbered rows made of them)."""
+  lengths = dataset_cfg.task_feature_lengths
+  task_ds = task.get_dataset(
+    sequence_length=lengths,
     split=dataset_cfg.split,
     shuffle=False,
     num_epochs=1,
@@ -91,13 +92,7 @@ def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
     use_cached=dataset_cfg.use_cached,
     shard_info=seqio.ShardInfo(shard_id, num_shards) if num_shards > 1 else None,
   )
-
-
-def datasets_of(model, task, dataset_cfg, shard_id: int, num_shards: int):
-  """Returns (the task's examples, numbered rows of model features made of them)."""
-  # Read once: for the model, and from memory for the file.
-  task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
-  lengths = dataset_cfg.task_feature_lengths
+  task_ds = task_ds.cache()  # read once: for the model, and from memory for the file
   model_ds = quick_converter(model.FEATURE_CONVERTER_CLS(pack=False))(task_ds, lengths)
   return task_ds, _Rows(model_ds.enumerate())
 

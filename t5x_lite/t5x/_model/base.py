@@ -50,7 +50,7 @@ class BaseModel(abc.ABC):
   def loss_fn(
     self, params: PyTree, batch: Batch, dropout_rng: Array | None
   ) -> tuple[Array, MetricsMap]:
-    """Returns the loss to differentiate, and metrics."""
+    """Returns the loss to differentiate, and metrics. Without a key, dropout is off."""
 
   def eval_fn(self, params: PyTree, batch: Batch) -> tuple[Array, MetricsMap]:
     """Returns loss and metrics without dropout."""
@@ -137,16 +137,7 @@ class BaseTransformerModel(BaseModel):
   def loss_fn(
     self, params: PyTree, batch: Batch, dropout_rng: Array | None
   ) -> tuple[Array, MetricsMap]:
-    """Computes the loss of a batch.
-
-    Args:
-      params: parameters.
-      batch: model features.
-      dropout_rng: key; None switches dropout off.
-
-    Returns:
-      (loss with z-loss, metrics), the loss a float32 scalar.
-    """
+    """Returns (loss with z-loss, a float32 scalar, metrics); without a key, dropout is off."""
     logits = self._compute_logits(params, batch, dropout_rng)
     return self.loss_from_logits(logits, batch)
 
@@ -172,14 +163,9 @@ class BaseTransformerModel(BaseModel):
     return loss, metrics
 
   def score_batch(self, params: PyTree, batch: Batch) -> Array:
-    """Computes the log likelihood of the targets.
+    """Returns the log likelihoods of the targets.
 
-    Args:
-      params: parameters.
-      batch: model features.
-
-    Returns:
-      `[B]` float32 sums of weight * log p, 0 for an empty row.
+    They are float32 `[B]`, sums of weight * log p, 0 for an empty row.
     """
     logits = self._compute_logits(params, batch)
     scores = -losses.smoothed_cross_entropy(logits, batch["decoder_target_tokens"])[0]

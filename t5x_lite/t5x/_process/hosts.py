@@ -15,9 +15,6 @@ import threading
 
 from t5x.errors import T5XError, UsageError, causes
 
-INITIALIZATION_TIMEOUT = 300  # seconds, as JAX's
-HEARTBEAT_TIMEOUT = 100  # seconds, as JAX's
-
 # What collectives (Gloo, NCCL) and the coordination service say when a process is gone.
 _LOST = re.compile(
   r"gloo|nccl|connection (closed|reset|refused)|heartbeat|coordination ?service|socket closed|"
@@ -30,12 +27,6 @@ def check_flags(
   address: str | None, count: int | None, index: int | None, multiprocess: bool
 ) -> None:
   """Checks the flags of several processes before anything is imported.
-
-  Args:
-      address: --coordinator_address.
-      count: --process_count.
-      index: --process_index.
-      multiprocess: --multiprocess_gpu.
 
   Raises:
       UsageError: they are inconsistent.
@@ -64,8 +55,8 @@ def join(
   address: str | None,
   count: int | None,
   index: int | None,
-  initialization_timeout: int | None = None,
-  heartbeat_timeout: int | None = None,
+  initialization_timeout: int,
+  heartbeat_timeout: int,
 ) -> None:
   """Starts jax.distributed; returns when all processes have joined.
 
@@ -81,25 +72,24 @@ def join(
   """
   import jax
 
-  start = initialization_timeout or INITIALIZATION_TIMEOUT
-  heartbeat = heartbeat_timeout or HEARTBEAT_TIMEOUT
   late = T5XError(
     "Not all processes of this run have connected.",
-    found=f"process {index} of {count} waited {start} s for the others at {address}",
+    found=f"process {index} of {count} waited {initialization_timeout} s for the others at "
+    f"{address}",
     expected=f"{count} processes started within that time, with the same --coordinator_address "
     "and --process_count and a different --process_index each; a port that they can reach",
     fix="check the other processes' output; set --initialization_timeout=SECONDS to wait longer, "
     "or --process_count to the number of processes.",
   )
   try:
-    with _deadline(start, late):
+    with _deadline(initialization_timeout, late):
       jax.distributed.initialize(
         coordinator_address=address,
         num_processes=count,
         process_id=index,
         # JAX itself aborts with a stack trace; the deadline above comes first.
-        initialization_timeout=start + 60,
-        heartbeat_timeout_seconds=heartbeat,
+        initialization_timeout=initialization_timeout + 60,
+        heartbeat_timeout_seconds=heartbeat_timeout,
       )
   except (RuntimeError, ValueError) as e:
     raise T5XError(

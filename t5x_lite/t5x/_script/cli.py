@@ -51,9 +51,9 @@ def define_flags() -> None:
   flags.DEFINE_string("coordinator_address", None, "HOST:PORT of process 0.")
   flags.DEFINE_integer("process_count", None, "Number of processes.")
   flags.DEFINE_integer("process_index", None, "Index of this process.")
-  flags.DEFINE_integer("initialization_timeout", None, "Seconds to wait for other processes.")
+  flags.DEFINE_integer("initialization_timeout", 300, "Seconds to wait for other processes.")
   flags.DEFINE_integer(
-    "heartbeat_timeout", None, "Seconds without a heartbeat after which a process counts as lost."
+    "heartbeat_timeout", 100, "Seconds without a heartbeat after which a process counts as lost."
   )
 
 
@@ -300,20 +300,6 @@ def find_unwritable(error: BaseException) -> T5XError | None:
   return None
 
 
-def _end(code: int) -> None:
-  """Ends the process without tearing down Python.
-
-  A failed run leaves its pipelines open. If their threads are in a Python function, TensorFlow
-  waits for them, and they for Python, which by then lets no thread continue: a deadlock. What was
-  being saved or computed in the background has ended: the scripts close it before they raise.
-  """
-  if hosts.joined():
-    sys.modules["jax"].distributed.shutdown()  # at an exit, JAX does; the others wait for it
-  sys.stdout.flush()
-  sys.stderr.flush()
-  os._exit(code)
-
-
 def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
   """Parses the flags of one of the scripts, runs its `main([])` and exits (see `run_script`)."""
 
@@ -342,12 +328,17 @@ def run_script(script: Callable[[], Any]) -> None:
     code = _report(e, debug)
   sys.stdout.flush()
   sys.stderr.flush()
-  if code == 1 and hosts.joined():
-    # JAX would wait at exit for the others, which wait for this process in a collective.
-    os._exit(code)
-  if code:
-    _end(code)
-  sys.exit(0)
+  if not code:
+    sys.exit(0)
+  if hosts.joined() and code != 1:
+    # As JAX does at an exit. After a failure, the others wait for this process in a collective, and
+    # JAX would wait for them.
+    sys.modules["jax"].distributed.shutdown()
+  # Without tearing down Python: a failed run leaves its pipelines open. If their threads are in a
+  # Python function, TensorFlow waits for them, and they for Python, which by then lets no thread
+  # continue: a deadlock. What was being saved or computed in the background has ended: the scripts
+  # close it before they raise.
+  os._exit(code)
 
 
 def _report(error: BaseException, debug: bool) -> int:

@@ -43,7 +43,7 @@ class BaseAction(abc.ABC):
 
   @abc.abstractmethod
   def run(self, train_state: Any, metrics_by_task: MetricsByTask) -> bool:
-    """Returns whether training is to end."""
+    """Returns whether training is to end. Args: metrics_by_task, {task: {metric: value}}."""
 
 
 def mode_name(key: Any) -> str:
@@ -204,12 +204,7 @@ class EarlyStoppingAction(BaseAction):
     return self._sign * (later - earlier) <= self._atol + self._rtol * abs(earlier)
 
   def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
-    """Returns True to stop.
-
-    Args:
-        train_state: unused.
-        metrics_by_task: {task: {metric: value}}.
-    """
+    """Returns True to stop."""
     del train_state
     value = _number(self, metrics_by_task, self._task, self._metric)
     if value is None:
@@ -236,12 +231,7 @@ class TerminateOnNanAction(BaseAction):
     self._task, self._metric = task, metric
 
   def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
-    """Returns True to stop.
-
-    Args:
-        train_state: unused.
-        metrics_by_task: {task: {metric: value}}.
-    """
+    """Returns True to stop."""
     del train_state
     value = _number(self, metrics_by_task, self._task, self._metric)
     if value is None or math.isfinite(value):

@@ -64,7 +64,6 @@ def check_data(arguments: Mapping[str, Any]) -> None:
   infer_cfg, partitioner = arguments["infer_eval_dataset_cfg"], arguments["partitioner"]
   converter = model.FEATURE_CONVERTER_CLS
   utils.import_module(train_cfg.module)
-  utils.get_mixture_or_task(train_cfg.mixture_or_task_name)
   if verify := arguments["verify_matching_vocabs_fn"]:
     verify(train_cfg, model)
   utils.check_lengths(train_cfg, converter)

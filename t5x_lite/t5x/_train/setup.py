@@ -55,15 +55,7 @@ class Periods:
 
 
 def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed) -> None:
-  """Raises T5XError for invalid settings of `train`.
-
-  Args:
-      model_dir: a folder's name.
-      total_steps: TRAIN_STEPS.
-      relative_steps: TRAIN_STEPS_RELATIVE.
-      eval_steps: EVAL_STEPS.
-      random_seed: RANDOM_SEED.
-  """
+  """Raises T5XError for invalid settings of `train`."""
   check_folder_name(model_dir, "MODEL_DIR")
   check_whole(total_steps, "train.total_steps (TRAIN_STEPS)", 0, fix="--gin.TRAIN_STEPS=1000")
   check_whole(relative_steps, "train.relative_steps (TRAIN_STEPS_RELATIVE)", 0, optional=True)
@@ -206,63 +198,8 @@ def moved(start: Start, step: int, relative_steps: int | None) -> Start:
   return start
 
 
-def make_trainer(
-  trainer_cls: Callable,
-  initializer_cls: Callable,
-  model,
-  partitioner,
-  shapes_and_types: tuple[Mapping, Mapping],
-  start: Start,
-  restore_cfg,
-  rngs: tuple[Any, Any],
-  eval_names: Sequence[str],
-  model_dir: str,
-):
-  """Returns (trainer with its train state, the state with PartitionSpecs).
-
-  Args:
-      trainer_cls: `trainer.Trainer`.
-      initializer_cls: `utils.TrainStateInitializer` or what replaces it.
-      model: the model.
-      partitioner: places the state.
-      shapes_and_types: ({feature: global shape}, {feature: dtype}) of a batch.
-      start: which checkpoint to restore, if any.
-      restore_cfg: RestoreCheckpointConfig or None.
-      rngs: PRNG keys for initialisation and for dropout.
-      eval_names: tasks of the teacher-forced evaluation.
-      model_dir: gets model-info.txt and TensorBoard events.
-
-  Raises:
-      T5XError: a microbatch does not divide over the data partitions.
-  """
-  initializer = initializer_cls(
-    optimizer_def=model.optimizer_def,
-    init_fn=model.get_initial_variables,
-    input_shapes=shapes_and_types[0],
-    input_types=shapes_and_types[1],
-    partitioner=partitioner,
-  )
-  if start.choice:
-    state = initializer.from_choice(start.choice, restore_cfg, rngs[0])
-  else:
-    state = initializer.from_scratch(rngs[0])
-  utils.log_model_info(os.path.join(model_dir, "model-info.txt"), state)
-  # The caller must not keep the state: its buffers are donated to the first step.
-  trainer = trainer_cls(
-    model=model,
-    train_state=state,
-    partitioner=partitioner,
-    eval_names=list(eval_names),
-    summary_dir=model_dir,
-    rng=rngs[1],
-    train_state_axes=initializer.train_state_axes,
-  )
-  rows = next(iter(shapes_and_types[0].values()))[0]
-  partitioner.check_microbatches(rows, _num_microbatches(trainer))
-  return trainer, initializer.train_state_axes
-
-
-def _num_microbatches(trainer) -> int:
+def num_microbatches(trainer) -> int:
+  """Returns in how many parts a trainer, perhaps one of another class, computes a batch."""
   return getattr(trainer, "_num_microbatches", None) or 1
 
 
@@ -275,7 +212,7 @@ def describe_step(model, partitioner, cfg, trainer) -> str:
       cfg: `utils.DatasetConfig` of the training data.
       trainer: gives the number of microbatches.
   """
-  microbatches = _num_microbatches(trainer)
+  microbatches = num_microbatches(trainer)
   config = getattr(getattr(model, "module", None), "config", None)
   dtype = getattr(config, "dtype", None)
   rows = f"{cfg.batch_size} {'packed ' if cfg.pack else ''}rows"

@@ -168,8 +168,7 @@ class RelativePositionBiases(nn.Module):
 
   Attributes:
     num_heads: H.
-    num_buckets: as in `relative_position_bucket`.
-    max_distance: as in `relative_position_bucket`.
+    num_buckets, max_distance: as in `relative_position_bucket`.
     dtype: type of the biases.
     embedding_init: initialiser of the table.
   """

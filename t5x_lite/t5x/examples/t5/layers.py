@@ -11,7 +11,6 @@ from t5x.examples.t5.dense import (
   MlpBlock,
   check_activations,
   keep_mask,
-  kernel_init,
   param_with_axes,
 )
 from t5x.examples.t5.embedding import (
@@ -21,13 +20,11 @@ from t5x.examples.t5.embedding import (
   relative_position_bucket,
 )
 from t5x.examples.t5.masks import (
-  MASK_BIAS,
   attention_mask_bias,
   combine_masks,
 )
 
 __all__ = [
-  "MASK_BIAS",
   "DenseGeneral",
   "Dropout",
   "Embed",
@@ -42,7 +39,6 @@ __all__ = [
   "default_embed_init",
   "dot_product_attention",
   "keep_mask",
-  "kernel_init",
   "param_with_axes",
   "relative_position_bucket",
 ]

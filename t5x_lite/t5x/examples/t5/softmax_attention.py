@@ -32,6 +32,7 @@ def describe() -> str:
   return f"attention as XLA compiles it{details.get(jax.default_backend(), '')}"
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def attend(
   query: Array,
   key: Array,
@@ -55,7 +56,7 @@ def attend(
   Returns:
     `[B, H, Q, D]` in the type of `value`.
   """
-  return _attend(query, key, value, bias, mask, float32_scores)
+  return _forward(query, key, value, bias, mask, float32_scores)[0]
 
 
 def add_terms(scores: Array, *terms: Array | None) -> Array:
@@ -64,11 +65,6 @@ def add_terms(scores: Array, *terms: Array | None) -> Array:
     if term is not None:
       scores = scores + term.astype(scores.dtype)
   return scores
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
-def _attend(query, key, value, bias, mask, float32_scores):
-  return _forward(query, key, value, bias, mask, float32_scores)[0]
 
 
 def _forward(query, key, value, bias, mask, float32_scores):
@@ -152,4 +148,4 @@ def _sum_rows(x):
   return jnp.einsum("b,bhqk->hqk", ones, x, preferred_element_type=jnp.float32)[None]
 
 
-_attend.defvjp(_forward, _backward)
+attend.defvjp(_forward, _backward)
