@@ -45,7 +45,7 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
-_Box = tuple[float, float, float, float]  # left, low, right, high in pixels
+_LINE_TO_NAME = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.7}
 
 
 @contextlib.contextmanager
@@ -246,71 +246,39 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     names: [N].
     xy: [N] in data units.
   """
+  from matplotlib.text import Text
+  from matplotlib.transforms import Bbox
+
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
-  points = axes.transData.transform(xy).tolist()
-  occupied: list[_Box] = []
+  points = [Bbox([place, place]) for place in axes.transData.transform(xy)]
+  occupied: list[Bbox] = []
   for index, name in enumerate(map(clean, names)):
-    measured = axes.text(0, 0, name, fontsize=_SMALL)
-    size = measured.get_window_extent(renderer)
-    measured.remove()
-    x, y = points[index]
     neighbours = points[:index] + points[index + 1 :]
     for gap, (side, level) in _OFFSETS:
-      x0 = x + side * gap * unit - size.width * (1 - side) / 2
-      y0 = y + level * gap * unit - size.height * (1 - level) / 2
-      boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
-      if gap > _NEAR:  # the line, as small squares
-        for part in range(1, 6):
-          way = unit * gap * part / 6
-          boxes.append(_square(x + side * way, y + level * way, unit / 2))
+      is_far = gap > _NEAR
+      label = axes.annotate(
+        name,
+        xy[index],
+        (side * gap, level * gap),
+        textcoords="offset points",
+        fontsize=_SMALL,
+        ha=("center", "left", "right")[side],  # for 0, 1 and -1
+        va=("center", "bottom", "top")[level],
+        # The line ends at the nearest point of the name.
+        arrowprops={**_LINE_TO_NAME, "relpos": ((1 - side) / 2, (1 - level) / 2)}
+        if is_far
+        else None,
+      )
+      label.update_positions(renderer)
+      box = Text.get_window_extent(label, renderer)  # an annotation's own would include the line
       # A line says whose name it is; without one, other points must be farther off.
-      clear = unit * (4 if gap > _NEAR else 6)
-      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
-      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
-        _label(axes, name, xy[index], side, level, gap)
-        occupied += boxes
+      clear = unit * (4 if is_far else 6)
+      obstacles = [*occupied, *(point.padded(clear) for point in neighbours)]
+      is_inside = axes.bbox.contains(*box.min) and axes.bbox.contains(*box.max)
+      if is_inside and not box.count_overlaps(obstacles):
+        occupied.append(box)
         break
-
-
-def _label(
-  axes: "Axes", name: str, place: tuple[float, float], side: int, level: int, gap: float
-) -> None:
-  """Writes a name `gap` points from a place, with a connecting line if that is far."""
-  across, upright = ("center", "left", "right"), ("center", "bottom", "top")  # for 0, 1 and -1
-  line = {
-    "arrowstyle": "-",
-    "linewidth": 0.5,
-    "color": INK,
-    "alpha": 0.7,
-    "shrinkA": 0,
-    "shrinkB": 2,
-  }
-  line["relpos"] = ((1 - side) / 2, (1 - level) / 2)  # the nearest point of the name
-  axes.annotate(
-    name,
-    place,
-    (side * gap, level * gap),
-    textcoords="offset points",
-    fontsize=_SMALL,
-    ha=across[side],
-    va=upright[level],
-    arrowprops=line if gap > _NEAR else None,
-  )
-
-
-def _square(x: float, y: float, half: float) -> _Box:
-  return (x - half, y - half, x + half, y + half)
-
-
-def _inside(a: _Box, b: _Box) -> bool:
-  return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
-
-
-def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
-  for a, b in itertools.product(boxes, obstacles):
-    if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
-      return True
-  return False
+      label.remove()
 
 
 def _untie(attributes: dict[str, str], prefix: str) -> None:
