@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol
 
 from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -21,7 +21,6 @@ from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import find_files, find_variants, is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
-from sgdx_t5x.scoring.settings import SettingsKeywords
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -227,7 +226,7 @@ def score_run(
   split: str,
   *,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Unpack[SettingsKeywords],
+  **settings: Any,
 ) -> Run:
   """Scores a folder of predictions.
 
@@ -239,7 +238,7 @@ def score_run(
     corpus: the corpus to score with.
     split: the split of the corpus.
     on_progress: see `scoring.score_predictions`.
-    **settings: attributes of `scoring.Settings`.
+    **settings: see `scoring.Settings.of`.
 
   Raises:
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
