@@ -6,7 +6,6 @@ A *frame* is (dialogue, user turn, service): the unit of the official scorer.
 import dataclasses
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,6 @@ class GoldFrame:
   is_sticky: bool = False
 
 
-NOTHING = PredictedFrame({}, NO_INTENT, (), ())
 Place = tuple[str, str, int, str, bool]  # frame id, dialogue id, turn, service, whether it is seen
 _PLACE_TYPES = (str, str, np.int32, str, bool)
 
@@ -208,23 +206,13 @@ def score_frames(
   """
   places: list[Place] = []
   rows: list[tuple[float, ...]] = []
-  baseline_rows: dict[tuple[Any, ...], tuple[float, ...]] = {}
   for frame in gold:
     prediction = predicted.get(frame.frame_id)
     if prediction is None:
       continue
     is_seen = frame.service in seen_services
     places.append((frame.frame_id, frame.dialogue_id, frame.turn, frame.service, is_seen))
-    if prediction is not NOTHING:
-      rows.append(_frame_row(schema[frame.service], frame, prediction, backend))
-      continue
-    # The baseline's row depends on which slots the gold frame has, not on their values; so few
-    # distinct ones stand for all frames.
-    tagged = tuple(slot for slot, _ in frame.spans)
-    key = (frame.service, frame.active_intent, frame.requested_slots, tagged, *frame.slot_values)
-    if key not in baseline_rows:
-      baseline_rows[key] = _frame_row(schema[frame.service], frame, prediction, backend)
-    rows.append(baseline_rows[key])
+    rows.append(_frame_row(schema[frame.service], frame, prediction, backend))
   columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(OFFICIAL_METRICS)).T
   return FrameScores.of(places, dict(zip(OFFICIAL_METRICS, columns, strict=True)))
 
@@ -255,7 +243,8 @@ def _of_noncategorical(
 
 def predict_nothing(gold: Iterable[GoldFrame]) -> dict[str, PredictedFrame]:
   """Returns the predictions of the trivial baseline that never predicts a value."""
-  return dict.fromkeys((frame.frame_id for frame in gold), NOTHING)
+  nothing = PredictedFrame({}, NO_INTENT, (), ())
+  return dict.fromkeys((frame.frame_id for frame in gold), nothing)
 
 
 def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
