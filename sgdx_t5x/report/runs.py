@@ -31,29 +31,23 @@ class OtherDialogues(Protocol):
   """Results of a run on other versions of its dialogues, whose frames correspond to its own.
 
   The error browser shows each version like a schema variant.
-
-  Attributes:
-    sets: label of a version -> an object with its schema `variant`; empty if errors are not known.
-    scores: label -> id of the run's frame -> JGA.
-    warnings: what makes the results PARTIAL, a line each.
-    lacks: what is missing to show the errors, and how to get it, a line each.
   """
 
   @property
   def sets(self) -> Mapping[str, Any]:
-    """See the class."""
+    """Label of a version -> an object with its schema `variant`; empty if errors are not known."""
 
   @property
   def lacks(self) -> Sequence[str]:
-    """See the class."""
+    """What is missing to show the errors, and how to get it, a line each."""
 
   @property
   def scores(self) -> Mapping[str, Mapping[str, float]]:
-    """See the class."""
+    """Label -> id of the run's frame -> JGA."""
 
   @property
   def warnings(self) -> Sequence[str]:
-    """See the class."""
+    """What makes the results PARTIAL, a line each."""
 
   def failures(self, frame_id: str) -> Iterator[tuple[str, Any]]:
     """Yields (label, failed slot) for a frame of the run.
@@ -193,15 +187,15 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   """
   path = pathlib.Path(path)
   report = score_files.read_report(path)
-  run = Run(name, report, origin=str(path))
+  frames = score_files.frames_path(path, str((report["per_frame"] or {}).get("file")))
+  lack = ""
   if not report["per_frame"]:
-    remedy = "score again with --per-frame OUT.jsonl"
-    return dataclasses.replace(run, lacks=(f"{name}: {path} has no per-frame scores; {remedy}",))
-  frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
-  if not frames.is_file():  # the tables do not need it, only plots by seen and unseen, and errors
+    lack = f"{path} has no per-frame scores; score again with --per-frame OUT.jsonl"
+  elif not frames.is_file():
     remedy = "restore it, or score again with --per-frame"
-    problem = f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}"
-    return dataclasses.replace(run, lacks=(problem,))
+    lack = f"its file of per-frame scores, {frames}, is missing; {remedy}"
+  if lack:  # the tables need no frames, only plots by seen and unseen, and errors
+    return Run(name, report, lacks=(f"{name}: {lack}",), origin=str(path))
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
   scored = report["sgdx"].get("services", {})
   unscored = set(table.frames.services.tolist()).difference(scored)
@@ -216,7 +210,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   lacks = ()
   if table.failures is None:
     lacks = (f"{name}: {frames} lists no errors; with the predictions, score again",)
-  return dataclasses.replace(run, table=table, lacks=lacks)
+  return Run(name, report, table, lacks=lacks, origin=str(path))
 
 
 def score_run(
