@@ -6,7 +6,6 @@ imported when the first plot is drawn; nothing here touches pyplot's state.
 """
 
 import contextlib
-import hashlib
 import io
 import itertools
 import math
@@ -90,16 +89,20 @@ def inline_svg(figure: "Figure") -> str:
   Text and axes are in currentColor on a transparent background. Only ids that are referred to are
   kept, and are unique to the plot. Nothing is loaded from elsewhere.
   """
+  import matplotlib
+
   out = io.BytesIO()
-  with style():
-    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
   # Ids of two plots on a page must differ, and be the same whenever the page is made.
-  prefix = f"p{hashlib.sha256(out.getvalue() + describe(figure).encode()).hexdigest()[:10]}-"
+  with style(), matplotlib.rc_context({"svg.hashsalt": describe(figure)}):
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
   root = ElementTree.fromstring(out.getvalue())
   for element in root.iter():
     element.tag = element.tag.rpartition("}")[2]
-    _untie(element.attrib, prefix)
-  used = set(re.findall(rf"#({prefix}[^)\"]+)", ElementTree.tostring(root, "unicode")))
+    for key, value in [*element.attrib.items()]:
+      del element.attrib[key]
+      # xlink:href is just href in SVG 2.
+      element.attrib[key.rpartition("}")[2]] = value.replace(INK, "currentColor")
+  used = set(re.findall(r"#([^)\"]+)", ElementTree.tostring(root, "unicode")))
   for element in root.iter():
     if element.get("id", "") not in used:
       element.attrib.pop("id", None)
@@ -279,16 +282,3 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
         occupied.append(box)
         break
       label.remove()
-
-
-def _untie(attributes: dict[str, str], prefix: str) -> None:
-  """Prefixes an element's ids and references, and replaces `INK` by currentColor."""
-  for key, value in [*attributes.items()]:
-    if key == "id":
-      attributes[key] = prefix + value
-    elif key.endswith("}href"):  # xlink:href, which is just href in SVG 2
-      del attributes[key]
-      attributes["href"] = f"#{prefix}{value.removeprefix('#')}"
-    else:
-      value = value.replace(INK, "currentColor").replace("url(#", f"url(#{prefix}")
-      attributes[key] = value

@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, seen_or_unseen, shares_of_kinds
+from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, shares_of_kinds
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row
@@ -93,10 +93,9 @@ def seeds(runs: Sequence[Run]) -> Table | None:
 
 def services(run: Run) -> Table:
   """Returns a run's scores per service."""
-  kind_of, jga = seen_or_unseen(run), jga_columns([run])
-  rows = []
+  is_seen, jga, rows = run.seen, jga_columns([run]), []
   for service, row in run.rows.services.items():
-    label = f"{service} (unseen)" if kind_of.get(service) == "unseen" else service
+    label = service if is_seen.get(service, True) else f"{service} (unseen)"
     rows.append((label, row))
   return rows_table(f"Services: {run.name} (%)", (*jga.per_variant, *jga.summary), rows)
 

@@ -14,7 +14,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import as_text, not_found
-from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.metrics import JOINT_GOAL, Failure
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -105,6 +105,19 @@ class Run:
   def variants(self) -> tuple[str, ...]:
     """Schema variants that were scored, the original first."""
     return tuple(self.report["variants"])
+
+  @property
+  def failures(self) -> Mapping[str, tuple[Failure, ...]] | None:
+    """Frame id -> failed slots, of frames with at least one; None if not known."""
+    return self.table.failures if self.table else None
+
+  @property
+  def seen(self) -> dict[str, bool]:
+    """Service -> whether it is also in train; empty without per-frame scores."""
+    if self.table is None:
+      return {}
+    frames = self.table.frames
+    return dict(zip(frames.services.tolist(), frames.seen.tolist(), strict=True))
 
 
 def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:

@@ -58,11 +58,6 @@ def lines_of(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> li
   return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
 
 
-def has_errors(run: Run) -> bool:
-  """Whether a run's slot errors are known, even if there are none."""
-  return run.table is not None and run.table.failures is not None
-
-
 def _overview(lacks: Sequence[str], scored: Sequence[Run]) -> Iterator[Section]:
   notes = lines_of(scored, lambda run: [*run.report["notes"], *score_tables.absent(run.report)])
   tables = (
@@ -162,7 +157,9 @@ def _errors(scored: Sequence[Run]) -> Iterator[Section]:
   sizes: dict[str, int] = {}
   counts: dict[str, dict[str, dict[str, int]]] = {}
   tables: list[Table | None] = []
-  for run in filter(has_errors, scored):
+  for run in scored:
+    if run.failures is None:
+      continue
     sizes[run.name] = run.rows.groups["all"].num_frames or 0
     counts[run.name] = browser.kind_counts(run)
     tables += run_tables.errors(run), run_tables.slots(run)
