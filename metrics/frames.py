@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from sgdx_t5x.corpus import provenance
-from sgdx_t5x.corpus.dialogue import EMPTY_STATE, USER, Dialogue, Frame, frame_id
+from sgdx_t5x.corpus.dialogue import EMPTY_STATE, USER, Dialogue, frame_id
 from sgdx_t5x.corpus.provenance import Origin
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
@@ -141,7 +141,9 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
   frames: dict[str, GoldFrame] = {}
   for dialogue in dialogues:
     services = _services_so_far(dialogue)
-    for turn, frame, origins, is_sticky in _traced(dialogue, with_origins):
+    without_origins = ((turn, frame, {}, False) for turn, frame in dialogue.user_frames())
+    traced = provenance.trace_sticky(dialogue) if with_origins else without_origins
+    for turn, frame, origins, is_sticky in traced:
       key = frame_id(dialogue.dialogue_id, turn, frame.service)
       if key in frames:
         raise SgdxError(
@@ -177,14 +179,6 @@ def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
         services |= {frame.service}
     services_by_turn.append(services)
   return services_by_turn
-
-
-def _traced(
-  dialogue: Dialogue, with_origins: bool
-) -> Iterator[tuple[int, Frame, Mapping[str, Origin], bool]]:
-  if with_origins:
-    return provenance.trace_sticky(dialogue)
-  return ((turn, frame, {}, False) for turn, frame in dialogue.user_frames())
 
 
 def score_frames(

@@ -75,12 +75,9 @@ def seeds(runs: Sequence[Run]) -> Table | None:
     for group in GROUPS:
       means, deviations = [], []
       for column in columns:
-        numbers = []
-        for run in seeded:
-          if (number := run.rows.groups[group].values.get(column.key)) is not None:
-            numbers.append(number)
+        numbers: list[Any] = [run.rows.groups[group].values.get(column.key) for run in seeded]
         # Of some of the seeds only, a mean could not be compared with those beside it.
-        is_complete = len(numbers) == len(seeded)
+        is_complete = None not in numbers
         means.append(percent(statistics.fmean(numbers) if is_complete else None))
         has_deviation = is_complete and len(numbers) > 1
         deviations.append(percent(statistics.stdev(numbers) if has_deviation else None))

@@ -272,12 +272,9 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
   baseline, *other_runs = runs
   for run in other_runs:
     pairs = signature.differences(baseline.signature, run.signature, same_frames=True)
-    fields_of_baseline, fields_of_run = [], []
-    for name, (of_baseline, of_run) in pairs.items():
-      fields_of_baseline.append(f"{name}:{of_baseline or 'none'}")
-      fields_of_run.append(f"{name}:{of_run or 'none'}")
     if pairs:
-      a, b = ", ".join(fields_of_baseline), ", ".join(fields_of_run)
+      a = ", ".join(f"{name}:{value or 'none'}" for name, (value, _) in pairs.items())
+      b = ", ".join(f"{name}:{value or 'none'}" for name, (_, value) in pairs.items())
       yield f"{baseline.name} has {a}; {run.name} has {b}"
 
 
