@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.frame_lines import failure_json
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
@@ -313,7 +314,7 @@ def _failures(run: Run, key: str) -> list[dict[str, Any]]:
   """Returns the slots of a frame that fail under any variant or in any other set."""
   rows: dict[str, dict[str, Any]] = {}
   for failure in (run.failures or {}).get(key, ()):
-    rows[failure.slot] = failure_json(failure)
+    rows[failure.slot] = msgspec.to_builtins(failure)
   for label, failure in run.others.failures(key) if run.others else ():
     row = rows.setdefault(
       failure.slot, {"slot": failure.slot, "gold": failure.before, "predicted": {}, "kinds": {}}

@@ -231,11 +231,10 @@ def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
   longest = max(map(len, "\n".join(names).split("\n")))
   rows = math.ceil(len(names) / max(1, int(width / (longest * _LETTER + 0.5))))
   columns = math.ceil(len(names) / rows)
-  figure.legend([artist for _, artist in entries], names, loc="outside upper left", ncols=columns)
-  lines_per_column = []  # matplotlib fills column by column; a name can have several lines
-  for start in range(0, len(names), rows):
-    lines_per_column.append("\n".join(names[start : start + rows]).count("\n") + 1)
-  figure.set_figheight(figure.get_figheight() + max(lines_per_column) * _LINE)
+  artists = [artist for _, artist in entries]
+  above = figure.legend(artists, names, loc="outside upper left", ncols=columns)
+  height = above.get_window_extent(figure.canvas.get_renderer()).height
+  figure.set_figheight(figure.get_figheight() + height / figure.dpi)
 
 
 def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, float]]) -> None:

@@ -127,7 +127,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   these names are not unique, parent folders are prepended.
 
   Raises:
-    UsageError: a repeated name.
+    UsageError: a repeated name, or none.
   """
   runs: list[tuple[str, pathlib.Path]] = []  # with the given name, or ""
   for item in items:
@@ -135,12 +135,9 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     name = " ".join(as_text(name).split())
     if not sign or os.path.exists(item):  # a path can contain =
       runs.append(("", pathlib.Path(item)))
-    elif name in dict(runs) or not name or not path:
+    elif not name or not path:
       raise UsageError(
-        f"RUN {item}",
-        expected="PATH or NAME=PATH, with unique names",
-        available=", ".join(name for name, _ in runs if name),
-        fix="give each run a different name" if name and path else "write NAME=PATH, or only PATH",
+        f"RUN {item}", expected="PATH or NAME=PATH", fix="write NAME=PATH, or only PATH"
       )
     else:
       runs.append((name, pathlib.Path(path)))
@@ -152,7 +149,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     if name in paths_by_name:
       raise UsageError(
         f"two runs are named {name}: {paths_by_name[name]} and {path}",
-        expected="unique names",
+        expected="PATH or NAME=PATH, with unique names",
         fix=f"give one of them another name: NAME={path}",
       )
     paths_by_name[name] = path

@@ -94,17 +94,10 @@ def _steps(scored: Sequence[Run]) -> Iterator[Section]:
   if of_steps:
     title = "JGA and SS against training step"
     placed = _plot("by_step", title, plots.by_step(scored), _caption(scored))
-    lines = tuple(map(_best_steps, of_steps))
+    # The best checkpoint on the original schemas need not be the most robust one (CheckDST).
+    lines = tuple(map(plot_numbers.best_in_words, of_steps))
     tables = tuple(map(run_tables.checkpoints, of_steps))
     yield Section("checkpoints", "Checkpoints", lines, tables, placed)
-
-
-def _best_steps(run: Run) -> str:
-  """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
-  phrases = []
-  for key, (step, _) in plot_numbers.best_checkpoints(run).items():
-    phrases.append(f"best {plot_numbers.NAMES[key]} at step {step:,}")
-  return f"{run.name}: {', '.join(phrases)}"
 
 
 def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:

@@ -54,13 +54,8 @@ def frame_lines(table: FrameTable) -> Iterator[str]:
     if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
       row["agreement"] = share
     if failures and row["id"] in failures:
-      row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
+      row["failures"] = msgspec.to_builtins(failures[row["id"]])
     yield json.dumps(row)
-
-
-def failure_json(failure: Failure) -> dict[str, Any]:
-  """Returns a failure as stored in a row. (`dataclasses.asdict` takes ten times as long.)"""
-  return {name: getattr(failure, name) for name in Failure.__slots__}
 
 
 class Head(msgspec.Struct):
