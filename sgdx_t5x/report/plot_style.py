@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import numpy as np
+
 from sgdx_t5x.errors import require
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
-_LINE_TO_NAME = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.7}
+_LINE_TO_NAME = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.7, "shrinkA": 0}
 
 
 @contextlib.contextmanager
@@ -252,12 +254,13 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
   from matplotlib.transforms import Bbox
 
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
-  points = [Bbox([place, place]) for place in axes.transData.transform(xy)]
+  places = axes.transData.transform(xy)
+  points = [Bbox([place, place]) for place in places]
   occupied: list[Bbox] = []
   for index, name in enumerate(map(clean, names)):
     neighbours = points[:index] + points[index + 1 :]
     for gap, (side, level) in _OFFSETS:
-      is_far = gap > _NEAR
+      is_far, nearest = gap > _NEAR, ((1 - side) / 2, (1 - level) / 2)  # the point of the name
       label = axes.annotate(
         name,
         xy[index],
@@ -266,18 +269,19 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
         fontsize=_SMALL,
         ha=("center", "left", "right")[side],  # for 0, 1 and -1
         va=("center", "bottom", "top")[level],
-        # The line ends at the nearest point of the name.
-        arrowprops={**_LINE_TO_NAME, "relpos": ((1 - side) / 2, (1 - level) / 2)}
-        if is_far
-        else None,
+        arrowprops={**_LINE_TO_NAME, "relpos": nearest} if is_far else None,
       )
       label.update_positions(renderer)
       box = Text.get_window_extent(label, renderer)  # an annotation's own would include the line
+      boxes = [box]
+      for part in range(1, 6) if is_far else ():  # the line, as small squares
+        on_line = places[index] + unit * gap * part / 6 * np.array((side, level))
+        boxes.append(Bbox([on_line, on_line]).padded(unit / 2))
       # A line says whose name it is; without one, other points must be farther off.
       clear = unit * (4 if is_far else 6)
       obstacles = [*occupied, *(point.padded(clear) for point in neighbours)]
       is_inside = axes.bbox.contains(*box.min) and axes.bbox.contains(*box.max)
-      if is_inside and not box.count_overlaps(obstacles):
-        occupied.append(box)
+      if is_inside and not any(part.count_overlaps(obstacles) for part in boxes):
+        occupied += boxes
         break
       label.remove()
