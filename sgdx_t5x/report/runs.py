@@ -107,7 +107,7 @@ class Run:
     return tuple(self.report["variants"])
 
   @property
-  def failures(self) -> Mapping[str, tuple[Failure, ...]] | None:
+  def failures(self) -> Mapping[str, Sequence[Failure]] | None:
     """Frame id -> failed slots, of frames with at least one; None if not known."""
     return self.table.failures if self.table else None
 
