@@ -29,15 +29,18 @@ from sgdx_t5x.signature import Signature
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
 
 
-class _Report(msgspec.Struct):
-  """The keys of a report that every version has."""
+class _Head(msgspec.Struct):
+  """What a report says of its per-frame scores."""
 
   format: Literal["sgdx-score/1"]  # REPORT_FORMAT
   signature: str
-  complete: bool
   warnings: list[str]
-  notes: list[str]
   per_frame: dict[str, Any] | None
+
+
+class _Report(_Head):
+  complete: bool
+  notes: list[str]
   variants: dict[str, dict[str, Any]]
   sgdx: dict[str, Any]
   metrics: dict[str, Any]
@@ -140,7 +143,7 @@ def read_frames(path: str | os.PathLike, metrics: Collection[str] | None = None)
     partial = Signature.parse(table.signature).partial
     warnings = ("marked PARTIAL in its signature; the report states the reason",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
-  return read_frames_of(_read_report(path), path, metrics)
+  return read_frames_of(_read_report(path, _Head), path, metrics)
 
 
 def read_frames_of(
@@ -197,7 +200,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
     SgdxError: the file is missing, of another kind, or has an invalid number.
   """
   path = pathlib.Path(path)
-  report = _read_report(path)
+  report = _read_report(path, _Report)
   for part in ("sgdx", "predict_nothing"):
     _read_part(path, part, _check_rows, report[part])
   for groups in report["variants"].values():
@@ -225,7 +228,8 @@ def _read_part(path: pathlib.Path, part: str, read: Callable[[Any], Any], data: 
     ) from None
 
 
-def _read_report(path: pathlib.Path) -> dict[str, Any]:
+def _read_report(path: pathlib.Path, kind: type[_Head]) -> dict[str, Any]:
+  """Reads a report that has at least the keys of `kind`."""
   expected = f'a report written by `sgdx score --json`, "format": "{REPORT_FORMAT}"'
   if is_frames_file(path):  # easily confused, as both are written by one command
     raise SgdxError(
@@ -235,5 +239,5 @@ def _read_report(path: pathlib.Path) -> dict[str, Any]:
     )
   fix = "run `sgdx score` again with --json and --per-frame"
   report: dict[str, Any] = decode_json(read_input(path, expected), str(path), expected, fix)
-  converted(report, _Report, f"{path}: not a report of `sgdx score`", expected, fix)
+  converted(report, kind, f"{path}: not a report of `sgdx score`", expected, fix)
   return report
