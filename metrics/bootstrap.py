@@ -81,14 +81,10 @@ class BootstrapSamples:
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
     sums = per_dialogue(np.where(has_value, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
-    numbers: dict[bytes, int] = {}
-    patterns, pattern_of = [], []
-    for row in has_value:
-      number = numbers.setdefault(row.tobytes(), len(patterns))
-      if number == len(patterns):
-        patterns.append(row)
-      pattern_of.append(number)
-    counts = per_dialogue(np.array(patterns, dtype=np.float64), position, len(present))
+    patterns = {row.tobytes(): row for row in has_value}
+    keys = list(patterns)
+    pattern_of = [keys.index(row.tobytes()) for row in has_value]
+    counts = per_dialogue(np.array([*patterns.values()], dtype=float), position, len(present))
     # One product for both, since reading the weights dominates the time.
     weighted = weights @ np.concatenate([sums, counts]).T
     totals = weighted[:, len(sums) :][:, pattern_of]

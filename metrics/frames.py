@@ -6,12 +6,11 @@ A *frame* is (dialogue, user turn, service): the unit of the official scorer.
 import dataclasses
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.corpus import provenance
-from sgdx_t5x.corpus.dialogue import EMPTY_STATE, USER, Dialogue, Frame, frame_id
+from sgdx_t5x.corpus.dialogue import EMPTY_STATE, USER, Dialogue, frame_id
 from sgdx_t5x.corpus.provenance import Origin
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
@@ -57,7 +56,6 @@ class GoldFrame:
   is_sticky: bool = False
 
 
-NOTHING = PredictedFrame({}, NO_INTENT, (), ())
 Place = tuple[str, str, int, str, bool]  # frame id, dialogue id, turn, service, whether it is seen
 _PLACE_TYPES = (str, str, np.int32, str, bool)
 
@@ -143,7 +141,9 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
   frames: dict[str, GoldFrame] = {}
   for dialogue in dialogues:
     services = _services_so_far(dialogue)
-    for turn, frame, origins, is_sticky in _traced(dialogue, with_origins):
+    without_origins = ((turn, frame, {}, False) for turn, frame in dialogue.user_frames())
+    traced = provenance.trace_sticky(dialogue) if with_origins else without_origins
+    for turn, frame, origins, is_sticky in traced:
       key = frame_id(dialogue.dialogue_id, turn, frame.service)
       if key in frames:
         raise SgdxError(
@@ -181,14 +181,6 @@ def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
   return services_by_turn
 
 
-def _traced(
-  dialogue: Dialogue, with_origins: bool
-) -> Iterator[tuple[int, Frame, Mapping[str, Origin], bool]]:
-  if with_origins:
-    return provenance.trace_sticky(dialogue)
-  return ((turn, frame, {}, False) for turn, frame in dialogue.user_frames())
-
-
 def score_frames(
   gold: Sequence[GoldFrame],
   predicted: Mapping[str, PredictedFrame],
@@ -208,23 +200,13 @@ def score_frames(
   """
   places: list[Place] = []
   rows: list[tuple[float, ...]] = []
-  baseline_rows: dict[tuple[Any, ...], tuple[float, ...]] = {}
   for frame in gold:
     prediction = predicted.get(frame.frame_id)
     if prediction is None:
       continue
     is_seen = frame.service in seen_services
     places.append((frame.frame_id, frame.dialogue_id, frame.turn, frame.service, is_seen))
-    if prediction is not NOTHING:
-      rows.append(_frame_row(schema[frame.service], frame, prediction, backend))
-      continue
-    # The baseline's row depends on which slots the gold frame has, not on their values; so few
-    # distinct ones stand for all frames.
-    tagged = tuple(slot for slot, _ in frame.spans)
-    key = (frame.service, frame.active_intent, frame.requested_slots, tagged, *frame.slot_values)
-    if key not in baseline_rows:
-      baseline_rows[key] = _frame_row(schema[frame.service], frame, prediction, backend)
-    rows.append(baseline_rows[key])
+    rows.append(_frame_row(schema[frame.service], frame, prediction, backend))
   columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(OFFICIAL_METRICS)).T
   return FrameScores.of(places, dict(zip(OFFICIAL_METRICS, columns, strict=True)))
 
@@ -255,7 +237,8 @@ def _of_noncategorical(
 
 def predict_nothing(gold: Iterable[GoldFrame]) -> dict[str, PredictedFrame]:
   """Returns the predictions of the trivial baseline that never predicts a value."""
-  return dict.fromkeys((frame.frame_id for frame in gold), NOTHING)
+  nothing = PredictedFrame({}, NO_INTENT, (), ())
+  return dict.fromkeys((frame.frame_id for frame in gold), nothing)
 
 
 def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:

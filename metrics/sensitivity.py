@@ -40,11 +40,7 @@ def frame_cov(scores: np.ndarray) -> np.ndarray:
 
 
 def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray:
-  """Returns the contribution of each frame to SS: [K, F] -> [F].
-
-  Args:
-    scores: see `schema_sensitivity`.
-    zero_mean: how frames that every variant gets wrong count: "zero" or "exclude".
+  """Returns the contribution of each frame to SS: [K, F] -> [F]. Args: see `schema_sensitivity`.
 
   Returns:
     CoV, see `frame_cov`; 0 instead of nan where all variants score 0, under the rule "zero".

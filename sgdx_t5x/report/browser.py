@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.frame_lines import failure_json
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
@@ -83,11 +84,10 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
   with which `first_run` is right and this one wrong, "failures"}. A set of other
   dialogues counts as a variant.
   """
-  table = run.table
-  if not table or table.failures is None:
+  if run.table is None or run.failures is None:
     return
   scores_by_frame, baseline_scores = _scores(run), _scores(first_run)
-  for key, dialogue, turn, service, _ in table.frames.places():
+  for key, dialogue, turn, service, _ in run.table.frames.places():
     if failures := _failures(run, key):
       scores, baseline = scores_by_frame[key], baseline_scores.get(key, {})
       broken = [name for name, score in scores.items() if score < 1 <= baseline.get(name, 0)]
@@ -128,7 +128,7 @@ def embed(
   ranked: list[tuple[int, dict[str, Any]]] = []
   unknown, sets = [], {}
   for number, (run, of_run) in enumerate(zip(runs, rows_of, strict=True)):
-    if not run.table or run.table.failures is None:
+    if run.failures is None:
       unknown.append(number)
     for label, version in _sets(run).items():
       sets[label] = version.variant
@@ -144,7 +144,10 @@ def embed(
   ranked.sort(key=lambda item: item[0])
   frames, turns = _fit([row for _, row in ranked], texts)
   services = {}
-  for name, is_seen in _seen(runs).items():
+  seen: dict[str, bool] = {}
+  for run in runs:
+    seen |= run.seen
+  for name, is_seen in sorted(seen.items()):
     services[name] = {"seen": is_seen, "variants": texts.services.get(name, {})}
   cell_names = ("run", "service", "slot", "variant", "kind")
   counts_of_cells = []
@@ -168,10 +171,10 @@ def embed(
 
 def kind_counts(run: Run) -> dict[str, dict[str, int]]:
   """Returns variant -> kind -> number of failed slots over all frames; {} if not known."""
-  if not run.table or run.table.failures is None:
+  if run.table is None or run.failures is None:
     return {}
   counts = {variant: dict.fromkeys(KINDS, 0) for variant in run.table.scores}
-  for failures in run.table.failures.values():
+  for failures in run.failures.values():
     for failure in failures:
       for variant, kind in failure.kinds.items():
         counts[variant][kind] += 1
@@ -181,10 +184,9 @@ def kind_counts(run: Run) -> dict[str, dict[str, int]]:
 def slot_counts(run: Run) -> dict[tuple[str, str], Counter[tuple[str, str]]]:
   """Returns (service, slot) -> (variant, kind) -> number of failures, for slots with any."""
   counts: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
-  table = run.table
-  if table and table.failures:
-    for key, _, _, service, _ in table.frames.places():
-      for failure in table.failures.get(key, ()):
+  if run.table and run.failures:
+    for key, _, _, service, _ in run.table.frames.places():
+      for failure in run.failures.get(key, ()):
         counts.setdefault((service, failure.slot), Counter()).update(failure.kinds.items())
   return counts
 
@@ -296,16 +298,6 @@ def changed_words(old_text: str, new_text: str) -> tuple[tuple[bool, str], ...]:
   return tuple((marked, "".join(word for _, word in run)) for marked, run in runs)
 
 
-def _seen(runs: Sequence[Run]) -> dict[str, bool]:
-  """Returns service -> whether it is in train, sorted by name."""
-  is_seen: dict[str, bool] = {}
-  for run in runs:
-    if run.table:
-      for _, _, _, service, is_in_train in run.table.frames.places():
-        is_seen[service] = is_in_train
-  return dict(sorted(is_seen.items()))
-
-
 def _columns(runs: Sequence[Run]) -> list[str]:
   """Returns the variants of all runs, then their sets of other dialogues."""
   variants = in_order(dict.fromkeys(itertools.chain.from_iterable(run.variants for run in runs)))
@@ -321,9 +313,8 @@ def _sets(run: Run) -> Mapping[str, Any]:
 def _failures(run: Run, key: str) -> list[dict[str, Any]]:
   """Returns the slots of a frame that fail under any variant or in any other set."""
   rows: dict[str, dict[str, Any]] = {}
-  if run.table and run.table.failures:
-    for failure in run.table.failures.get(key, ()):
-      rows[failure.slot] = failure_json(failure)
+  for failure in (run.failures or {}).get(key, ()):
+    rows[failure.slot] = msgspec.to_builtins(failure)
   for label, failure in run.others.failures(key) if run.others else ():
     row = rows.setdefault(
       failure.slot, {"slot": failure.slot, "gold": failure.before, "predicted": {}, "kinds": {}}

@@ -18,7 +18,7 @@ from sgdx_t5x.report import browser, plot_style, run_tables, runs
 from sgdx_t5x.report.browser import Texts
 from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
+from sgdx_t5x.report.sections import lines_of, make_sections
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.notes import schema_checksum
 from sgdx_t5x.signature import package_version
@@ -169,7 +169,7 @@ def write(
       rows_of.append(list(browser.frame_rows(run, None if run is baseline else baseline)))
     examples_of = _write_runs(content, rows_of, folder)
     data = None
-    if examples and any(map(has_errors, content.runs)):
+    if examples and any(run.failures is not None for run in content.runs):
       data = browser.embed(content.runs, rows_of, content.texts, examples_of, examples)
     (folder / PAGE).write_text(render(_page(content, data, mark)), encoding="utf-8")
     names = (*list_files(folder), FILES)
@@ -223,7 +223,7 @@ def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
 
 def _texts(scored: Sequence[Run], corpus: Corpus | None, schemas: Mapping[str, str]) -> Texts:
   if corpus is None:
-    to_show = any(run.table and run.table.failures for run in scored)
+    to_show = any(run.failures for run in scored)
     return Texts(lacks=[_NOT_SHOWN + "pass the corpus with --corpus"] if to_show else ())
   # With --force, some of the runs may have another corpus: see below.
   if all(run.signature.checksum != corpus.checksum() for run in scored):
@@ -294,7 +294,7 @@ def _write_runs(
       score_files.save(
         run.report, run.table, scores / f"{stem}.json", scores / f"{stem}.frames.jsonl"
       )
-    if has_errors(run):
+    if run.failures is not None:
       (folder / "errors").mkdir(exist_ok=True)
       example_files.append(f"errors/{stem}.jsonl")
       with (folder / example_files[-1]).open("w", encoding="utf-8", errors="replace") as file:

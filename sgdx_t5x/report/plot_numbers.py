@@ -52,16 +52,6 @@ def services_of(run: "Run") -> dict[str, Row]:
   return dict(sorted(rows, key=lambda item: -item[1].percent(SENSITIVITY)))
 
 
-def seen_or_unseen(run: "Run") -> dict[str, str]:
-  """Service -> "seen" or "unseen"; empty without per-frame scores."""
-  if run.table is None:
-    return {}
-  kinds = {}
-  for _, _, _, service, is_seen in run.table.frames.places():
-    kinds[service] = "seen" if is_seen else "unseen"
-  return kinds
-
-
 def shares_of_kinds(errors: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:
   """Returns which variants' errors are counted, v1 to v5 if there are any, and each kind's share.
 

@@ -6,7 +6,6 @@ imported when the first plot is drawn; nothing here touches pyplot's state.
 """
 
 import contextlib
-import hashlib
 import io
 import itertools
 import math
@@ -17,6 +16,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+import numpy as np
 
 from sgdx_t5x.errors import require
 
@@ -45,7 +46,7 @@ _OFFSETS = (  # (points from the dot, direction), the best first
   *itertools.product((_NEAR,), (*_OBLIQUE, *_STRAIGHT)),
   *itertools.product((10.0, 18.0), _OBLIQUE),
 )
-_Box = tuple[float, float, float, float]  # left, low, right, high in pixels
+_LINE_TO_NAME = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.7, "shrinkA": 0}
 
 
 @contextlib.contextmanager
@@ -90,16 +91,20 @@ def inline_svg(figure: "Figure") -> str:
   Text and axes are in currentColor on a transparent background. Only ids that are referred to are
   kept, and are unique to the plot. Nothing is loaded from elsewhere.
   """
+  import matplotlib
+
   out = io.BytesIO()
-  with style():
-    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
   # Ids of two plots on a page must differ, and be the same whenever the page is made.
-  prefix = f"p{hashlib.sha256(out.getvalue() + describe(figure).encode()).hexdigest()[:10]}-"
+  with style(), matplotlib.rc_context({"svg.hashsalt": describe(figure)}):
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
   root = ElementTree.fromstring(out.getvalue())
   for element in root.iter():
     element.tag = element.tag.rpartition("}")[2]
-    _untie(element.attrib, prefix)
-  used = set(re.findall(rf"#({prefix}[^)\"]+)", ElementTree.tostring(root, "unicode")))
+    for key, value in [*element.attrib.items()]:
+      del element.attrib[key]
+      # xlink:href is just href in SVG 2.
+      element.attrib[key.rpartition("}")[2]] = value.replace(INK, "currentColor")
+  used = set(re.findall(r"#([^)\"]+)", ElementTree.tostring(root, "unicode")))
   for element in root.iter():
     if element.get("id", "") not in used:
       element.attrib.pop("id", None)
@@ -228,11 +233,10 @@ def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
   longest = max(map(len, "\n".join(names).split("\n")))
   rows = math.ceil(len(names) / max(1, int(width / (longest * _LETTER + 0.5))))
   columns = math.ceil(len(names) / rows)
-  figure.legend([artist for _, artist in entries], names, loc="outside upper left", ncols=columns)
-  lines_per_column = []  # matplotlib fills column by column; a name can have several lines
-  for start in range(0, len(names), rows):
-    lines_per_column.append("\n".join(names[start : start + rows]).count("\n") + 1)
-  figure.set_figheight(figure.get_figheight() + max(lines_per_column) * _LINE)
+  artists = [artist for _, artist in entries]
+  above = figure.legend(artists, names, loc="outside upper left", ncols=columns)
+  height = above.get_window_extent(figure.canvas.get_renderer()).height
+  figure.set_figheight(figure.get_figheight() + height / figure.dpi)
 
 
 def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, float]]) -> None:
@@ -246,81 +250,38 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     names: [N].
     xy: [N] in data units.
   """
+  from matplotlib.text import Text
+  from matplotlib.transforms import Bbox
+
   renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
-  points = axes.transData.transform(xy).tolist()
-  occupied: list[_Box] = []
+  places = axes.transData.transform(xy)
+  points = [Bbox([place, place]) for place in places]
+  occupied: list[Bbox] = []
   for index, name in enumerate(map(clean, names)):
-    measured = axes.text(0, 0, name, fontsize=_SMALL)
-    size = measured.get_window_extent(renderer)
-    measured.remove()
-    x, y = points[index]
     neighbours = points[:index] + points[index + 1 :]
     for gap, (side, level) in _OFFSETS:
-      x0 = x + side * gap * unit - size.width * (1 - side) / 2
-      y0 = y + level * gap * unit - size.height * (1 - level) / 2
-      boxes = [(x0, y0, x0 + size.width, y0 + size.height)]
-      if gap > _NEAR:  # the line, as small squares
-        for part in range(1, 6):
-          way = unit * gap * part / 6
-          boxes.append(_square(x + side * way, y + level * way, unit / 2))
+      is_far, nearest = gap > _NEAR, ((1 - side) / 2, (1 - level) / 2)  # the point of the name
+      label = axes.annotate(
+        name,
+        xy[index],
+        (side * gap, level * gap),
+        textcoords="offset points",
+        fontsize=_SMALL,
+        ha=("center", "left", "right")[side],  # for 0, 1 and -1
+        va=("center", "bottom", "top")[level],
+        arrowprops={**_LINE_TO_NAME, "relpos": nearest} if is_far else None,
+      )
+      label.update_positions(renderer)
+      box = Text.get_window_extent(label, renderer)  # an annotation's own would include the line
+      boxes = [box]
+      for part in range(1, 6) if is_far else ():  # the line, as small squares
+        on_line = places[index] + unit * gap * part / 6 * np.array((side, level))
+        boxes.append(Bbox([on_line, on_line]).padded(unit / 2))
       # A line says whose name it is; without one, other points must be farther off.
-      clear = unit * (4 if gap > _NEAR else 6)
-      obstacles = [*occupied, *(_square(a, b, clear) for a, b in neighbours)]
-      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, obstacles):
-        _label(axes, name, xy[index], side, level, gap)
+      clear = unit * (4 if is_far else 6)
+      obstacles = [*occupied, *(point.padded(clear) for point in neighbours)]
+      is_inside = axes.bbox.contains(*box.min) and axes.bbox.contains(*box.max)
+      if is_inside and not any(part.count_overlaps(obstacles) for part in boxes):
         occupied += boxes
         break
-
-
-def _label(
-  axes: "Axes", name: str, place: tuple[float, float], side: int, level: int, gap: float
-) -> None:
-  """Writes a name `gap` points from a place, with a connecting line if that is far."""
-  across, upright = ("center", "left", "right"), ("center", "bottom", "top")  # for 0, 1 and -1
-  line = {
-    "arrowstyle": "-",
-    "linewidth": 0.5,
-    "color": INK,
-    "alpha": 0.7,
-    "shrinkA": 0,
-    "shrinkB": 2,
-  }
-  line["relpos"] = ((1 - side) / 2, (1 - level) / 2)  # the nearest point of the name
-  axes.annotate(
-    name,
-    place,
-    (side * gap, level * gap),
-    textcoords="offset points",
-    fontsize=_SMALL,
-    ha=across[side],
-    va=upright[level],
-    arrowprops=line if gap > _NEAR else None,
-  )
-
-
-def _square(x: float, y: float, half: float) -> _Box:
-  return (x - half, y - half, x + half, y + half)
-
-
-def _inside(a: _Box, b: _Box) -> bool:
-  return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
-
-
-def _any_overlap(boxes: Sequence[_Box], obstacles: Sequence[_Box]) -> bool:
-  for a, b in itertools.product(boxes, obstacles):
-    if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
-      return True
-  return False
-
-
-def _untie(attributes: dict[str, str], prefix: str) -> None:
-  """Prefixes an element's ids and references, and replaces `INK` by currentColor."""
-  for key, value in [*attributes.items()]:
-    if key == "id":
-      attributes[key] = prefix + value
-    elif key.endswith("}href"):  # xlink:href, which is just href in SVG 2
-      del attributes[key]
-      attributes["href"] = f"#{prefix}{value.removeprefix('#')}"
-    else:
-      value = value.replace(INK, "currentColor").replace("url(#", f"url(#{prefix}")
-      attributes[key] = value
+      label.remove()

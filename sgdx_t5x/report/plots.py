@@ -129,10 +129,10 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
   for ax, (run, services) in zip(axes, plotted, strict=True):
     if len(services) <= _MOST_CROSSES:
       _crosses(ax, services.values())
-    kind_of = plot_numbers.seen_or_unseen(run)
+    is_seen, kinds = run.seen, {True: "seen", False: "unseen", None: ""}
     rows_by_kind: dict[str, list[Row]] = {kind: [] for kind in _SEEN}
     for service, row in services.items():
-      rows_by_kind[kind_of.get(service, "")].append(row)
+      rows_by_kind[kinds[is_seen.get(service)]].append(row)
     for kind, rows in rows_by_kind.items():
       (dots,) = ax.plot(*_places(rows), linestyle="none", **_SEEN[kind])
       if kind and rows:

@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.corpus.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, seen_or_unseen, shares_of_kinds
+from sgdx_t5x.report.plot_numbers import jga_columns, mean_of, shares_of_kinds
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.columns import JGA, defined
 from sgdx_t5x.scoring.rows import GROUPS, Row
@@ -75,12 +75,9 @@ def seeds(runs: Sequence[Run]) -> Table | None:
     for group in GROUPS:
       means, deviations = [], []
       for column in columns:
-        numbers = []
-        for run in seeded:
-          if (number := run.rows.groups[group].values.get(column.key)) is not None:
-            numbers.append(number)
+        numbers: list[Any] = [run.rows.groups[group].values.get(column.key) for run in seeded]
         # Of some of the seeds only, a mean could not be compared with those beside it.
-        is_complete = len(numbers) == len(seeded)
+        is_complete = None not in numbers
         means.append(percent(statistics.fmean(numbers) if is_complete else None))
         has_deviation = is_complete and len(numbers) > 1
         deviations.append(percent(statistics.stdev(numbers) if has_deviation else None))
@@ -93,10 +90,9 @@ def seeds(runs: Sequence[Run]) -> Table | None:
 
 def services(run: Run) -> Table:
   """Returns a run's scores per service."""
-  kind_of, jga = seen_or_unseen(run), jga_columns([run])
-  rows = []
+  is_seen, jga, rows = run.seen, jga_columns([run]), []
   for service, row in run.rows.services.items():
-    label = f"{service} (unseen)" if kind_of.get(service) == "unseen" else service
+    label = service if is_seen.get(service, True) else f"{service} (unseen)"
     rows.append((label, row))
   return rows_table(f"Services: {run.name} (%)", (*jga.per_variant, *jga.summary), rows)
 

@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol
 
 from sgdx_t5x import signature
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -14,14 +14,13 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.reading import as_text, not_found
-from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.metrics import JOINT_GOAL, Failure
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import find_files, find_variants, is_rows
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import ALL, Scored, score_predictions, score_report
-from sgdx_t5x.scoring.settings import SettingsKeywords
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -32,29 +31,23 @@ class OtherDialogues(Protocol):
   """Results of a run on other versions of its dialogues, whose frames correspond to its own.
 
   The error browser shows each version like a schema variant.
-
-  Attributes:
-    sets: label of a version -> an object with its schema `variant`; empty if errors are not known.
-    scores: label -> id of the run's frame -> JGA.
-    warnings: what makes the results PARTIAL, a line each.
-    lacks: what is missing to show the errors, and how to get it, a line each.
   """
 
   @property
   def sets(self) -> Mapping[str, Any]:
-    """See the class."""
+    """Label of a version -> an object with its schema `variant`; empty if errors are not known."""
 
   @property
   def lacks(self) -> Sequence[str]:
-    """See the class."""
+    """What is missing to show the errors, and how to get it, a line each."""
 
   @property
   def scores(self) -> Mapping[str, Mapping[str, float]]:
-    """See the class."""
+    """Label -> id of the run's frame -> JGA."""
 
   @property
   def warnings(self) -> Sequence[str]:
-    """See the class."""
+    """What makes the results PARTIAL, a line each."""
 
   def failures(self, frame_id: str) -> Iterator[tuple[str, Any]]:
     """Yields (label, failed slot) for a frame of the run.
@@ -113,6 +106,19 @@ class Run:
     """Schema variants that were scored, the original first."""
     return tuple(self.report["variants"])
 
+  @property
+  def failures(self) -> Mapping[str, Sequence[Failure]] | None:
+    """Frame id -> failed slots, of frames with at least one; None if not known."""
+    return self.table.failures if self.table else None
+
+  @property
+  def seen(self) -> dict[str, bool]:
+    """Service -> whether it is also in train; empty without per-frame scores."""
+    if self.table is None:
+      return {}
+    frames = self.table.frames
+    return dict(zip(frames.services.tolist(), frames.seen.tolist(), strict=True))
+
 
 def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   """Reads RUN arguments, PATH or NAME=PATH: name -> path.
@@ -121,7 +127,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   these names are not unique, parent folders are prepended.
 
   Raises:
-    UsageError: a repeated name.
+    UsageError: a repeated name, or none.
   """
   runs: list[tuple[str, pathlib.Path]] = []  # with the given name, or ""
   for item in items:
@@ -129,12 +135,9 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     name = " ".join(as_text(name).split())
     if not sign or os.path.exists(item):  # a path can contain =
       runs.append(("", pathlib.Path(item)))
-    elif name in dict(runs) or not name or not path:
+    elif not name or not path:
       raise UsageError(
-        f"RUN {item}",
-        expected="PATH or NAME=PATH, with unique names",
-        available=", ".join(name for name, _ in runs if name),
-        fix="give each run a different name" if name and path else "write NAME=PATH, or only PATH",
+        f"RUN {item}", expected="PATH or NAME=PATH", fix="write NAME=PATH, or only PATH"
       )
     else:
       runs.append((name, pathlib.Path(path)))
@@ -146,7 +149,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     if name in paths_by_name:
       raise UsageError(
         f"two runs are named {name}: {paths_by_name[name]} and {path}",
-        expected="unique names",
+        expected="PATH or NAME=PATH, with unique names",
         fix=f"give one of them another name: NAME={path}",
       )
     paths_by_name[name] = path
@@ -194,15 +197,15 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   """
   path = pathlib.Path(path)
   report = score_files.read_report(path)
-  run = Run(name, report, origin=str(path))
+  frames = score_files.frames_path(path, str((report["per_frame"] or {}).get("file")))
+  lack = ""
   if not report["per_frame"]:
-    remedy = "score again with --per-frame OUT.jsonl"
-    return dataclasses.replace(run, lacks=(f"{name}: {path} has no per-frame scores; {remedy}",))
-  frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
-  if not frames.is_file():  # the tables do not need it, only plots by seen and unseen, and errors
+    lack = f"{path} has no per-frame scores; score again with --per-frame OUT.jsonl"
+  elif not frames.is_file():
     remedy = "restore it, or score again with --per-frame"
-    problem = f"{name}: its file of per-frame scores, {frames}, is missing; {remedy}"
-    return dataclasses.replace(run, lacks=(problem,))
+    lack = f"its file of per-frame scores, {frames}, is missing; {remedy}"
+  if lack:  # the tables need no frames, only plots by seen and unseen, and errors
+    return Run(name, report, lacks=(f"{name}: {lack}",), origin=str(path))
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
   scored = report["sgdx"].get("services", {})
   unscored = set(table.frames.services.tolist()).difference(scored)
@@ -217,7 +220,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   lacks = ()
   if table.failures is None:
     lacks = (f"{name}: {frames} lists no errors; with the predictions, score again",)
-  return dataclasses.replace(run, table=table, lacks=lacks)
+  return Run(name, report, table, lacks=lacks, origin=str(path))
 
 
 def score_run(
@@ -227,7 +230,7 @@ def score_run(
   split: str,
   *,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Unpack[SettingsKeywords],
+  **settings: Any,
 ) -> Run:
   """Scores a folder of predictions.
 
@@ -239,7 +242,7 @@ def score_run(
     corpus: the corpus to score with.
     split: the split of the corpus.
     on_progress: see `scoring.score_predictions`.
-    **settings: attributes of `scoring.Settings`.
+    **settings: see `scoring.Settings.of`.
 
   Raises:
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
@@ -266,12 +269,9 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
   baseline, *other_runs = runs
   for run in other_runs:
     pairs = signature.differences(baseline.signature, run.signature, same_frames=True)
-    fields_of_baseline, fields_of_run = [], []
-    for name, (of_baseline, of_run) in pairs.items():
-      fields_of_baseline.append(f"{name}:{of_baseline or 'none'}")
-      fields_of_run.append(f"{name}:{of_run or 'none'}")
     if pairs:
-      a, b = ", ".join(fields_of_baseline), ", ".join(fields_of_run)
+      a = ", ".join(f"{name}:{value or 'none'}" for name, (value, _) in pairs.items())
+      b = ", ".join(f"{name}:{value or 'none'}" for name, (_, value) in pairs.items())
       yield f"{baseline.name} has {a}; {run.name} has {b}"
 
 

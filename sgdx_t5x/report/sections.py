@@ -58,11 +58,6 @@ def lines_of(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> li
   return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
 
 
-def has_errors(run: Run) -> bool:
-  """Whether a run's slot errors are known, even if there are none."""
-  return run.table is not None and run.table.failures is not None
-
-
 def _overview(lacks: Sequence[str], scored: Sequence[Run]) -> Iterator[Section]:
   notes = lines_of(scored, lambda run: [*run.report["notes"], *score_tables.absent(run.report)])
   tables = (
@@ -99,17 +94,10 @@ def _steps(scored: Sequence[Run]) -> Iterator[Section]:
   if of_steps:
     title = "JGA and SS against training step"
     placed = _plot("by_step", title, plots.by_step(scored), _caption(scored))
-    lines = tuple(map(_best_steps, of_steps))
+    # The best checkpoint on the original schemas need not be the most robust one (CheckDST).
+    lines = tuple(map(plot_numbers.best_in_words, of_steps))
     tables = tuple(map(run_tables.checkpoints, of_steps))
     yield Section("checkpoints", "Checkpoints", lines, tables, placed)
-
-
-def _best_steps(run: Run) -> str:
-  """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
-  phrases = []
-  for key, (step, _) in plot_numbers.best_checkpoints(run).items():
-    phrases.append(f"best {plot_numbers.NAMES[key]} at step {step:,}")
-  return f"{run.name}: {', '.join(phrases)}"
 
 
 def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
@@ -162,7 +150,9 @@ def _errors(scored: Sequence[Run]) -> Iterator[Section]:
   sizes: dict[str, int] = {}
   counts: dict[str, dict[str, dict[str, int]]] = {}
   tables: list[Table | None] = []
-  for run in filter(has_errors, scored):
+  for run in scored:
+    if run.failures is None:
+      continue
     sizes[run.name] = run.rows.groups["all"].num_frames or 0
     counts[run.name] = browser.kind_counts(run)
     tables += run_tables.errors(run), run_tables.slots(run)

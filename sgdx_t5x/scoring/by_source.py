@@ -55,29 +55,34 @@ def source_rows(
   def rows(frames: Mapping[str, FrameScores], metric: str, name: str) -> dict[str, Any]:
     return summaries(frames, metric, name, settings, samples, per_service=False).to_json()
 
-  result: dict[str, Any] = {}
-  right_slots: dict[str, list[frozenset[str]]] = {}  # per frame, for all sources
-  for variant in scores:
-    right_slots[variant] = []
-    for frame in gold:
+  numbers, sources, enters = [], [], []  # per value: of its frame, its source, whether it is new
+  is_right: dict[str, list[float]] = {variant: [] for variant in scores}  # per value
+  for number, frame in enumerate(gold):
+    for origin in frame.origins.values():
+      numbers.append(number)
+      sources.append(origin.source)
+      # A value stays in the state for later turns, which `origins` repeats.
+      enters.append(origin.turn == frame.turn)
+    for variant, right in is_right.items():
       state = states[variant][frame.frame_id]
-      right_slots[variant].append(
-        metrics.right_slots(schema[frame.service], frame.slot_values, state, settings.fuzzy)
+      right_slots = metrics.right_slots(
+        schema[frame.service], frame.slot_values, state, settings.fuzzy
       )
-  for part, only_new in (("values", False), ("entering", True)):
+      right += [float(slot in right_slots) for slot in frame.origins]
+  values = {}  # variant -> scores of values in place of frames
+  for variant, frames in scores.items():
+    per_value = frames.take(np.array(numbers, dtype=np.intp))
+    accuracy = np.array(is_right[variant], dtype=np.float64)
+    values[variant] = dataclasses.replace(per_value, metrics={SLOT_ACCURACY: accuracy})
+  source_of = np.array(sources, dtype=str)
+  result: dict[str, Any] = {}
+  for part, counted in (("values", True), ("entering", np.array(enters, dtype=bool))):
     result[part] = {}
     for source in SOURCES:
-      places = _places(gold, source, only_new)
-      if not places:
-        continue
-      numbers = np.array([number for number, _ in places], dtype=np.intp)
-      values = {}  # variant -> scores of values in place of frames
-      for variant, frames in scores.items():
-        slots = right_slots[variant]
-        is_right = np.array([slot in slots[number] for number, slot in places], dtype=np.float64)
-        per_value = frames.take(numbers)
-        values[variant] = dataclasses.replace(per_value, metrics={SLOT_ACCURACY: is_right})
-      result[part][source] = rows(values, SLOT_ACCURACY, SLOT_ACCURACY)
+      mask = (source_of == source) & counted
+      if mask.any():
+        of_source = {variant: per_value.take(mask) for variant, per_value in values.items()}
+        result[part][source] = rows(of_source, SLOT_ACCURACY, SLOT_ACCURACY)
   kinds = np.array([frame_kind(frame.origins) for frame in gold], dtype=str)
   result["frames"] = {}
   for kind in FRAME_KINDS:
@@ -91,14 +96,3 @@ def frame_kind(origins: Mapping[str, Origin]) -> str:
   """Returns the kind of a frame, one of `FRAME_KINDS`, from the origins of its gold state."""
   sources = {origin.source for origin in origins.values()}
   return CARRIED if CARRIED in sources else ACCEPTED if ACCEPTED in sources else NEITHER
-
-
-def _places(gold: Sequence[GoldFrame], source: str, only_new: bool) -> list[tuple[int, str]]:
-  """Returns (frame index, slot) of a source's values; with `only_new`, where they enter only."""
-  places = []
-  for number, frame in enumerate(gold):
-    for slot, origin in frame.origins.items():
-      # A value stays in the state for later turns, which `origins` repeats.
-      if origin.source == source and (origin.turn == frame.turn or not only_new):
-        places.append((number, slot))
-  return places

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -26,29 +26,15 @@ _Names = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 _RESTORE = "run `sgdx score` again; the file was probably truncated"
 
 
-def frame_lines(
-  signature: str,
-  checksum: str,
-  scores: Mapping[str, FrameScores],
-  failures: Mapping[str, Sequence[Failure]] | None,
-  agreement: Mapping[str, float] | None,
-) -> Iterator[str]:
-  """Yields the header, then a line per frame.
-
-  Args:
-    signature: the report's signature.
-    checksum: see `frame_table.scores_checksum`.
-    scores: variant -> scores of the frames that all variants have.
-    failures: frame id -> failed slots; None leaves them out.
-    agreement: frame id -> agreement; None leaves it out.
-  """
-  frames = next(iter(scores.values()))
-  variants, metrics = list(scores), list(frames.metrics)
+def frame_lines(table: FrameTable) -> Iterator[str]:
+  """Yields the header, then a line per frame. Args: table, what `read_table` returns."""
+  scores, failures, agreement = table.scores, table.failures, table.agreement
+  variants, metrics = list(scores), list(table.metrics)
   yield json.dumps(
     {
       "format": FRAMES_FORMAT,
-      "signature": signature,
-      "checksum": checksum,
+      "signature": table.signature,
+      "checksum": table.checksum,
       "variants": variants,
       "metrics": metrics,
       "failures": failures is not None,
@@ -60,7 +46,7 @@ def frame_lines(
     values = np.stack([by_variant.metrics[metric] for by_variant in scores.values()], axis=1)
     scores_by_metric.append(values.astype(object))
     scores_by_metric[-1][np.isnan(values)] = None  # JSON has no nan
-  for place, *of_frame in zip(frames.places(), *scores_by_metric, strict=True):
+  for place, *of_frame in zip(table.frames.places(), *scores_by_metric, strict=True):
     row: dict[str, Any] = dict(zip(_PLACE, place, strict=True))
     row["scores"] = {}
     for metric, values in zip(metrics, of_frame, strict=True):
@@ -68,13 +54,8 @@ def frame_lines(
     if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
       row["agreement"] = share
     if failures and row["id"] in failures:
-      row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
+      row["failures"] = msgspec.to_builtins(failures[row["id"]])
     yield json.dumps(row)
-
-
-def failure_json(failure: Failure) -> dict[str, Any]:
-  """Returns a failure as stored in a row. (`dataclasses.asdict` takes ten times as long.)"""
-  return {name: getattr(failure, name) for name in Failure.__slots__}
 
 
 class Head(msgspec.Struct):

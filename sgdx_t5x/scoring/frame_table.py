@@ -38,7 +38,7 @@ class FrameTable:
   scores: Mapping[str, FrameScores]
   metrics: tuple[str, ...]
   warnings: tuple[str, ...] = ()
-  failures: Mapping[str, tuple[Failure, ...]] | None = None
+  failures: Mapping[str, Sequence[Failure]] | None = None
   agreement: Mapping[str, float] | None = None
   runs: int = 1
   notes: tuple[str, ...] = ()

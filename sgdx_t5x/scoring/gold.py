@@ -1,7 +1,5 @@
 """The gold frames of a split, read with progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from sgdx_t5x import metrics

@@ -12,7 +12,7 @@ import os
 import pathlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from sgdx_t5x.scoring.predictions.files import (
 from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.score_tables import annex_notes
-from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
+from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
 
@@ -167,7 +167,7 @@ def score_predictions(
   *,
   gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Unpack[SettingsKeywords],
+  **settings: Any,
 ) -> Scored:
   """Reads and scores predictions.
 
@@ -226,10 +226,7 @@ def _joined(
   """Returns the scores of all variants, and what is the same or compared in all of them.
 
   Args:
-    results: variant -> what is kept of its predictions, in the order shown.
-    selection: what the predictions were joined to.
-    sources: variant -> where its predictions are.
-    options: how they were scored.
+    results: in the order shown.
     files: what the prompt format records of the files that prompts were made from.
     score: see `_score_variants`.
   """
@@ -282,22 +279,12 @@ def _digest(gold: Sequence[GoldFrame]) -> str:
   return f"{zlib.crc32(' '.join(frame.frame_id for frame in gold).encode()):08x}"
 
 
-@dataclasses.dataclass(frozen=True)
-class _Variant:
-  """What is kept of the predictions for a variant.
-
-  Attributes:
-    scores: of each frame.
-    states: frame id -> predicted values.
-    ignored: parts of answers that could not be read, per frame that has any.
-    extra_dialogues: number of dialogues that the split does not have.
-    further: see `Scored`, for this variant.
-    gold_history: whether they were predicted with gold history.
-  """
+class _Variant(NamedTuple):
+  """What is kept of the `Predictions` for a variant; see `Scored`."""
 
   scores: FrameScores
   states: dict[str, State]
-  ignored: list[int]
+  ignored: list[int]  # parts of answers that could not be read, per frame that has any
   extra_dialogues: int
   further: Mapping[str, Any]
   gold_history: bool

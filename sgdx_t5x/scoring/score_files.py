@@ -107,11 +107,18 @@ def write_frames(
       "no scores", expected="variant -> scores", fix="pass those of `score_predictions`"
     )
   scores = common_frames(scores)
-  checksum = scores_checksum(scores)
+  table = FrameTable(
+    pathlib.Path(path),
+    signature,
+    scores_checksum(scores),
+    scores,
+    tuple(next(iter(scores.values())).metrics),
+    failures=failures,
+    agreement=agreement,
+  )
   with atomic_write(path, "--per-frame") as file:
-    lines = frame_lines(signature, checksum, scores, failures, agreement)
-    file.writelines(f"{line}\n" for line in lines)
-  return checksum
+    file.writelines(f"{line}\n" for line in frame_lines(table))
+  return table.checksum
 
 
 def is_frames_file(path: str | pathlib.Path) -> bool:

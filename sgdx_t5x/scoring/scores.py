@@ -19,8 +19,6 @@ from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.scoring.score import Scored, score_predictions, score_report
 from sgdx_t5x.tables import document
 
-_IN_MEMORY = "scores in memory"
-
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
@@ -90,7 +88,7 @@ class Scores:
   @property
   def frames(self) -> FrameTable:
     """The scores of every frame, for `compare`."""
-    return self.scored.table(_IN_MEMORY)
+    return self.scored.table("scores in memory")
 
   def format(self, style: str = "md") -> str:
     """Returns all tables of `sgdx score`. Args: style, "md", "latex"; or "csv", in fractions."""

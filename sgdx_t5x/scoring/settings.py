@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from sgdx_t5x.arguments import NUMBER, check_bootstrap, check_choice, checked_arguments
 from sgdx_t5x.errors import UsageError
@@ -13,22 +13,6 @@ from sgdx_t5x.metrics.fuzzy import BACKENDS
 from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
 from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
-
-
-class SettingsKeywords(TypedDict, total=False):
-  """Keyword arguments of `Settings.of`."""
-
-  fuzzy: str
-  zero_mean: str
-  across_turn: bool
-  metrics: Collection[str]
-  allow_missing: bool
-  prompt_format: PromptFormat | str
-  style: Any
-  bootstrap_samples: int
-  seed: int
-  provenance: bool
-  schemas: Mapping[str, str | os.PathLike]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,14 +59,10 @@ def summaries(
       {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
-  row_of_mask: dict[bytes, Row] = {}
-
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
     result = {}
     for label, mask in masks.items():
-      if (key := mask.tobytes()) not in row_of_mask:  # a domain with one service shares its row
-        row_of_mask[key] = row(mask)
-      result[label] = row_of_mask[key]
+      result[label] = row(mask)
       on_row(1)
     return result
 

@@ -9,7 +9,7 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import frame_id
@@ -26,7 +26,7 @@ from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import load_format, signature_fields
 from sgdx_t5x.scoring.predictions.files import Paths, have_rows
 from sgdx_t5x.scoring.score import Scored, score_predictions
-from sgdx_t5x.scoring.settings import Settings, SettingsKeywords
+from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -112,7 +112,7 @@ def check(
   *,
   failures: bool = False,
   on_progress: OnProgress = lambda *_: None,
-  **settings: Unpack[SettingsKeywords],
+  **settings: Any,
 ) -> Checked:
   """Reads and scores the predictions for every set.
 
