@@ -92,6 +92,11 @@ class Service:
     return frozenset(slot.name for slot in self.slots if not slot.is_categorical)
 
   @functools.cached_property
+  def categorical_values(self) -> dict[str, frozenset[str]]:
+    """Categorical slot -> its possible values."""
+    return {x.name: frozenset(x.possible_values) for x in self.slots if x.is_categorical}
+
+  @functools.cached_property
   def slot_kinds(self) -> tuple[tuple[str, bool], ...]:
     """(name, whether it is categorical) of each slot, in order."""
     return tuple((slot.name, slot.is_categorical) for slot in self.slots)
