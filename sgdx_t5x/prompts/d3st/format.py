@@ -10,9 +10,8 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.base import TextExamples
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
-from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
-from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
+from sgdx_t5x.prompts.d3st.text import prefix_parts, read_answer, target_text, utterance_text
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 
 if TYPE_CHECKING:

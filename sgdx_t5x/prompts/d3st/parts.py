@@ -16,21 +16,17 @@ class ServiceParts:
   """The texts of a service in a style, in the order of its schema; compared by identity.
 
   Attributes:
-    positions: positions of the shown slots in the schema.
+    originals: the shown slots, of the original schema.
     slots: the text of each of them.
     choices: what follows the letters of the possible values of each of them, ") small"; () for
       free text.
     intents: the text of each intent.
-    names: original names of the slots.
-    num_choices: number of choices of each slot.
   """
 
-  positions: tuple[int, ...]
+  originals: tuple[Slot, ...]
   slots: tuple[str, ...]
   choices: tuple[tuple[str, ...], ...]
   intents: tuple[str, ...]
-  names: tuple[str, ...]
-  num_choices: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,16 +49,14 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
   """Returns what a service shows. Raises SgdxError if a slot has more choices than letters."""
   original, variant = pair.original, pair.variant
   tracked = style.slots == "tracked"
-  positions = original.tracked_slots if tracked else tuple(range(len(original.slots)))
-  names, slots, choices = [], [], []
-  for i in positions:
+  originals, slots, choices = [], [], []
+  for i in original.tracked_slots if tracked else range(len(original.slots)):
     slot = variant.slots[i]
-    names.append(original.slots[i].name)
+    originals.append(original.slots[i])
     slots.append(_shown(variant, slot.name, slot.description, style))
     choices.append(tuple(clean(f") {value}", style) for value in shown_choices(slot, style)))
   intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
-  num_choices = tuple(map(len, choices))
-  return ServiceParts(positions, tuple(slots), tuple(choices), intents, tuple(names), num_choices)
+  return ServiceParts(tuple(originals), tuple(slots), tuple(choices), intents)
 
 
 def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
@@ -108,16 +102,11 @@ def frame_order(frame: ExampleId, service_texts: ServiceParts, style: D3stStyle)
   An order does not depend on the variant. If it did, schema sensitivity would attribute
   the effects of another order to another wording.
   """
+  num_choices, num_intents = tuple(map(len, service_texts.choices)), len(service_texts.intents)
   if style.order == "schema":
-    return _schema_order(service_texts.num_choices, len(service_texts.intents))
-  key = f"{style.seed}/{frame.split}/{frame.frame_id}"
-  return _drawn_order(key, service_texts.num_choices, len(service_texts.intents))
-
-
-@functools.lru_cache(maxsize=1024)
-def _schema_order(num_choices: tuple[int, ...], num_intents: int) -> Order:
-  choices = tuple(tuple(range(n)) for n in num_choices)
-  return Order(tuple(range(len(num_choices))), choices, tuple(range(num_intents)))
+    choices = tuple(tuple(range(n)) for n in num_choices)
+    return Order(tuple(range(len(num_choices))), choices, tuple(range(num_intents)))
+  return _drawn_order(f"{style.seed}/{frame.split}/{frame.frame_id}", num_choices, num_intents)
 
 
 @functools.lru_cache(maxsize=64)  # a frame's prompts in all variants, and its targets, share one
