@@ -14,7 +14,7 @@ from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE
 from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import INTENT_TAG, STATE_TAG, answer_names, ordered_values
+from sgdx_t5x.prompts.sdt.text import INTENT_TAG, STATE_TAG, ordered_values, slot_names
 from sgdx_t5x.prompts.values import choice_of_letter, matching_value
 
 
@@ -39,7 +39,8 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   # An answer is in lower case where the style's prompts are.
-  slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
+  names = slot_names(service.variant, layout.target_slots, style)
+  slots = dict(zip(map(str.lower, names), layout.target_slots, strict=True))
   state, answered = {}, set()
   # Text before the first name belongs to none; then name and value alternate.
   _, *pieces = _names(tuple(slots)).split(text)

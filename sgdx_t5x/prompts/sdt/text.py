@@ -34,7 +34,7 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   pieces: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
-    names = _names(service, numbered, style)
+    names = dict(zip(numbered, slot_names(service.variant, numbered, style), strict=True))
     if style.descriptions and (layout.separate or k == 0):  # else the first describes all slots
       lines = _descriptions(service.variant, k, numbered, names, layout, style)
       pieces += [case(part, style) for part in lines]
@@ -66,7 +66,7 @@ def _slot_writer(service: ServicePair, demo: Demonstration, style: SdtStyle) -> 
     value = demo.slots[service.original.slots[slot].name]
     if order is None:
       return (case(f"{name}={value}", style),)
-    answer = value_text(service, slot, [value], order, style)
+    answer = value_text(service, slot, value, order, style)
     subject = f"slot {service.variant.slots[slot].name!r}"
     choices = _choices(ordered_values(service.variant, slot, order), style.values, subject)
     texts = [f"{name}={answer} of possible values", *choices]
@@ -88,10 +88,10 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
   index = service.original.slot_index
   gold = {index.get(name): values for name, values in state.slot_values.items() if values}
   answers = []
-  for number, i in enumerate(layout.target_slots):
-    name = number if style.slot_ids else service.variant.slots[i].name
+  slots = layout.target_slots
+  for i, name in zip(slots, slot_names(service.variant, slots, style), strict=True):
     if i in gold:
-      answers.append(f"{name}={value_text(service, i, gold[i], layout.values.get(i), style)}")
+      answers.append(f"{name}={value_text(service, i, gold[i][0], layout.values.get(i), style)}")
     elif style.target == "all":
       answers.append(f"{name}={NONE}")
   text = f"{STATE_TAG} {' '.join(answers)}"
@@ -100,47 +100,30 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
   return case(text, style)
 
 
-def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tuple[str, int]]:
-  """Returns (name in answers, slot) in the order of the target; a slot may recur.
+def slot_names(service: Service, slots: Sequence[int], style: SdtStyle) -> list[str]:
+  """Returns what prompts and answers call these slots: numbers, or names in the variant's schema.
 
   Args:
     service: the variant's.
-    layout, style: of the prompt.
+    slots: positions in the schema, in the order of the prompt or target.
+    style: of the prompt.
   """
-  slots = layout.target_slots
   if style.slot_ids:
-    return [(str(number), i) for number, i in enumerate(slots)]
-  return [(service.slots[i].name, i) for i in slots]
-
-
-def _names(service: ServicePair, slots: Sequence[int], style: SdtStyle) -> Mapping[int, str]:
-  """Returns slot -> what the prompt calls it."""
-  return {i: str(n) for n, i in enumerate(slots)} if style.slot_ids else _own_names(service)
-
-
-@functools.lru_cache(maxsize=4096)
-def _own_names(service: ServicePair) -> Mapping[int, str]:
-  return {i: slot.name for i, slot in enumerate(service.variant.slots)}
+    return [str(number) for number in range(len(slots))]
+  return [service.slots[i].name for i in slots]
 
 
 def value_text(
-  service: ServicePair,
-  slot: int,
-  values: Sequence[str],
-  order: tuple[int, ...] | None,
-  style: SdtStyle,
+  service: ServicePair, slot: int, value: str, order: tuple[int, ...] | None, style: SdtStyle
 ) -> str:
-  """Returns the first of several values, or its letter; "none" if there is none.
+  """Returns a value, or its letter.
 
   Args:
     service, slot: whose value it is.
-    values: the gold ones.
+    value: a gold one.
     order: of the possible values, as in `Layout.values`; None for a slot without any.
     style: of the prompt.
   """
-  if not values:
-    return NONE
-  value = values[0]
   if order is not None and style.values == "letters":
     possible = service.original.slots[slot].possible_values
     if value in possible:
