@@ -25,7 +25,7 @@ class GoogleRow:
   Attributes:
     source, target: the texts.
     dialogue_id, turn, frame: of the frame; its turn's index over all turns, and its own in it.
-    layout: the order of the prompt, with which `answers.read_answer` reads an answer.
+    layout: the order of the prompt, with which `text.read_answer` reads an answer.
   """
 
   source: str

@@ -1,4 +1,4 @@
-"""D3ST prompts, targets and answers: one example per frame.
+"""D3ST as a prompt format: one example per frame; its prompts, targets and answers.
 
   0=date of the crossing 1=type of ticket 1a) car 1b) foot i0=book a crossing [user] i have a car
   [states] 1=1a [intents] i0 [req_slots]
@@ -8,22 +8,97 @@ slots and intents, so that the model never sees or writes a name. The text is th
 create_sgd_schemaless_data.py (google-research/task-oriented-dialogue).
 """
 
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sgdx_t5x.corpus.dialogue import USER, State
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Service, Slot
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
-from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, after_delimiter, shown_choices
-from sgdx_t5x.prompts.d3st.style import D3stStyle
-from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.base import TextExamples
+from sgdx_t5x.prompts.d3st.style import (
+  D3stStyle,
+  Order,
+  ServiceParts,
+  after_delimiter,
+  frame_order,
+  service_parts,
+  shown_choices,
+)
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.values import LETTERS, NONE, choice_of_letter, matching_value
 
+if TYPE_CHECKING:
+  import tensorflow as tf
+
 STATES, INTENTS, REQUESTS = "[states]", "[intents]", "[req_slots]"
-_SECTION = re.compile("|".join(map(re.escape, (INTENTS, REQUESTS))))
+_SECTION = re.compile(f"({re.escape(INTENTS)}|{re.escape(REQUESTS)})")
 _MOST_DIGITS = 9  # of an index: Python refuses to convert thousands of them
 _INTENT = re.compile(r"\bi([0-9]+)")
 _INDEX = re.compile(r"[0-9]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class D3ST(TextExamples):
+  """One example per frame: descriptions with indices, the history; values by index."""
+
+  style: D3stStyle = dataclasses.field(default_factory=D3stStyle)
+  name: ClassVar[str] = "d3st"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = (
+    'the state by index, as in "[states] 0=9 am 2=2b [intents] i1 [req_slots] 3"'
+  )
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The service, then the history."""
+    turns = turn_writer(utterance_text, self.style)(history)
+    return [Prompt(turns, before=prefix_parts(*self._shown(frame, service), self.style))]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """Values, intent and requested slots by index."""
+    return [target_text(service.original, state, *self._shown(frame, service), self.style)]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
+    """What the answer says, in original names."""
+    return read_answer(text, service, *self._shown(example, service), self.style)
+
+  def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
+    shown_parts = service_parts(service, self.style)
+    return shown_parts, frame_order(frame, shown_parts, self.style)
+
+  def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
+    """Yields (turn, frame) of a dialogue as prompts and targets show them.
+
+    Each user frame with its own state, unless the style repeats the defects of Google's script,
+    which need the frames before and beside it: see `D3stStyle.frames` and `cumulate`.
+    """
+    # service -> all that its states have held
+    values_so_far: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_turn: dict[int, list[Frame]] = {}
+    # Of all turns, scored or not: states accumulate from the first.
+    for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
+      if self.style.cumulate:
+        of_service = values_so_far.setdefault(frame.service, {})
+        of_service.update(frame.user_state.slot_values)
+        state = dataclasses.replace(frame.user_state, slot_values=dict(of_service))
+        frame = dataclasses.replace(frame, state=state)
+      by_turn.setdefault(turn, []).append(frame)
+    for turn, frames in by_turn.items():
+      for frame in frames if dialogue.is_scored(turn) else ():
+        yield turn, frames[-1] if self.style.frames == "last" else frame
+
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
+    """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
+    if self.style.frames != "each" or self.style.cumulate:
+      raise SgdxError(
+        f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
+        expected="frames=each and cumulate=false: a record holds one frame and its state",
+        fix="write such examples with `sgdx prompts --targets`, to compare texts only",
+      )
+    return super().examples(*args, **settings)
 
 
 def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
@@ -140,16 +215,11 @@ def _sections(text: str) -> dict[str, str]:
 
   Without [states] the text itself begins with the state; what precedes [states] is ignored.
   """
-  contents = {STATES: "", INTENTS: "", REQUESTS: ""}
-  tag, remainder = STATES, text.partition(STATES)[2] if STATES in text else text
-  tags = set()
-  while tag:
-    match = _SECTION.search(remainder)
-    content, following = (remainder[: match.start()], match[0]) if match else (remainder, "")
-    if tag not in tags:
-      contents[tag] = content
-    tags.add(tag)
-    tag, remainder = following, remainder[match.end() :] if match else ""
+  state, *pieces = _SECTION.split(text.partition(STATES)[2] if STATES in text else text)
+  contents = {STATES: state, INTENTS: "", REQUESTS: ""}
+  # Then tags and contents alternate; backwards, so that a tag's first occurrence counts.
+  for tag, content in reversed([*zip(pieces[::2], pieces[1::2], strict=True)]):
+    contents[tag] = content
   return contents
 
 

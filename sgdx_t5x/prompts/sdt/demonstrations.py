@@ -19,9 +19,9 @@ from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import json_line
+from sgdx_t5x.prompts.values import NONE
 
 SAMPLE = "sample"
-NONE = "none"
 USER_TAG, SYSTEM_TAG = "[user]", "[system]"
 _SAMPLE_ORIGIN = "sample/demonstrations.jsonl"
 _TAG = re.compile(r"(\[user\]|\[system\])")

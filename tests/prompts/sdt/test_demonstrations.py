@@ -17,9 +17,9 @@ from sgdx_t5x.metrics.frames import gold_frames
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.sdt import SDT, SdtStyle, load_demonstrations
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, demonstrations_text
-from sgdx_t5x.prompts.sdt.format import LEAST_WORDS
 from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
+from sgdx_t5x.prompts.sdt.text import LEAST_WORDS
 from sgdx_t5x.scoring.score import score_predictions
 
 BANK = {

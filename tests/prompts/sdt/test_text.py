@@ -15,14 +15,13 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt import SDT, SdtStyle
-from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
   demonstrations_text,
   parse_demonstrations,
 )
 from sgdx_t5x.prompts.sdt.layout import PARTS, chosen, shuffled_layout, written_layout
-from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_text, read_answer, target_text, turn_text
 
 SLOTS = (
   Slot("to", "Who gets it", False),
