@@ -14,6 +14,7 @@ import lzma
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.corpus.corpus import schema_path
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.corpus.variants import ORIGINAL, PIVOTS, SGDX_VARIANTS, SPLITS
 
@@ -70,10 +71,8 @@ def _files() -> dict[str, Any]:
   for split in SPLITS:
     files[f"{split}/dialogues_001.json"] = functools.partial(_dialogue_text, split)
     for variant in VARIANTS:
-      folder = "" if variant == ORIGINAL else f"sgd_x/data/{variant}/"
-      if variant in PIVOTS:
-        folder = f"back_translations/{variant}/"
-      files[f"{folder}{split}/schema.json"] = functools.partial(_schema_text, split, variant)
+      path = schema_path(f"bt_{variant}" if variant in PIVOTS else variant, split)
+      files[path] = functools.partial(_schema_text, split, variant)
   return files
 
 
