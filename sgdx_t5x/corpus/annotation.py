@@ -403,13 +403,13 @@ def _check_results(
     for slot, value in result.items():
       if not isinstance(value, str):
         raise TypeError(f"result {slot!r}: {value!r} is not a string")
-      if slot in service.categorical_values and value not in service.categorical_values[slot]:
-        history.report("result-value", f"slot {slot!r}: {value!r} in a result of {method}")
+      description = f"slot {slot!r}: {value!r} in a result of {method}"
+      is_categorical = slot in service.categorical_values
+      if is_categorical and value not in service.categorical_values[slot]:
+        history.report("result-value", description)
       if parameters.get(slot, value) != value:
-        if slot in service.categorical_values:
-          description = f"slot {slot!r}: {value!r} in a result of {method}"
-          history.report("result-match", description, [parameters[slot]])
-        history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
+        rule = "result-match" if is_categorical else "result-free"
+        history.report(rule, description, [parameters[slot]])
 
 
 def _acts(frame: Frame) -> list[str]:

@@ -74,12 +74,9 @@ def _frame(frame: Mapping[str, Any], to: Renaming | None) -> Mapping[str, Any]:
   if frame.get("actions"):
     renamed["actions"] = [_action(action, to) for action in frame["actions"]]
   if call := frame.get("service_call"):
-    method, parameters = call["method"], _keys(call["parameters"], to.slots)
-    renamed["service_call"] = {
-      **call,
-      "method": to.intents.get(method, method),
-      "parameters": parameters,
-    }
+    method = to.intents.get(call["method"], call["method"])
+    parameters = _keys(call["parameters"], to.slots)
+    renamed["service_call"] = {**call, "method": method, "parameters": parameters}
   if frame.get("service_results"):
     renamed["service_results"] = [_keys(result, to.slots) for result in frame["service_results"]]
   return renamed
