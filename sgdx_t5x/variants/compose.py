@@ -21,19 +21,16 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
-from sgdx_t5x.variants.wording import NAME, SERVICE, Element, join_words, reword, wording
+from sgdx_t5x.variants.wording import NAME, REPAIRS, SERVICE, Element, join_words, reword, wording
 
 RECORD = "paraphrases.jsonl"
-# Why a paraphrase is not used, or changed. `wording.reword` applies the last four.
+# Why a paraphrase is not used, or changed.
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
   "surplus": "closer paraphrases fill all variants: not used",
   "filled": "too few paraphrases: the most distant one is reused",
   "none": "no paraphrase: the original is kept",
-  "collision": "another element already has this name: a number is appended",
-  "empty": "there is no text: the original is kept",
-  "not a name": "it cannot be used as a name: the original is kept",
-  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
+  **REPAIRS,
 }
 DETERMINERS = frozenset(
   {"a", "an", "the", "this", "that", "these", "those", "which", "what", "whose", "any", "all"}

@@ -224,11 +224,13 @@ def report(
 def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
   """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
   sets = {
-    SGDX: schemas.released(SGDX_VARIANTS),
-    "back-translations": schemas.released(BACK_TRANSLATIONS),
-    "back-translations that ship with sgdx_t5x": schemas.shipped(BACK_TRANSLATIONS),
-    "paraphrases that ship with sgdx_t5x": schemas.shipped(FIVE_PARAPHRASES),
-    "ten more that ship with sgdx_t5x": schemas.shipped(TEN_PARAPHRASES),
+    SGDX: schemas.by_variant(SGDX_VARIANTS),
+    "back-translations": schemas.by_variant(BACK_TRANSLATIONS),
+    "back-translations that ship with sgdx_t5x": schemas.by_variant(
+      BACK_TRANSLATIONS, shipped=True
+    ),
+    "paraphrases that ship with sgdx_t5x": schemas.by_variant(FIVE_PARAPHRASES, shipped=True),
+    "ten more that ship with sgdx_t5x": schemas.by_variant(TEN_PARAPHRASES, shipped=True),
   }
   return {name: variants for name, variants in sets.items() if variants}
 

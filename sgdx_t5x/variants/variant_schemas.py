@@ -14,7 +14,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sgdx_t5x import annexes
@@ -110,17 +110,11 @@ class VariantSchemas:
     names = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
     return tuple(name for name in dict.fromkeys(names) if self.has(split, name))
 
-  def shipped(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
-    return self._by_variant(variants, self._find_shipped)
-
-  def released(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of those of `variants` that the data set has."""
-    return self._by_variant(variants, self._find_released)
-
-  def _by_variant(
-    self, variants: Sequence[str], find: Callable[[str, str], Schema | None]
+  def by_variant(
+    self, variants: Sequence[str], shipped: bool = False
   ) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of those variants that the data set has, or that ship."""
+    find = self._find_shipped if shipped else self._find_released
     by_variant: dict[str, dict[str, Schema]] = {}
     for variant in variants:
       for split in self._released.splits:
