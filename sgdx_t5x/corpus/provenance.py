@@ -177,15 +177,9 @@ def _origin(
   states: Mapping[str, Mapping[str, tuple[str, ...]]],
   old_state: Mapping[str, tuple[str, ...]],
 ) -> Origin:
-  """Returns the origin of a value that enters and was not informed.
+  """Returns the origin of a value that enters at a user turn and was not informed.
 
-  Args:
-    number: index of the user turn.
-    service, slot: whose state it enters.
-    forms: the value's forms.
-    system_said: what the system has said in earlier turns.
-    states: states of all services after this turn.
-    old_state: the service's state before this turn.
+  Args: states, of all services after this turn; old_state, of the service before it.
   """
   turns = system_said.get((service, slot), {})
   if turns_said := [turns[form] for form in forms if form in turns]:

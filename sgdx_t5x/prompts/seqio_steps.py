@@ -62,9 +62,7 @@ def _finisher(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
   """Returns the function that ends and trims a batch, traced once for all variants' tasks.
 
-  Args:
-    ends: (feature, its EOS or None, its length or None).
-    spec: (feature, type) of a batch.
+  Args: ends, (feature, its EOS, its length, or None); spec, (feature, type) of a batch.
   """
 
   @tf.function(input_signature=[dict(spec)], autograph=False)

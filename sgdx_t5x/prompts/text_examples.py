@@ -139,10 +139,7 @@ def _graph(
 ) -> Callable[[Any], dict[str, Any]]:
   """Returns the function from a batch of records to the batch of their examples.
 
-  Args:
-    columns: called with the arrays of a batch; returns those of its examples.
-    types: the features that it returns.
-    one_each: whether each record gives exactly one example.
+  Args: columns, from arrays of records to those of `types`; one_each, one example per record.
   """
   column_types: list[tf.DType] = []
   for key, type_ in types.items():
@@ -271,10 +268,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
   """Returns the tokens of prompts as bytes of int32, without EOS.
 
-  Args:
-    prompts: of any frames.
-    tokens: tokeniser for the inputs' vocabulary.
-    limit: maximum length with EOS; a longer prompt loses its oldest turns. None cuts nothing.
+  A prompt of more tokens than `limit`, with EOS, loses its oldest turns; None cuts nothing.
   """
   return [_input_tokens(prompt, tokens.cached, limit) for prompt in prompts]
 
@@ -305,15 +299,7 @@ def check_fits(
 ) -> None:
   """Refuses services whose prompts leave no room for a dialogue.
 
-  Args:
-    prompt_format: the format.
-    split: of the schemas.
-    pairs: variant -> the services to ask about.
-    tokens: tokeniser for the inputs' vocabulary.
-    limit: maximum length of an input with EOS.
-
-  Raises:
-    SgdxError: saying how many tokens the longest prompt has.
+  Args: pairs, services by variant; limit, the maximum length of an input with EOS.
   """
   longest, text = 0, ""
   for variant, services in pairs.items():

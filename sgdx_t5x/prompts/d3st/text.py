@@ -123,14 +123,7 @@ def prefix_parts(service_texts: ServiceParts, order: Order, style: D3stStyle) ->
 def target_text(
   service: Service, state: State, service_texts: ServiceParts, order: Order, style: D3stStyle
 ) -> str:
-  """Returns the target text.
-
-  Args:
-    service: of the frame, in the original schema.
-    state: the gold state, in original names.
-    service_texts, order: what the prompt shows of the service, and how.
-    style: the style.
-  """
+  """Returns the target. Args: service, the original one; state, the gold one in its names."""
   pieces = [STATES]
   for i, number in enumerate(order.slots):
     slot = service_texts.originals[number]
@@ -168,14 +161,8 @@ def read_answer(
 ) -> PredictedFrame:
   """Returns the frame that an answer describes, in original names. It never raises.
 
-  Args:
-    text: what a model generated.
-    pair: the frame's service.
-    service_texts, order: what the prompt showed of the service, and how.
-    style: the prompt's style.
-
-  Returns:
-    The frame; `ignored` counts the indices that the prompt did not have.
+  The service's texts and their order are those of the prompt. `ignored` of the frame counts the
+  indices that the prompt did not have.
   """
   slots = [service_texts.originals[number] for number in order.slots]
   sections = _sections(text)

@@ -185,10 +185,7 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
 def slot_names(service: Service, slots: Sequence[int], style: SdtStyle) -> list[str]:
   """Returns what prompts and answers call these slots: numbers, or names in the variant's schema.
 
-  Args:
-    service: the variant's.
-    slots: positions in the schema, in the order of the prompt or target.
-    style: of the prompt.
+  Args: service, the variant's; slots, positions in the order of the prompt or target.
   """
   if style.slot_ids:
     return [str(number) for number in range(len(slots))]
@@ -198,14 +195,7 @@ def slot_names(service: Service, slots: Sequence[int], style: SdtStyle) -> list[
 def value_text(
   service: ServicePair, slot: int, value: str, order: tuple[int, ...] | None, style: SdtStyle
 ) -> str:
-  """Returns a value, or its letter.
-
-  Args:
-    service, slot: whose value it is.
-    value: a gold one.
-    order: of the possible values, as in `Layout.values`; None for a slot without any.
-    style: of the prompt.
-  """
+  """Returns a gold value, or its letter. Args: order, see `Layout.values`; None for free text."""
   if order is not None and style.values == "letters":
     possible = service.original.slots[slot].possible_values
     if value in possible:
@@ -275,13 +265,7 @@ def case(text: str, style: SdtStyle) -> str:
 
 
 def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> PredictedFrame:
-  """Reads an answer.
-
-  Args:
-    text: what a model generated.
-    service: its variant names the slots.
-    layout: of the prompt that was answered.
-    style: of that prompt.
+  """Reads an answer to a prompt of this layout and style.
 
   Returns:
     The state, in original names, and the active intent if the style asks for it; `ignored` counts
