@@ -98,10 +98,8 @@ def validate_annotation(
 def annotation_violations(schema: Schema) -> Callable[[Dialogue], list[Violation]]:
   """Returns a function that lists a dialogue's violations of rules, except of its id and ending.
 
-  The rest of a turn is not judged where its annotation lacks what the rules are about.
-
-  Args:
-    schema: of the dialogues, which `check_dialogue` accepts.
+  The rest of a turn is not judged where its annotation lacks what the rules are about. The function
+  takes dialogues of the schema, which `check_dialogue` accepts.
   """
 
   def violations_of(dialogue: Dialogue) -> list[Violation]:

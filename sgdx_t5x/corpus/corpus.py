@@ -121,12 +121,7 @@ class Corpus:
   def name_in_ids(self, split: str, variant: str) -> str:
     """Returns a variant's name in ids: "ned+v3" for v3 of a split that is perturbed by ned.
 
-    Args:
-      split: of the corpus.
-      variant: its name, alone or as in ids.
-
-    Raises:
-      SgdxError: see `check_kinds`.
+    Args: variant, its name, alone or as in ids. Raises SgdxError: see `check_kinds`.
     """
     self.check_kinds(split, variant)
     return tagged(self.perturbed(split), untagged(variant)[1])

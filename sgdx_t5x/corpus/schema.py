@@ -176,11 +176,7 @@ class _ServiceItem:
 
 
 def parse_schema(data: Any, origin: str) -> Schema:
-  """Checks a decoded `schema.json` and returns it.
-
-  Args:
-    data: the decoded JSON, a list of services.
-    origin: file name, for errors.
+  """Checks a decoded `schema.json` and returns it. Args: origin, the file's name, for errors.
 
   Raises:
     SgdxError: missing or unknown keys, duplicate names, a categorical slot without values, a

@@ -142,15 +142,7 @@ def summarise(
 
 
 def report(corpus: Corpus, on_progress: OnProgress = no_progress) -> dict[str, Any]:
-  """Reads a corpus and returns the statistics of its splits, ready for JSON.
-
-  Args:
-    corpus: where to read.
-    on_progress: called with (task, done, total, unit).
-
-  Raises:
-    SgdxError: anything wrong in a file.
-  """
+  """Returns the statistics of a corpus' splits, ready for JSON. Raises SgdxError: a broken file."""
   schemas = {split: corpus.schema(split) for split in corpus.splits}  # fail before the long reading
   train = schemas.get(_TRAIN)
   train_values, statistics, warnings = None, {}, []

@@ -52,11 +52,7 @@ def turn_writer(
 ) -> Callable[[History], tuple[str, ...]]:
   """Returns a function from a history to its turns as a format writes them, with a cache.
 
-  A dialogue's next frame repeats its turns.
-
-  Args:
-    write: (speaker, utterance, style) -> the turn.
-    style: of the format.
+  A dialogue's next frame repeats its turns. Args: write, (speaker, utterance, style) -> the turn.
   """
 
   @functools.lru_cache(maxsize=100_000)
@@ -151,8 +147,7 @@ class PromptFormat(Protocol):
     """Returns the target texts, one per entry of `asked`.
 
     Args:
-      frame: as for `prompts`; random choices must depend on it alone.
-      service: as for `prompts`.
+      frame, service: as for `prompts`; random choices must depend on the frame's id alone.
       state: the gold state, in original names.
     """
 

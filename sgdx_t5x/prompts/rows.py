@@ -99,9 +99,8 @@ def dialogue_rows(
   """Yields the prompts of a dialogue: frame by frame, then by variant, then by example.
 
   Args:
-    prompt_format: the format.
+    prompt_format, split: of the prompts; the ids name the split.
     dialogue: in original names.
-    split: named in the ids.
     services: variant -> its services, see `services_of`.
     targets: whether to add the targets.
 

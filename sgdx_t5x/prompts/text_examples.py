@@ -123,15 +123,11 @@ def _add_frame(
   for slot, prompt, target in zip(slots, prompts, targets, strict=True):
     examples["prompt"].append(prompt)
     examples["targets_pretokenized"].append(target)
-    examples["example_id_pretokenized"].append(
-      str(frame if slot is None else frame.with_slot(slot))
-    )
+    examples["example_id_pretokenized"].append(str(frame.with_slot(slot)))
     if slot is not None:
-      index = pair.original.slot_index.get(slot)
-      categorical = index is not None and pair.original.slots[index].is_categorical
       examples["gold"].append(state.slot_values.get(slot, ()))
       examples["num_slots"].append(len(slots))
-      examples["categorical"].append(categorical)
+      examples["categorical"].append(slot in pair.original.categorical_values)
 
 
 def _graph(

@@ -152,14 +152,11 @@ class BertToT5Model(models.EncoderDecoderModel):
       )
 
   def get_initial_variables(
-    self,
-    rng: Array,
-    input_shapes: Mapping[str, Sequence[int]],
-    input_types: Mapping[str, Any] | None = None,
+    self, rng: Array, input_shapes: Mapping[str, Sequence[int]], *args: Any, **kwargs: Any
   ) -> flax.core.FrozenDict:
     """See `models.EncoderDecoderModel`."""
     self.module.encoder_config.check_length(input_shapes["encoder_input_tokens"][-1])
-    variables = super().get_initial_variables(rng, input_shapes, input_types)
+    variables = super().get_initial_variables(rng, input_shapes, *args, **kwargs)
     params = start_copying(flax.core.unfreeze(variables["params"]))
     return flax.core.freeze({**variables, "params": params})
 

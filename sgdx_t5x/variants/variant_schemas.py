@@ -93,9 +93,25 @@ class VariantSchemas:
       SgdxError: an unknown split or variant, or a schema that does not align.
     """
     schema = self._find_once(split, variant)
-    if schema is None:
-      raise self._missing(split, variant)
-    return schema
+    if schema is not None:
+      return schema
+    fix = (
+      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
+      "of `sgdx score` and `report`; SGD-X is part of the official archive"
+    )
+    if variant in _WRITERS:
+      command, folder = _WRITERS[variant]
+      fix = (
+        "this variant of SGD's train services ships with sgdx_t5x; make that of other services "
+        f"with `{command} --split {split} --out FOLDER` and use FOLDER/{folder} as a variant of "
+        "your own (tasks/README.md)"
+      )
+    raise SgdxError(
+      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected="a variant from the data set, from this package, or in a folder of your own",
+      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
+      fix=fix,
+    )
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
@@ -149,25 +165,6 @@ class VariantSchemas:
     if variant in BACK_TRANSLATIONS and has_own:
       return None
     return shipped_schema(self._released.schema(split), variant)
-
-  def _missing(self, split: str, variant: str) -> SgdxError:
-    fix = (
-      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
-      "of `sgdx score` and `report`; SGD-X is part of the official archive"
-    )
-    if variant in _WRITERS:
-      command, folder = _WRITERS[variant]
-      fix = (
-        "this variant of SGD's train services ships with sgdx_t5x; make that of other services "
-        f"with `{command} --split {split} --out FOLDER` and use FOLDER/{folder} as a variant of "
-        "your own (tasks/README.md)"
-      )
-    return SgdxError(
-      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
-      expected="a variant from the data set, from this package, or in a folder of your own",
-      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
-      fix=fix,
-    )
 
 
 def _file_in(folder: str | os.PathLike, split: str) -> pathlib.Path:

@@ -13,7 +13,7 @@ from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations
 from sgdx_t5x.prompts.sdt.layout import PARTS, Layout, chosen, shuffled_layout, written_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_parts, target_text, turn_text
 
 SEED = 123  # the script's
 
@@ -67,6 +67,6 @@ def google_rows(
         service = services[frame.service]
         layout = written_layout(chosen(demos.of(service.original), style), service.original)
         layout = shuffled_layout(layout, rng, parts)
-        source = " ".join((before_text(service, layout, style), *turns))
+        source = " ".join((*before_parts(service, layout, style), *turns))
         target = target_text(service, frame.state, layout, style)
         yield GoogleRow(source, target, dialogue.dialogue_id, number, position, layout)

@@ -84,12 +84,8 @@ def shuffled_layout(
   """Draws an order, with the same sequence of draws as Google's script.
 
   First the demonstrations; then the slots of each, and the possible values of each categorical slot
-  when it occurs for the first time. Intents follow the first demonstration's slots.
-
-  Args:
-    unshuffled: the order to start from.
-    rng: used for these parts only.
-    shuffled_parts: of `PARTS`; the others stay as written.
+  when it occurs for the first time. Intents follow the first demonstration's slots. What is not
+  among `shuffled_parts`, of `PARTS`, stays as written.
   """
   order: Sequence[int] = range(len(unshuffled.demos))
   if "slots" in shuffled_parts:

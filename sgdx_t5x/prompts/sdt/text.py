@@ -62,8 +62,6 @@ class SDT(TextExamples):
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
     turns = turn_writer(turn_text, self.style)(history)
-    if self.style.order == "demonstration":  # one text for all frames, tokenised once
-      return [Prompt(turns, before=(before_text(service, layout, self.style),))]
     return [Prompt(turns, before=before_parts(service, layout, self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
@@ -103,12 +101,6 @@ class SDT(TextExamples):
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
   demonstration = chosen(demos.of(service.original), style)
   return written_layout(demonstration, service.original, separate=style.order == "demonstration")
-
-
-@functools.lru_cache(maxsize=4096)  # the order of the demonstrations recurs
-def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
-  """Returns what precedes the history."""
-  return " ".join(before_parts(service, layout, style))
 
 
 def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
