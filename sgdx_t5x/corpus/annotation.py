@@ -59,10 +59,9 @@ class Violation(NamedTuple):
 def validate_annotation(
   schema: Schema, warnings: dict[str, AnnotationWarning]
 ) -> Callable[[Dialogue, Schema, str], None]:
-  """Returns a check for `Corpus.dialogues`, for a single pass over one split.
+  """Returns a check for `Corpus.dialogues`, for a single pass over one split of this schema.
 
   Args:
-    schema: the split's schema.
     warnings: rule -> its violations; updated with each dialogue.
 
   Returns:

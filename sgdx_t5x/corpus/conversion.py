@@ -83,16 +83,14 @@ def _frame(frame: Mapping[str, Any], to: Renaming | None) -> Mapping[str, Any]:
 
 
 def _action(action: Mapping[str, Any], to: Renaming) -> Mapping[str, Any]:
-  if "slot" not in action:
-    return action
   # Homes_2 has a real slot called "intent": only in these two acts does it mean an intent.
-  if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
+  if action.get("slot") == "intent" and action["act"] in INTENT_ACTS:
     renamed = dict(action)
     for key in ("values", "canonical_values"):
       if key in action:  # SGD's older files have no canonical values
         renamed[key] = _names(action[key], to.intents)
     return renamed
-  return _with_slot(action, to)
+  return _with_slot(action, to) if "slot" in action else action
 
 
 def _with_slot(item: Mapping[str, Any], to: Renaming) -> dict[str, Any]:

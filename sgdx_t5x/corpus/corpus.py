@@ -172,7 +172,6 @@ class Corpus:
     """Yields a split's dialogues (original names), each checked against its schema.
 
     Args:
-      split: one of `splits`.
       check: replaces the default one, which raises SgdxError, as do two dialogues or frames that
         would have the same id.
     """

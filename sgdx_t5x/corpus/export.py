@@ -36,7 +36,6 @@ def choose(
   """Returns split -> variant -> schema of what is to be written.
 
   Args:
-    corpus: where the dialogues are.
     variants: names; "all" among them stands for all variants of the corpus but the original.
     splits: names; "all" among them stands for all.
     schema: callable (split, variant) -> schema.
@@ -86,7 +85,6 @@ def export(
   existing one.
 
   Args:
-    corpus: where the dialogues are.
     schemas_by_split: split -> variant -> schema, see `choose`.
     out: folder; created if missing.
 

@@ -117,8 +117,6 @@ def trace_sticky(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins, bool
 def count(dialogue: Dialogue) -> Counter[str]:
   """Counts values and frames of a dialogue by where the values come from; counts can be added.
 
-  Args: see `trace`.
-
   Returns:
     Counts by `COUNTS`, without those that are 0: `entered`, the values that entered a state; of
     these, each of `SOURCES`, with `accepted_last_turn`, `accepted_earlier`, `carried_state` and

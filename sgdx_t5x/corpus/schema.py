@@ -256,7 +256,8 @@ def check_aligned(source: Schema, target: Schema) -> None:
     place_a, place_b = f"{source.origin} {a.name}", f"{target.origin} {b.name}"
     _same_length("slots", a.slots, place_a, b.slots, place_b)
     _same_length("intents", a.intents, place_a, b.intents, place_b)
-    items = (*zip(a.slots, b.slots, strict=True), *zip(a.intents, b.intents, strict=True))
+    items: list[tuple[Slot | Intent, Slot | Intent]] = [*zip(a.slots, b.slots, strict=True)]
+    items += zip(a.intents, b.intents, strict=True)
     for x, y in items:
       if _shape(a, x) != _shape(b, y):
         kind, parts = ("slot", "values") if isinstance(x, Slot) else ("intent", "kind or slots")

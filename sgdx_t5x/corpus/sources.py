@@ -116,10 +116,8 @@ class ArchiveSource(Source):
     names = self._zip.namelist()
     root = _find_root([name for name in names if name.endswith((".json", ".jsonl"))], self.origin)
     _check_unpacked([name.removeprefix(root) for name in names], self.origin)
-    self._members = {}
-    for info in self._zip.infolist():
-      if info.filename.startswith(root):
-        self._members[info.filename.removeprefix(root)] = info
+    infos = [info for info in self._zip.infolist() if info.filename.startswith(root)]
+    self._members = {info.filename.removeprefix(root): info for info in infos}
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""

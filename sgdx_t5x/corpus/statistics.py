@@ -94,8 +94,7 @@ def summarise(
   """Returns the statistics of one split.
 
   Args:
-    counts: of the split's dialogues.
-    schema: of the split.
+    counts, schema: of the split.
     train: train's schema, for what is unseen.
     train_values: lower-cased values of train's states, for what is not in train; None for train.
 

@@ -293,7 +293,7 @@ def check_fits(
   tokens: Tokens,
   limit: int,
 ) -> None:
-  """Refuses services whose prompts leave no room for a dialogue.
+  """Raises SgdxError for services whose prompts leave no room for a dialogue.
 
   Args: pairs, services by variant; limit, the maximum length of an input with EOS.
   """

@@ -160,7 +160,6 @@ def compose(
   Whatever its words, a service gets the variant's digit, as in SGD-X: Banks_2 is Banks_21 in v1.
 
   Args:
-    schema: the original.
     paraphrases: element -> texts, names as words; ties in distance keep their order.
     num_variants: K.
     fill: where there are too few, use the farthest again, and where there is none, keep the
@@ -295,7 +294,9 @@ def _rank(
       expected = "words that form a name, not starting with a digit"
     else:
       name_or_text = " ".join(text.split())
-      distance = _jaccard(original_lemmas, lemmas(name_or_text))
+      text_lemmas = lemmas(name_or_text)
+      all_lemmas = original_lemmas | text_lemmas
+      distance = 1 - len(original_lemmas & text_lemmas) / len(all_lemmas) if all_lemmas else 0.0
       expected = "a non-empty text"
     if not name_or_text:
       fix = "correct the paraphrase, or remove it"
@@ -307,10 +308,6 @@ def _rank(
       ranked.append((text, distance))
   ranked.sort(key=lambda item: item[1])  # stable: ties keep their order
   return ranked, unused
-
-
-def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-  return 1 - len(a & b) / len(a | b) if a or b else 0.0
 
 
 def _place(

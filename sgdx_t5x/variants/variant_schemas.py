@@ -117,7 +117,7 @@ class VariantSchemas:
     """Whether there is a schema of that variant for that split."""
     folder = self._folders.get(untagged(variant)[1])
     # A folder need not have every split; where it has none, `get` says so with an error.
-    if folder is not None and not _file_in(folder, split).is_file():
+    if folder is not None and not pathlib.Path(folder, split, "schema.json").is_file():
       return False
     return self._find_once(split, variant) is not None
 
@@ -167,12 +167,8 @@ class VariantSchemas:
     return shipped_schema(self._released.schema(split), variant)
 
 
-def _file_in(folder: str | os.PathLike, split: str) -> pathlib.Path:
-  return pathlib.Path(folder) / split / "schema.json"
-
-
 def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
-  path = _file_in(folder, split)
+  path = folder / split / "schema.json"
   if not path.is_file():
     raise SgdxError(
       f"no file at {path}",

@@ -87,8 +87,7 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   """Returns element -> text of a schema, names as words ("account type").
 
   Args:
-    schema: the original or a variant.
-    original: schema that names the elements, aligned by position; `schema` itself if None.
+    original: aligned by position, names the elements; `schema` itself if None.
 
   Raises:
     SgdxError: the two do not align.
@@ -213,7 +212,7 @@ class _Writer:
       elif len(joined) > _LONGEST_NAME:
         rule = "too long"
       if rule:
-        self._repair(element, words, name, rule)
+        self.repairs.append(Repair(element, words, name, rule))
       else:
         name = joined
     unique, number = name, 2  # also of an original: an earlier element may have taken its name
@@ -221,7 +220,7 @@ class _Writer:
       unique = _numbered(name, element.kind, number)
       number += 1
     if unique != name:
-      self._repair(element, self._texts.get(element, name), unique, "collision")
+      self.repairs.append(Repair(element, self._texts.get(element, name), unique, "collision"))
     used.add(unique)
     return unique
 
@@ -232,12 +231,9 @@ class _Writer:
       return item.description
     if not text.strip() or len(text) > _LONGEST_DESCRIPTION:
       rule = "too long" if text.strip() else "empty"
-      self._repair(element, text, item.description, rule)
+      self.repairs.append(Repair(element, text, item.description, rule))
       return item.description
     return " ".join(text.split())
-
-  def _repair(self, element: Element, text: str, replacement: str, rule: str) -> None:
-    self.repairs.append(Repair(element, text, replacement, rule))
 
 
 def _numbered(name: str, kind: str, number: int) -> str:

@@ -52,9 +52,8 @@ class SampleSource:
 def authored_services() -> tuple[Mapping[str, Any], ...]:
   """The decoded service files: those of train, then those new in dev, then those new in test."""
   folder = importlib.resources.files(__package__) / "services"
-  services = []
-  for file in sorted(folder.iterdir(), key=lambda file: file.name):
-    services.append(json.loads(file.read_text("utf-8")))
+  files = sorted(folder.iterdir(), key=lambda file: file.name)
+  services = [json.loads(file.read_text("utf-8")) for file in files]
   return tuple(sorted(services, key=lambda data: SPLITS.index(data["role"])))
 
 

@@ -112,7 +112,7 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
     if style.descriptions and (layout.separate or k == 0):  # else the first describes all slots
       lines = _descriptions(service.variant, k, numbered, names, layout, style)
       pieces += [case(part, style) for part in lines]
-    pieces += _opening(demo, style)
+    pieces += [case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]")]
     write_slot = _slot_writer(service, demo, style)
     for i in slots:
       pieces += write_slot(i, names[i], layout.values.get(i))
@@ -120,11 +120,6 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
       lines = _shown_intent(service, k, layout, style)
       pieces += [INTENT_TAG, *(case(part, style) for part in lines)]
   return (*pieces, case("[CONTEXT]", style))
-
-
-@functools.lru_cache(maxsize=4096)
-def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
-  return tuple(case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]"))
 
 
 # Maps a slot, its name and the order of its possible values to its parts in a demonstration.

@@ -172,7 +172,6 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
   """Returns the target text.
 
   Args:
-    slot: the one asked for.
     values: acceptable gold values, empty if the slot is not in the state.
     pick: a number that is fixed for the frame, see `corpus.dialogue.example_pick`.
   """
