@@ -5,6 +5,7 @@ byte for byte: its rules (`conversion.convert_json`), and the text of Python's j
 indent of 2 and sorted keys, which orjson writes in a twentieth of the time.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -25,6 +26,15 @@ from sgdx_t5x.files.writing import atomic_write, writing_fix
 ALL = "all"
 _MANIFESTS = (PERTURBATION, SIMULATION)
 _NOT_ASCII = re.compile("[^\x00-\x7e]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+  """A file of dialogues that was written, once per variant."""
+
+  split: str
+  variants: tuple[str, ...]
+  dialogues: int
 
 
 def choose(
@@ -78,7 +88,7 @@ def _expanded(names: Iterable[str], everything: Iterable[str]) -> list[str]:
 
 def export(
   corpus: Corpus, schemas_by_split: Mapping[str, Mapping[str, Schema]], out: str | pathlib.Path
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[Written]:
   """Writes {out}/{variant}/{split}/: schema.json, and the converted dialogues.
 
   A schema of the corpus is copied unchanged. Every file is written atomically, and replaces an
@@ -89,8 +99,7 @@ def export(
     out: folder; created if missing.
 
   Yields:
-    (split, number of dialogues) of each file, in the order of the corpus, once it is written for
-    all variants.
+    What was written, file by file in the order of the corpus.
 
   Raises:
     SgdxError: dialogues that do not fit the schema, a folder with dialogues of another corpus, or
@@ -118,7 +127,7 @@ def export(
       for variant, of_variant in names.items():
         converted = [convert_json(dialogue, of_variant) for dialogue in dialogues]
         _write_file(out / variant / file, json_text(converted))
-      yield split, len(dialogues)
+      yield Written(split, tuple(names), len(dialogues))
 
 
 def json_text(data: Any) -> str:

@@ -67,7 +67,8 @@ def trace(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins]]:
     (turn index over all turns, frame, origins), in the order of `Dialogue.user_frames`.
   """
   # Without acts of the user, most values would be of unknown source: a span counts as INFORM.
-  by_span = not _has_user_acts(dialogue)
+  every_turn = dataclasses.replace(dialogue, last_only=False)
+  by_span = not any(frame.actions for _, frame in every_turn.user_frames())
   states: dict[str, Mapping[str, tuple[str, ...]]] = {}
   origins: dict[str, dict[str, Origin]] = {}
   system_said: _Said = {}
@@ -150,13 +151,6 @@ def _add_said(said: _Said, number: int, turn: Turn) -> None:
       turns = said.setdefault((frame.service, action.get("slot", "")), {})
       for value in (*action.get("values", ()), *action.get("canonical_values", ())):
         turns[value] = number
-
-
-def _has_user_acts(dialogue: Dialogue) -> bool:
-  for turn in dialogue.turns:
-    if turn.speaker == USER and any(frame.actions for frame in turn.frames):
-      return True
-  return False
 
 
 def _informed(frame: Frame, by_span: bool) -> Set[str]:

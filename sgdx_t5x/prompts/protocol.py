@@ -158,8 +158,7 @@ class PromptFormat(Protocol):
 
     Args:
       text: what a model generated.
-      example: id of the example that is answered.
-      service: as for `prompts`.
+      example, service: id of the example that is answered, and its service.
 
     Returns:
       If the unit is "slot", the slot's value, or None where the slot is not in the state. If

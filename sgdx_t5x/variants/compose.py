@@ -161,7 +161,6 @@ def compose(
 
   Args:
     paraphrases: element -> texts, names as words; ties in distance keep their order.
-    num_variants: K.
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
     lemmas: of a description; `lemmatizer()` by default.

@@ -53,9 +53,8 @@ def run(args: argparse.Namespace) -> int:
       total += len(corpus.dialogue_files(split)) if names else 0  # one step for all variants
       replaced = itertools.product([args.out], names, files_of_split)
       check_no_inputs(args, [pathlib.Path(*place) for place in replaced])
-    files = export(corpus, schemas_by_split, args.out)
-    for split, number in track(files, "writing", "files", total):
-      dialogues[split] += number
+    for path in track(export(corpus, schemas_by_split, args.out), "writing", "files", total):
+      dialogues[path.split] += path.dialogues
   for split, names in schemas_by_split.items():
     number, note = dialogues[split], ""
     if not corpus.is_complete(split, number):

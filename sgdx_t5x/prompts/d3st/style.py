@@ -85,12 +85,14 @@ class ServiceParts:
     choices: what follows the letters of the possible values of each of them, ") small"; () for
       free text.
     intents: the text of each intent.
+    num_choices: number of choices of each slot.
   """
 
   originals: tuple[Slot, ...]
   slots: tuple[str, ...]
   choices: tuple[tuple[str, ...], ...]
   intents: tuple[str, ...]
+  num_choices: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
     slots.append(_shown(variant, slot.name, slot.description, style))
     choices.append(tuple(clean(f") {value}", style) for value in shown_choices(slot, style)))
   intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
-  return ServiceParts(tuple(originals), tuple(slots), tuple(choices), intents)
+  num_choices = tuple(map(len, choices))
+  return ServiceParts(tuple(originals), tuple(slots), tuple(choices), intents, num_choices)
 
 
 def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
@@ -161,7 +164,7 @@ def frame_order(frame: ExampleId, service_texts: ServiceParts, style: D3stStyle)
   An order does not depend on the variant. If it did, schema sensitivity would attribute
   the effects of another order to another wording.
   """
-  num_choices, num_intents = tuple(map(len, service_texts.choices)), len(service_texts.intents)
+  num_choices, num_intents = service_texts.num_choices, len(service_texts.intents)
   if style.order == "schema":
     choices = tuple(tuple(range(n)) for n in num_choices)
     return Order(tuple(range(len(num_choices))), choices, tuple(range(num_intents)))

@@ -108,11 +108,13 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   pieces: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
-    names = dict(zip(numbered, slot_names(service.variant, numbered, style), strict=True))
+    names = {i: service.variant.slots[i].name for i in numbered}
+    if style.slot_ids:
+      names = {i: str(number) for number, i in enumerate(numbered)}
     if style.descriptions and (layout.separate or k == 0):  # else the first describes all slots
       lines = _descriptions(service.variant, k, numbered, names, layout, style)
       pieces += [case(part, style) for part in lines]
-    pieces += [case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]")]
+    pieces += _opening(demo, style)
     write_slot = _slot_writer(service, demo, style)
     for i in slots:
       pieces += write_slot(i, names[i], layout.values.get(i))
@@ -122,13 +124,16 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   return (*pieces, case("[CONTEXT]", style))
 
 
-# Maps a slot, its name and the order of its possible values to its parts in a demonstration.
-_WriteSlot = Callable[[int, str, tuple[int, ...] | None], tuple[str, ...]]
+@functools.lru_cache(maxsize=4096)
+def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
+  return tuple(case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]"))
 
 
 @functools.lru_cache(maxsize=4096)
-def _slot_writer(service: ServicePair, demo: Demonstration, style: SdtStyle) -> _WriteSlot:
-  """Returns a function that writes the slots of a demonstration, with a cache."""
+def _slot_writer(
+  service: ServicePair, demo: Demonstration, style: SdtStyle
+) -> Callable[..., tuple[str, ...]]:
+  """Returns a function from a slot, its name and the order of its values to its parts, cached."""
 
   @functools.lru_cache(maxsize=5_000)
   def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
@@ -157,8 +162,8 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
   index = service.original.slot_index
   gold = {index.get(name): values for name, values in state.slot_values.items() if values}
   answers = []
-  slots = layout.target_slots
-  for i, name in zip(slots, slot_names(service.variant, slots, style), strict=True):
+  for number, i in enumerate(layout.target_slots):
+    name = number if style.slot_ids else service.variant.slots[i].name
     if i in gold:
       answers.append(f"{name}={value_text(service, i, gold[i][0], layout.values.get(i), style)}")
     elif style.target == "all":
@@ -167,16 +172,6 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
   return case(text, style)
-
-
-def slot_names(service: Service, slots: Sequence[int], style: SdtStyle) -> list[str]:
-  """Returns what prompts and answers call these slots: numbers, or names in the variant's schema.
-
-  Args: service, the variant's; slots, positions in the order of the prompt or target.
-  """
-  if style.slot_ids:
-    return [str(number) for number in range(len(slots))]
-  return [service.slots[i].name for i in slots]
 
 
 def value_text(
@@ -266,8 +261,9 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   # An answer is in lower case where the style's prompts are.
-  names = slot_names(service.variant, layout.target_slots, style)
-  slots = dict(zip(map(str.lower, names), layout.target_slots, strict=True))
+  slots = {service.variant.slots[i].name.lower(): i for i in layout.target_slots}
+  if style.slot_ids:
+    slots = {str(number): i for number, i in enumerate(layout.target_slots)}
   state, answered = {}, set()
   # Text before the first name belongs to none; then name and value alternate.
   _, *pieces = _names(tuple(slots)).split(text)
