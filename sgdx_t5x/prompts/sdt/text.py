@@ -108,16 +108,14 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   pieces: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
-    names = {i: service.variant.slots[i].name for i in numbered}
-    if style.slot_ids:
-      names = {i: str(number) for number, i in enumerate(numbered)}
+    numbers = {i: str(number) for number, i in enumerate(numbered)} if style.slot_ids else {}
     if style.descriptions and (layout.separate or k == 0):  # else the first describes all slots
-      lines = _descriptions(service.variant, k, numbered, names, layout, style)
+      lines = _descriptions(service.variant, k, numbered, numbers, layout, style)
       pieces += [case(part, style) for part in lines]
     pieces += _opening(demo, style)
     write_slot = _slot_writer(service, demo, style)
     for i in slots:
-      pieces += write_slot(i, names[i], layout.values.get(i))
+      pieces += write_slot(i, numbers.get(i), layout.values.get(i))
     if style.intents != "absent":
       lines = _shown_intent(service, k, layout, style)
       pieces += [INTENT_TAG, *(case(part, style) for part in lines)]
@@ -133,10 +131,11 @@ def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
 def _slot_writer(
   service: ServicePair, demo: Demonstration, style: SdtStyle
 ) -> Callable[..., tuple[str, ...]]:
-  """Returns a function from a slot, its name and the order of its values to its parts, cached."""
+  """Returns a function from a slot, its number and the order of its values to its parts, cached."""
 
   @functools.lru_cache(maxsize=5_000)
-  def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
+  def write(slot: int, number: str | None, order: tuple[int, ...] | None) -> tuple[str, ...]:
+    name = number or service.variant.slots[slot].name
     value = demo.slots[service.original.slots[slot].name]
     if order is None:
       return (case(f"{name}={value}", style),)
@@ -224,14 +223,14 @@ def _descriptions(
   service: Service,
   k: int,
   slots: Iterable[int],
-  names: Mapping[int, str],
+  numbers: Mapping[int, str],
   layout: Layout,
   style: SdtStyle,
 ) -> list[str]:
   """Returns the parts before demonstration k. Google's script never shuffles those of intents."""
   texts = []
   for i in slots:
-    texts.append(f"{names[i]}={service.slots[i].description}")
+    texts.append(f"{numbers.get(i, service.slots[i].name)}={service.slots[i].description}")
     if style.values == "letters":
       texts += lettered(ordered_values(service, i, layout.values.get(i)))
   if style.intents != "absent":
