@@ -8,8 +8,8 @@ canonical values, service calls.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.annotation_rules import ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import (
@@ -22,14 +22,14 @@ from sgdx_t5x.corpus.dialogue import (
   Turn,
   check_dialogue,
 )
-from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Intent, Schema, Service
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import is_text
 
 # Their slot is a keyword of the format; the schema may have a slot of the same name.
 _NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
 _NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
-_T = TypeVar("_T")
+_EXPECTED_FORM = "slots, actions, service_call and service_results as in SGD's README"
 
 
 @dataclasses.dataclass
@@ -41,109 +41,84 @@ class AnnotationWarning:
 
 
 class Violation(NamedTuple):
-  """A broken rule of `ERRORS` or `WARNINGS`: the turn (-1 for the dialogue), and what is there."""
+  """A broken rule of `ERRORS` or `WARNINGS`, or "form" where the annotation lacks what they need.
+
+  Attributes:
+    rule: its name.
+    turn: -1 for the dialogue.
+    found: what is there.
+    available: what could be there.
+  """
 
   rule: str
   turn: int
   found: str
+  available: tuple[str, ...] = ()
 
 
 def validate_annotation(
   schema: Schema, warnings: dict[str, AnnotationWarning]
 ) -> Callable[[Dialogue, Schema, str], None]:
-  """Returns a check for `Corpus.dialogues`, for a single pass over one split.
+  """Returns a check for `Corpus.dialogues`, for a single pass over one split of this schema.
 
   Args:
-    schema: the split's schema.
     warnings: rule -> its violations; updated with each dialogue.
 
   Returns:
     A function of dialogue, schema and origin that raises SgdxError for what
     `check_dialogue` refuses and for the first rule of `ERRORS` that is broken.
   """
-  services = {service.name: _facts(service) for service in schema}
-  ids: set[str] = set()
+  violations_of, ids = annotation_violations(schema), set[str]()
 
   def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
     check_dialogue(dialogue, schema, origin)
-    history = _History(dialogue, origin, services, warnings)
-    try:
-      name = dialogue.dialogue_id
-      if name in ids:
-        history.report("id", "duplicate id")
-      if "/" in name:
-        history.report("id", "a / in the id")
-      if not is_text(name):
-        history.report("id", f"half a character in the id {name!r}")
-      ids.add(name)
-      _check_services(history)
-      for history.number, turn in enumerate(dialogue.turns):  # the number is named in reports
-        _check_turn(history, turn)
-      if not dialogue.last_only:  # it stops at the turn that is scored
-        _check_ending(history)
-    except (KeyError, TypeError, AttributeError) as e:
+    name = dialogue.dialogue_id
+    # One after the other, as the later ones rely on what the earlier ones refuse.
+    violations = itertools.chain(
+      _id_violations(name, ids), violations_of(dialogue), _ending_violations(dialogue)
+    )
+    for rule, turn, found, available in violations:
+      if rule in WARNINGS:
+        place = f"{name}, turn {turn}"
+        warnings.setdefault(rule, AnnotationWarning(0, place)).count += 1
+        continue
+      place = f"{origin}, dialogue {name}" + (f", turn {turn}" if turn >= 0 else "")
       raise SgdxError(
-        f"{history.where}: {malformed(e)}",
-        expected="slots, actions, service_call and service_results as in SGD's README",
-        fix="correct the annotation, or write the file again",
-      ) from None
+        f"{place}: {found}",
+        expected=f"{ERRORS[rule]} (rule {rule})" if rule in ERRORS else _EXPECTED_FORM,
+        available=", ".join(available),
+        fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
+      )
+    ids.add(name)
 
   return check
 
 
 def annotation_violations(schema: Schema) -> Callable[[Dialogue], list[Violation]]:
-  """Returns a function that lists all violations of rules in a dialogue, except those of its id.
+  """Returns a function that lists a dialogue's violations of rules, except of its id and ending.
 
-  The rest of a turn is not judged where its annotation lacks what the rules are about.
-
-  Args:
-    schema: of the dialogues, which `check_dialogue` accepts.
+  The rest of a turn is not judged where its annotation lacks what the rules are about. The function
+  takes dialogues of the schema, which `check_dialogue` accepts.
   """
-  services = {service.name: _facts(service) for service in schema}
 
   def violations_of(dialogue: Dialogue) -> list[Violation]:
-    violations: list[Violation] = []
-    history = _History(dialogue, "", services, {}, violations=violations)
-    _check_services(history)
-    for history.number, turn in enumerate(dialogue.turns):
+    history = _History(schema)
+    _check_services(history, dialogue)
+    for history.number, turn in enumerate(dialogue.turns):  # the number is named in reports
       try:
         _check_turn(history, turn)
       except (KeyError, TypeError, AttributeError, IndexError) as e:
-        violations.append(Violation("form", history.number, malformed(e)))
-    return violations
+        history.report("form", malformed(e))
+    return history.violations
 
   return violations_of
-
-
-@dataclasses.dataclass(frozen=True)
-class _Facts:
-  """Facts of a service, for fast look-up."""
-
-  slots: frozenset[str]
-  free: frozenset[str]
-  categorical: Mapping[str, frozenset[str]]
-  tracked: frozenset[str]
-  intents: Mapping[str, Intent]
-
-
-def _facts(service: Service) -> _Facts:
-  return _Facts(
-    slots=frozenset(service.slot_index),
-    free=service.noncategorical_slots,
-    categorical={s.name: frozenset(s.possible_values) for s in service.slots if s.is_categorical},
-    tracked=frozenset(service.slots[i].name for i in service.tracked_slots),
-    intents={intent.name: intent for intent in service.intents},
-  )
 
 
 @dataclasses.dataclass
 class _History:
   """The history of a dialogue, up to the turn being checked."""
 
-  dialogue: Dialogue
-  origin: str
-  services: Mapping[str, _Facts]
-  warnings: dict[str, AnnotationWarning]
+  schema: Schema
   number: int = -1  # of the turn
   text: str = ""  # all utterances
   act_values: set[str] = dataclasses.field(default_factory=set)
@@ -151,50 +126,42 @@ class _History:
   states: dict[str, State] = dataclasses.field(default_factory=dict)  # service -> the newest
   results: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of all calls
   user_frames: Mapping[str, Frame] = dataclasses.field(default_factory=dict)  # of the last turn
-  violations: list[Violation] | None = None  # all of them, if they are collected
-
-  @property
-  def where(self) -> str:
-    place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
-    return place if self.number < 0 else f"{place}, turn {self.number}"
+  violations: list[Violation] = dataclasses.field(default_factory=list)
 
   def report(self, rule: str, problem: str, available: Iterable[str] = ()) -> None:
-    """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`.
-
-    If violations are collected, neither.
-    """
-    if self.violations is not None:
-      self.violations.append(Violation(rule, self.number, problem))
-      return
-    if rule in WARNINGS:
-      place = f"{self.dialogue.dialogue_id}, turn {self.number}"
-      self.warnings.setdefault(rule, AnnotationWarning(0, place)).count += 1
-      return
-    raise SgdxError(
-      f"{self.where}: {problem}",
-      expected=f"{ERRORS[rule]} (rule {rule})",
-      available=", ".join(available),
-      fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
-    )
+    """Notes a violation in this turn."""
+    self.violations.append(Violation(rule, self.number, problem, tuple(available)))
 
 
-def _check_services(history: _History) -> None:
-  services = history.dialogue.services
-  services_of_frames: set[str] = set()
-  for turn in history.dialogue.turns:
-    services_of_frames |= {frame.service for frame in turn.frames}
-  if sorted(services) != sorted(services_of_frames):  # each is listed, and only once
-    history.report("services", f"services {', '.join(services)}", sorted(services_of_frames))
+def _id_violations(name: str, earlier_ids: Collection[str]) -> Iterator[Violation]:
+  if name in earlier_ids:
+    yield Violation("id", -1, "duplicate id")
+  if "/" in name:
+    yield Violation("id", -1, "a / in the id")
+  if not is_text(name):
+    yield Violation("id", -1, f"half a character in the id {name!r}")
 
 
-def _check_ending(history: _History) -> None:
-  turns = history.dialogue.turns
+def _ending_violations(dialogue: Dialogue) -> Iterator[Violation]:
+  turns = dialogue.turns
+  if dialogue.last_only:  # it stops at the turn that is scored
+    return
   goodbyes = []
   for i, turn in enumerate(turns):
     if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0]):
       goodbyes.append(i)
   if not turns or goodbyes != [len(turns) - 1]:
-    history.report("ending", f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}")
+    last, found = len(turns) - 1, f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}"
+    yield Violation("ending", last, found)
+
+
+def _check_services(history: _History, dialogue: Dialogue) -> None:
+  services_of_frames: set[str] = set()
+  for turn in dialogue.turns:
+    services_of_frames |= {frame.service for frame in turn.frames}
+  if sorted(dialogue.services) != sorted(services_of_frames):  # each is listed, and only once
+    found = f"services {', '.join(dialogue.services)}"
+    history.report("services", found, sorted(services_of_frames))
 
 
 def _check_turn(history: _History, turn: Turn) -> None:
@@ -220,31 +187,30 @@ def _check_turn(history: _History, turn: Turn) -> None:
 
 def _check_frame(history: _History, turn: Turn, frame: Frame) -> Sequence[tuple[int, int]]:
   """Checks a frame and returns its spans."""
-  facts, by_user = history.services[frame.service], turn.speaker == USER
+  service, by_user = history.schema[frame.service], turn.speaker == USER
   has_state = frame.state is not None
   has_call = (frame.service_call, frame.service_results) != (None, None)
   if frame.slots is None or has_state != by_user or (by_user and has_call):
     history.report("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
-  spans = _check_spans(history, turn, frame, facts)
+  spans = _check_spans(history, turn, frame, service)
   if frame.actions is None:
     history.has_all_acts = False  # values of states may have been said in acts that are not here
-  else:
-    _check_actions(history, turn, frame, frame.actions, facts)
+  _check_actions(history, turn, frame, service)
   if by_user:
-    _check_state(history, frame, facts)
+    _check_state(history, frame, service)
   else:
-    _check_call(history, frame, facts)
+    _check_call(history, frame, service)
   return spans
 
 
 def _check_spans(
-  history: _History, turn: Turn, frame: Frame, facts: _Facts
+  history: _History, turn: Turn, frame: Frame, service: Service
 ) -> Sequence[tuple[int, int]]:
   """Checks the spans of a frame and returns them."""
   spans, texts = [], set()
-  for span in _present(frame.slots, "slots"):
+  for span in frame.slots or ():
     slot, start, end = span["slot"], span["start"], span["exclusive_end"]
-    if slot not in facts.free:
+    if slot not in service.noncategorical_slots:
       history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
     if not 0 <= start < end <= len(turn.utterance):
       span_text = f"slot {slot!r}: span {start}..{end} in {len(turn.utterance)} characters"
@@ -262,7 +228,7 @@ def _check_spans(
     # What the acts say must be marked in the utterance, and the reverse; nobody says "dontcare".
     act_values = set()
     for action in frame.actions:
-      if action["slot"] in facts.free and action["act"] not in _NAMED:
+      if action["slot"] in service.noncategorical_slots and action["act"] not in _NAMED:
         for value in action["values"]:
           if value != DONTCARE:
             act_values.add((action["slot"], value))
@@ -274,16 +240,16 @@ def _check_spans(
   return spans
 
 
-def _check_actions(
-  history: _History, turn: Turn, frame: Frame, actions: Sequence[Mapping[str, Any]], facts: _Facts
-) -> None:
+def _check_actions(history: _History, turn: Turn, frame: Frame, service: Service) -> None:
   state = frame.user_state if turn.speaker == USER else None
-  for action in actions:
+  for action in frame.actions or ():
     act, slot, values = action["act"], action["slot"], action["values"]
     forms = ACTS[turn.speaker].get(act, frozenset())
     if act not in ACTS[turn.speaker]:
       history.report("act", f"{turn.speaker}'s act {act!r}", ACTS[turn.speaker])
-    kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
+    kind = "slot" if slot in service.slot_index else "unknown"
+    if not slot or act in _NAMED:
+      kind = slot
     if (kind, min(len(values), 2)) not in forms:  # 2 stands for more, too
       history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")
     canonical = action.get("canonical_values", values)
@@ -294,14 +260,14 @@ def _check_actions(
       )
     history.act_values.update(canonical)  # as states have them, whatever words were said
     if kind == "intent":
-      is_unknown = values[0] not in facts.intents
+      is_unknown = values[0] not in service.intent_index
       if is_unknown or (state is not None and values[0] != state.active_intent):
-        expected_intents = [state.active_intent] if state else facts.intents
+        expected_intents = [state.active_intent] if state else service.intent_index
         problem = f"{act} {values[0]!r}, service {frame.service}"
         history.report("act-intent", problem, expected_intents)
     elif kind == "slot":
-      if slot in facts.categorical:
-        if set(canonical) - facts.categorical[slot] - {DONTCARE}:
+      if slot in service.categorical_values:
+        if set(canonical) - service.categorical_values[slot] - {DONTCARE}:
           history.report("act-value", f"{act}, slot {slot!r}: {', '.join(canonical)}")
         values = canonical  # as states have them
       if act in ("INFORM", "SELECT") and state is not None:
@@ -310,7 +276,7 @@ def _check_actions(
           history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", has)
 
 
-def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
+def _check_state(history: _History, frame: Frame, service: Service) -> None:
   state, earlier = frame.user_state, history.states.get(frame.service)
   requested = list(state.requested_slots)
   slots_of_acts = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
@@ -328,26 +294,27 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
     history.report("state-keeps", "")
   for slot, values in state.slot_values.items():
     if earlier_values.get(slot) != values:  # unchanged values were checked before
-      _check_values(history, slot, values, facts)
+      _check_values(history, slot, values, service)
   history.states[frame.service] = state
 
 
-def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
-  if slot not in facts.tracked:
-    history.report("state-slot", f"slot {slot!r} in the state", sorted(facts.tracked))
+def _check_values(history: _History, slot: str, values: tuple[str, ...], service: Service) -> None:
+  tracked = [service.slots[i].name for i in service.tracked_slots]
+  if slot not in tracked:
+    history.report("state-slot", f"slot {slot!r} in the state", sorted(tracked))
   if values == (DONTCARE,):
     return
   description = f"slot {slot!r}: {', '.join(values)}"
-  if slot in facts.free:
+  if slot in service.noncategorical_slots:
     if not all(value in history.text for value in values):
       history.report("state-free", description)
-  elif len(values) != 1 or values[0] not in facts.categorical[slot]:
-    history.report("state-categorical", description, sorted(facts.categorical[slot]))
+  elif len(values) != 1 or values[0] not in service.categorical_values[slot]:
+    history.report("state-categorical", description, sorted(service.categorical_values[slot]))
   elif history.has_all_acts and values[0] not in history.act_values:
     history.report("state-said", description)
 
 
-def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
+def _check_call(history: _History, frame: Frame, service: Service) -> None:
   call, results = frame.service_call, frame.service_results
   acts = _acts(frame)
   if (call is None) != (results is None):
@@ -355,9 +322,9 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
       "results", f"service {frame.service}: a call without results, or results without a call"
     )
   if call is not None:
-    _check_parameters(history, frame.service, call, facts)
-    results = _present(results, "service_results")
-    _check_results(history, call["method"], call["parameters"], results, facts)
+    _check_parameters(history, service, call)
+    results = results or []
+    _check_results(history, call["method"], call["parameters"], results, service)
     history.results.setdefault(frame.service, []).extend(results)
     if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
       history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
@@ -367,7 +334,11 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
     notifies = not _NOTIFY.isdisjoint(acts)
     if call is None and notifies:
       history.report("transaction", f"acts {', '.join(acts)}, no service call")
-    if call is not None and not notifies and facts.intents[call["method"]].is_transactional:
+    if (
+      call is not None
+      and not notifies
+      and service.intents[service.intent_index[call["method"]]].is_transactional
+    ):
       history.report("transaction", f"acts {', '.join(acts)}, service call")
   # A system may offer, or tell more about, what an earlier call of the service returned.
   results_so_far = history.results.get(frame.service, ())
@@ -381,14 +352,12 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
       history.report("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
 
 
-def _check_parameters(
-  history: _History, service: str, call: Mapping[str, Any], facts: _Facts
-) -> None:
+def _check_parameters(history: _History, service: Service, call: Mapping[str, Any]) -> None:
   method, parameters = call["method"], call["parameters"]
-  state = history.states[service]
-  if method != state.active_intent or method not in facts.intents:
+  state = history.states[service.name]
+  if method != state.active_intent or method not in service.intent_index:
     history.report("call-intent", f"a call to {method!r}", [state.active_intent])
-  intent = facts.intents[method]
+  intent = service.intents[service.intent_index[method]]
   expected_slots = []
   for slot, values in state.slot_values.items():
     is_taken = slot in intent.required_slots or slot in intent.optional_slots
@@ -402,19 +371,23 @@ def _check_parameters(
   for slot, value in parameters.items():
     if not isinstance(value, str):
       raise TypeError(f"parameter {slot!r}: {value!r} is not a string")
-    if slot in facts.categorical and (value,) != state.slot_values[slot]:
+    if slot in service.categorical_values and (value,) != state.slot_values[slot]:
       description = f"{method} called with slot {slot!r}: {value!r}"
       history.report("call-values", description, state.slot_values[slot])
   if intent.is_transactional:
-    user = history.user_frames[service]
+    user = history.user_frames[service.name]
     if user.actions is not None and "AFFIRM" not in _acts(user):
       history.report("call-affirmed", f"a call to {method!r}", _acts(user))
 
 
 def _check_results(
-  history: _History, method: str, parameters: Mapping[str, str], results: list[dict], facts: _Facts
+  history: _History,
+  method: str,
+  parameters: Mapping[str, str],
+  results: list[dict],
+  service: Service,
 ) -> None:
-  intent = facts.intents[method]
+  intent = service.intents[service.intent_index[method]]
   if len(results) > (1 if intent.is_transactional else MAX_RESULTS):
     history.report("results", f"{len(results)} results of {method}")
   slots = set(intent.result_slots)
@@ -427,20 +400,13 @@ def _check_results(
     for slot, value in result.items():
       if not isinstance(value, str):
         raise TypeError(f"result {slot!r}: {value!r} is not a string")
-      if slot in facts.categorical and value not in facts.categorical[slot]:
-        history.report("result-value", f"slot {slot!r}: {value!r} in a result of {method}")
+      description = f"slot {slot!r}: {value!r} in a result of {method}"
+      is_categorical = slot in service.categorical_values
+      if is_categorical and value not in service.categorical_values[slot]:
+        history.report("result-value", description)
       if parameters.get(slot, value) != value:
-        if slot in facts.categorical:
-          description = f"slot {slot!r}: {value!r} in a result of {method}"
-          history.report("result-match", description, [parameters[slot]])
-        history.report("result-free", f"slot {slot!r}: {value!r} in a result of {method}")
-
-
-def _present(value: _T | None, key: str) -> _T:
-  """Returns what a frame has under a key. Raises KeyError if it lacks the key."""
-  if value is None:
-    raise KeyError(key)
-  return value
+        rule = "result-match" if is_categorical else "result-free"
+        history.report(rule, description, [parameters[slot]])
 
 
 def _acts(frame: Frame) -> list[str]:

@@ -74,28 +74,23 @@ def _frame(frame: Mapping[str, Any], to: Renaming | None) -> Mapping[str, Any]:
   if frame.get("actions"):
     renamed["actions"] = [_action(action, to) for action in frame["actions"]]
   if call := frame.get("service_call"):
-    method, parameters = call["method"], _keys(call["parameters"], to.slots)
-    renamed["service_call"] = {
-      **call,
-      "method": to.intents.get(method, method),
-      "parameters": parameters,
-    }
+    method = to.intents.get(call["method"], call["method"])
+    parameters = _keys(call["parameters"], to.slots)
+    renamed["service_call"] = {**call, "method": method, "parameters": parameters}
   if frame.get("service_results"):
     renamed["service_results"] = [_keys(result, to.slots) for result in frame["service_results"]]
   return renamed
 
 
 def _action(action: Mapping[str, Any], to: Renaming) -> Mapping[str, Any]:
-  if "slot" not in action:
-    return action
   # Homes_2 has a real slot called "intent": only in these two acts does it mean an intent.
-  if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
+  if action.get("slot") == "intent" and action["act"] in INTENT_ACTS:
     renamed = dict(action)
     for key in ("values", "canonical_values"):
       if key in action:  # SGD's older files have no canonical values
         renamed[key] = _names(action[key], to.intents)
     return renamed
-  return _with_slot(action, to)
+  return _with_slot(action, to) if "slot" in action else action
 
 
 def _with_slot(item: Mapping[str, Any], to: Renaming) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import hashlib
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any
 
 from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, check_ids, read_dialogues
 from sgdx_t5x.corpus.manifest import FORMAT, Manifest
@@ -121,12 +121,7 @@ class Corpus:
   def name_in_ids(self, split: str, variant: str) -> str:
     """Returns a variant's name in ids: "ned+v3" for v3 of a split that is perturbed by ned.
 
-    Args:
-      split: of the corpus.
-      variant: its name, alone or as in ids.
-
-    Raises:
-      SgdxError: see `check_kinds`.
+    Args: variant, its name, alone or as in ids. Raises SgdxError: see `check_kinds`.
     """
     self.check_kinds(split, variant)
     return tagged(self.perturbed(split), untagged(variant)[1])
@@ -150,7 +145,13 @@ class Corpus:
     if key not in self._schemas:
       path = schema_path(variant, split)
       if path not in self._names:
-        raise self._missing(split, variant)
+        self._check_split(split)
+        raise SgdxError(
+          f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
+          expected=f"a file {path}",
+          available=", ".join(self.variants),
+          fix=f"choose one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
+        )
       schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
       if variant == ORIGINAL:  # in whose names ids are
         check_slot_names(schema)
@@ -171,7 +172,6 @@ class Corpus:
     """Yields a split's dialogues (original names), each checked against its schema.
 
     Args:
-      split: one of `splits`.
       check: replaces the default one, which raises SgdxError, as do two dialogues or frames that
         would have the same id.
     """
@@ -256,15 +256,6 @@ class Corpus:
         fix="choose one of them",
       )
 
-  def _missing(self, split: str, variant: str) -> SgdxError:
-    self._check_split(split)
-    return SgdxError(
-      f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
-      expected=f"a file {schema_path(variant, split)}",
-      available=", ".join(self.variants),
-      fix=f"choose one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
-    )
-
 
 class Split(Sequence[Dialogue]):
   """The dialogues of a split, in order; all are read and checked when the first is asked for."""
@@ -279,13 +270,7 @@ class Split(Sequence[Dialogue]):
   def __len__(self) -> int:
     return len(self._dialogues)
 
-  @overload
-  def __getitem__(self, place: int | str) -> Dialogue: ...
-
-  @overload
-  def __getitem__(self, place: slice) -> tuple[Dialogue, ...]: ...
-
-  def __getitem__(self, place: int | str | slice) -> Dialogue | tuple[Dialogue, ...]:
+  def __getitem__(self, place: int | str | slice) -> Any:
     """Returns a dialogue by its position or id, or several by a slice.
 
     Raises:

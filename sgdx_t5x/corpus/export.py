@@ -46,7 +46,6 @@ def choose(
   """Returns split -> variant -> schema of what is to be written.
 
   Args:
-    corpus: where the dialogues are.
     variants: names; "all" among them stands for all variants of the corpus but the original.
     splits: names; "all" among them stands for all.
     schema: callable (split, variant) -> schema.
@@ -96,7 +95,6 @@ def export(
   existing one.
 
   Args:
-    corpus: where the dialogues are.
     schemas_by_split: split -> variant -> schema, see `choose`.
     out: folder; created if missing.
 
@@ -197,13 +195,9 @@ def _write_file(path: pathlib.Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, "--out") as file:
       file.write(text)
-    return
-  except OSError as e:
-    problem, fix = f"--out {path.parent}: {e.strerror}", writing_fix(e, "name another folder")
-  except SgdxError as e:
-    problem, fix = e.found, writing_fix(e, "name another folder")
-  raise SgdxError(
-    problem,
-    expected="a writable folder, on a disk with space for the dialogues of each variant",
-    fix=f"{fix}; the files written so far are complete",
-  )
+  except (OSError, SgdxError) as e:
+    raise SgdxError(
+      e.found if isinstance(e, SgdxError) else f"--out {path.parent}: {e.strerror}",
+      expected="a writable folder, on a disk with space for the dialogues of each variant",
+      fix=writing_fix(e, "name another folder") + "; the files written so far are complete",
+    ) from None

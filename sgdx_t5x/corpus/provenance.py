@@ -53,6 +53,8 @@ class Origin:
 
 
 Origins = Mapping[str, Origin]  # slot of a frame's state -> where its value comes from
+# What the system has said so far: (service, slot) -> value or canonical value -> its newest turn.
+_Said = dict[tuple[str, str], dict[str, int]]
 
 
 def trace(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins]]:
@@ -65,13 +67,14 @@ def trace(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins]]:
     (turn index over all turns, frame, origins), in the order of `Dialogue.user_frames`.
   """
   # Without acts of the user, most values would be of unknown source: a span counts as INFORM.
-  by_span = not _has_user_acts(dialogue)
+  every_turn = dataclasses.replace(dialogue, last_only=False)
+  by_span = not any(frame.actions for _, frame in every_turn.user_frames())
   states: dict[str, Mapping[str, tuple[str, ...]]] = {}
   origins: dict[str, dict[str, Origin]] = {}
-  system_said = _Said()
+  system_said: _Said = {}
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker == SYSTEM:
-      system_said.add(number, turn)
+      _add_said(system_said, number, turn)
     if turn.speaker != USER:
       continue
     # Those of all frames first: a value can be carried within a turn that is about two services.
@@ -115,8 +118,6 @@ def trace_sticky(dialogue: Dialogue) -> Iterator[tuple[int, Frame, Origins, bool
 def count(dialogue: Dialogue) -> Counter[str]:
   """Counts values and frames of a dialogue by where the values come from; counts can be added.
 
-  Args: see `trace`.
-
   Returns:
     Counts by `COUNTS`, without those that are 0: `entered`, the values that entered a state; of
     these, each of `SOURCES`, with `accepted_last_turn`, `accepted_earlier`, `carried_state` and
@@ -143,30 +144,13 @@ def count(dialogue: Dialogue) -> Counter[str]:
   return +counts
 
 
-class _Said:
-  """What the system has said so far, by value or canonical value."""
-
-  def __init__(self):
-    self.of_slot: dict[tuple[str, str], dict[str, int]] = {}  # (service, slot) -> value -> turn
-    self.of_service: dict[str, set[str]] = {}
-
-  def add(self, number: int, turn: Turn) -> None:
-    for frame in turn.frames:
-      for action in frame.actions or ():
-        values = (*action.get("values", ()), *action.get("canonical_values", ()))
-        if not values:
-          continue
-        # The newest turn counts: it decides whether the value is from the last one.
-        turns = self.of_slot.setdefault((frame.service, action.get("slot", "")), {})
-        turns.update(dict.fromkeys(values, number))
-        self.of_service.setdefault(frame.service, set()).update(values)
-
-
-def _has_user_acts(dialogue: Dialogue) -> bool:
-  for turn in dialogue.turns:
-    if turn.speaker == USER and any(frame.actions for frame in turn.frames):
-      return True
-  return False
+def _add_said(said: _Said, number: int, turn: Turn) -> None:
+  for frame in turn.frames:
+    for action in frame.actions or ():
+      # The newest turn counts: it decides whether the value is from the last one.
+      turns = said.setdefault((frame.service, action.get("slot", "")), {})
+      for value in (*action.get("values", ()), *action.get("canonical_values", ())):
+        turns[value] = number
 
 
 def _informed(frame: Frame, by_span: bool) -> Set[str]:
@@ -185,25 +169,19 @@ def _origin(
   states: Mapping[str, Mapping[str, tuple[str, ...]]],
   old_state: Mapping[str, tuple[str, ...]],
 ) -> Origin:
-  """Returns the origin of a value that enters and was not informed.
+  """Returns the origin of a value that enters at a user turn and was not informed.
 
-  Args:
-    number: index of the user turn.
-    service, slot: whose state it enters.
-    forms: the value's forms.
-    system_said: what the system has said in earlier turns.
-    states: states of all services after this turn.
-    old_state: the service's state before this turn.
+  Args: states, of all services after this turn; old_state, of the service before it.
   """
-  turns = system_said.of_slot.get((service, slot), {})
+  turns = system_said.get((service, slot), {})
   if turns_said := [turns[form] for form in forms if form in turns]:
     return Origin(ACCEPTED, number, LAST_TURN if max(turns_said) == number - 1 else EARLIER)
   for other_service, state in states.items():
     all_values = itertools.chain.from_iterable(state.values())
     if other_service != service and not forms.isdisjoint(all_values):
       return Origin(CARRIED, number, FROM_STATE)
-  for other_service, values in system_said.of_service.items():
-    if other_service != service and not forms.isdisjoint(values):
+  for (other_service, _), turns in system_said.items():
+    if other_service != service and not forms.isdisjoint(turns):
       return Origin(CARRIED, number, FROM_SYSTEM)
   for other_slot, values in old_state.items():
     if other_slot != slot and not forms.isdisjoint(values):

@@ -6,6 +6,7 @@ schema and keep the order of its services, slots and intents, so position
 aligns them (SGD-X paper, section 3.2).
 """
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence, Sized
@@ -57,14 +58,8 @@ class Intent:
 
   def to_json(self) -> dict[str, Any]:
     """Returns the intent in the form of an SGD schema file."""
-    return {
-      "name": self.name,
-      "description": self.description,
-      "is_transactional": self.is_transactional,
-      "required_slots": list(self.required_slots),
-      "optional_slots": dict(self.optional_slots),
-      "result_slots": list(self.result_slots),
-    }
+    data = dataclasses.asdict(self)
+    return {key: list(x) if isinstance(x, tuple) else x for key, x in data.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +85,11 @@ class Service:
   def noncategorical_slots(self) -> frozenset[str]:
     """Names of the slots whose values are words of the dialogue."""
     return frozenset(slot.name for slot in self.slots if not slot.is_categorical)
+
+  @functools.cached_property
+  def categorical_values(self) -> dict[str, frozenset[str]]:
+    """Categorical slot -> its possible values."""
+    return {x.name: frozenset(x.possible_values) for x in self.slots if x.is_categorical}
 
   @functools.cached_property
   def slot_kinds(self) -> tuple[tuple[str, bool], ...]:
@@ -176,11 +176,7 @@ class _ServiceItem:
 
 
 def parse_schema(data: Any, origin: str) -> Schema:
-  """Checks a decoded `schema.json` and returns it.
-
-  Args:
-    data: the decoded JSON, a list of services.
-    origin: file name, for errors.
+  """Checks a decoded `schema.json` and returns it. Args: origin, the file's name, for errors.
 
   Raises:
     SgdxError: missing or unknown keys, duplicate names, a categorical slot without values, a
@@ -260,37 +256,30 @@ def check_aligned(source: Schema, target: Schema) -> None:
     place_a, place_b = f"{source.origin} {a.name}", f"{target.origin} {b.name}"
     _same_length("slots", a.slots, place_a, b.slots, place_b)
     _same_length("intents", a.intents, place_a, b.intents, place_b)
-    _same_apart_from_wording(a, b, target.origin)
+    items: list[tuple[Slot | Intent, Slot | Intent]] = [*zip(a.slots, b.slots, strict=True)]
+    items += zip(a.intents, b.intents, strict=True)
+    for x, y in items:
+      if _shape(a, x) != _shape(b, y):
+        kind, parts = ("slot", "values") if isinstance(x, Slot) else ("intent", "kind or slots")
+        raise SgdxError(
+          f"{place_b}: {kind} {y.name!r} differs in {parts} from {x.name!r} of {a.name} at the "
+          "same position",
+          expected="a paraphrase of the original: the same order, values, flags and intent slots",
+          fix="restore the order; a variant may reword names and descriptions, nothing else",
+        )
 
 
-def _same_apart_from_wording(a: Service, b: Service, origin: str) -> None:
-  for x, y in zip(a.slots, b.slots, strict=True):
-    # Values are not reworded: those of the dialogues stay.
-    if (x.is_categorical, x.possible_values) != (y.is_categorical, y.possible_values):
-      raise _misaligned(f"{origin} {b.name}: slot {y.name!r}", f"{x.name!r} of {a.name}", "values")
-  for x, y in zip(a.intents, b.intents, strict=True):
-    if _intent_shape(a, x) != _intent_shape(b, y):
-      raise _misaligned(
-        f"{origin} {b.name}: intent {y.name!r}", f"{x.name!r} of {a.name}", "kind or slots"
-      )
-
-
-def _intent_shape(service: Service, intent: Intent) -> tuple:
+def _shape(service: Service, item: Slot | Intent) -> tuple:
+  """Returns what variants of a slot or an intent have in common: all but the wording."""
+  if isinstance(item, Slot):  # values are not reworded: those of the dialogues stay
+    return (item.is_categorical, item.possible_values)
   # Names differ between variants, and the order in which an intent lists its slots may.
   position = service.slot_index.__getitem__
   return (
-    intent.is_transactional,
-    sorted(map(position, intent.required_slots)),
-    sorted(map(position, intent.optional_slots)),
-    sorted(map(position, intent.result_slots)),
-  )
-
-
-def _misaligned(problem: str, original: str, difference: str) -> SgdxError:
-  return SgdxError(
-    f"{problem} differs in {difference} from {original} at the same position",
-    expected="a paraphrase of the original: the same order, values, flags and intent slots",
-    fix="restore the order; a variant may reword names and descriptions, nothing else",
+    item.is_transactional,
+    sorted(map(position, item.required_slots)),
+    sorted(map(position, item.optional_slots)),
+    sorted(map(position, item.result_slots)),
   )
 
 
@@ -329,27 +318,21 @@ def _check_service(service: Service, place: str) -> None:
       fix="add an intent that takes the slots, or remove the service",
     )
   for intent in service.intents:
-    _check_intent_slots(intent, service, place)
-
-
-def _check_intent_slots(intent: Intent, service: Service, place: str) -> None:
-  for name in (*intent.required_slots, *intent.optional_slots, *intent.result_slots):
-    if name not in service.slot_index:
-      raise SgdxError(
-        f"{place}, intent {intent.name!r}: unknown slot {name!r}",
-        expected="a slot of this service",
-        available=nearest(name, service.slot_index),
-        fix="rename it in the intent, or add the slot",
-      )
+    for name in (*intent.required_slots, *intent.optional_slots, *intent.result_slots):
+      if name not in service.slot_index:
+        raise SgdxError(
+          f"{place}, intent {intent.name!r}: unknown slot {name!r}",
+          expected="a slot of this service",
+          available=nearest(name, service.slot_index),
+          fix="rename it in the intent, or add the slot",
+        )
 
 
 def _refuse_duplicates(names: Sequence[str], kind: str, place: str) -> None:
-  earlier_names = set()
-  for name in names:
-    if name in earlier_names:
+  for name, number in collections.Counter(names).items():
+    if number > 1:
       raise SgdxError(
         f"{place}: {kind} {name!r} occurs twice",
         expected=f"each {kind} name once",
         fix="rename or remove one of the two",
       )
-    earlier_names.add(name)

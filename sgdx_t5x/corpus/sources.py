@@ -56,6 +56,9 @@ class Source(Protocol):
 
   def checksums(self) -> Iterator[tuple[str, int]]:
     """(name, CRC-32) of schemas and dialogues only, whatever else is there."""
+    for name in self.names():
+      if _PART.fullmatch(name):
+        yield name, zlib.crc32(self.read(name))
 
 
 def _find_root(names: list[str], origin: str) -> str:
@@ -83,8 +86,7 @@ def _find_root(names: list[str], origin: str) -> str:
     raise SgdxError(
       f"{origin}: contains {len(outer_roots)} corpora",
       expected="one corpus: train/, dev/ and test/ in one folder",
-      available=", ".join(outer_roots[:8])
-      + (f" and {len(outer_roots) - 8:,} more" if outer_roots[8:] else ""),
+      available=nearest("", outer_roots),
       fix="unpack it if it is an archive, and pass one of these folders",
     )
   return roots[0]
@@ -101,7 +103,7 @@ def _check_unpacked(names: Iterable[str], origin: str) -> None:
       )
 
 
-class ArchiveSource:
+class ArchiveSource(Source):
   """The files of a zip archive; see `Source`."""
 
   def __init__(self, path: pathlib.Path):
@@ -114,10 +116,8 @@ class ArchiveSource:
     names = self._zip.namelist()
     root = _find_root([name for name in names if name.endswith((".json", ".jsonl"))], self.origin)
     _check_unpacked([name.removeprefix(root) for name in names], self.origin)
-    self._members = {}
-    for info in self._zip.infolist():
-      if info.filename.startswith(root):
-        self._members[info.filename.removeprefix(root)] = info
+    infos = [info for info in self._zip.infolist() if info.filename.startswith(root)]
+    self._members = {info.filename.removeprefix(root): info for info in infos}
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""
@@ -144,7 +144,7 @@ class ArchiveSource:
     )
 
 
-class DirectorySource:
+class DirectorySource(Source):
   """The files of a folder; see `Source`."""
 
   def __init__(self, path: pathlib.Path):
@@ -161,12 +161,6 @@ class DirectorySource:
   def read(self, name: str) -> bytes:
     """The content of one file."""
     return (self._root / name).read_bytes()
-
-  def checksums(self) -> Iterator[tuple[str, int]]:
-    """(name, CRC-32) of schemas and dialogues."""
-    for name in self.names():
-      if _PART.fullmatch(name):
-        yield name, zlib.crc32(self.read(name))
 
 
 def _json_names(folder: pathlib.Path) -> list[str]:

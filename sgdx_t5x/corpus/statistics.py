@@ -94,8 +94,7 @@ def summarise(
   """Returns the statistics of one split.
 
   Args:
-    counts: of the split's dialogues.
-    schema: of the split.
+    counts, schema: of the split.
     train: train's schema, for what is unseen.
     train_values: lower-cased values of train's states, for what is not in train; None for train.
 
@@ -142,15 +141,7 @@ def summarise(
 
 
 def report(corpus: Corpus, on_progress: OnProgress = no_progress) -> dict[str, Any]:
-  """Reads a corpus and returns the statistics of its splits, ready for JSON.
-
-  Args:
-    corpus: where to read.
-    on_progress: called with (task, done, total, unit).
-
-  Raises:
-    SgdxError: anything wrong in a file.
-  """
+  """Returns the statistics of a corpus' splits, ready for JSON. Raises SgdxError: a broken file."""
   schemas = {split: corpus.schema(split) for split in corpus.splits}  # fail before the long reading
   train = schemas.get(_TRAIN)
   train_values, statistics, warnings = None, {}, []
@@ -232,18 +223,15 @@ def _out_of_vocabulary(
   """
   result: dict[str, float | None] = {}
   for suffix, noncategorical_only in (("", False), ("_noncategorical", True)):
-    values = uses = new_values = new_uses = 0
+    uses, new_uses = [], []  # dialogues that have a value, by value
     for (service, slot, value), dialogues in counts.values.items():
-      if noncategorical_only and slot not in schema[service].noncategorical_slots:
-        continue
-      values += 1
-      uses += dialogues
-      if train_values is not None and value not in train_values:
-        new_values += 1
-        new_uses += dialogues
+      if not noncategorical_only or slot in schema[service].noncategorical_slots:
+        uses.append(dialogues)
+        if train_values is not None and value not in train_values:
+          new_uses.append(dialogues)
     is_known = train_values is not None
-    result[f"oov_values{suffix}"] = _ratio(new_values, values) if is_known else None
-    result[f"oov_uses{suffix}"] = _ratio(new_uses, uses) if is_known else None
+    result[f"oov_values{suffix}"] = _ratio(len(new_uses), len(uses)) if is_known else None
+    result[f"oov_uses{suffix}"] = _ratio(sum(new_uses), sum(uses)) if is_known else None
   return result
 
 

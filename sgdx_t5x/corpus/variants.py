@@ -25,9 +25,8 @@ def in_order(variants: Iterable[str], own_variants: Iterable[str] = ()) -> list[
     variants: the names. Others that are not in `own_variants` come last and keep their order.
     own_variants: variants of the user's own, in the order in which the user named them.
   """
-  ranks = dict.fromkeys((*ALL_VARIANTS, *PARAPHRASES, *own_variants))
-  places = {variant: i for i, variant in enumerate(ranks)}
-  return sorted(variants, key=lambda variant: places.get(variant, len(places)))
+  order = (*ALL_VARIANTS, *PARAPHRASES, *own_variants)
+  return sorted(variants, key=lambda x: order.index(x) if x in order else len(order))
 
 
 def reworded_variants(variants: Iterable[str]) -> tuple[str, ...]:

@@ -87,13 +87,8 @@ def provenance(
 ) -> Provenance:
   """Returns what a score records of the files behind its prompts; nothing for most formats.
 
-  Args:
-    prompt_format: may have a method `provenance(corpus, gold)`.
-    corpus: the corpus that is scored.
-    gold: the frames that are scored.
-
-  Raises:
-    SgdxError: a file that does not match the corpus.
+  A format may have a method `provenance(corpus, gold)`, of the corpus and the frames that are
+  scored, which raises SgdxError for a file that does not match the corpus.
   """
   of_format = getattr(prompt_format, "provenance", None)
   return of_format(corpus, gold) if of_format else Provenance()

@@ -6,10 +6,10 @@ into a state. It is pure Python; only `examples` may import TensorFlow, when it 
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from sgdx_t5x.corpus.dialogue import Dialogue, Frame, State, frame_id
+from sgdx_t5x.corpus.dialogue import State, frame_id
 from sgdx_t5x.corpus.example_id import ExampleId, Unit
 from sgdx_t5x.corpus.schema import Schema, Service
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
   import tensorflow as tf
 
   from sgdx_t5x.metrics.predicted_frame import PredictedFrame
+  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 
@@ -51,11 +52,7 @@ def turn_writer(
 ) -> Callable[[History], tuple[str, ...]]:
   """Returns a function from a history to its turns as a format writes them, with a cache.
 
-  A dialogue's next frame repeats its turns.
-
-  Args:
-    write: (speaker, utterance, style) -> the turn.
-    style: of the format.
+  A dialogue's next frame repeats its turns. Args: write, (speaker, utterance, style) -> the turn.
   """
 
   @functools.lru_cache(maxsize=100_000)
@@ -108,13 +105,6 @@ class Provenance:
   notes: tuple[str, ...] = ()
 
 
-class Schemas(Protocol):
-  """The schemas of all variants, which `variant_schemas.VariantSchemas` has."""
-
-  def get(self, split: str, variant: str = ...) -> Schema:
-    """Returns a variant's schema for a split; the original if no variant is named."""
-
-
 class PromptFormat(Protocol):
   """A prompt format: a frozen dataclass whose only field is `style`.
 
@@ -157,8 +147,7 @@ class PromptFormat(Protocol):
     """Returns the target texts, one per entry of `asked`.
 
     Args:
-      frame: as for `prompts`; random choices must depend on it alone.
-      service: as for `prompts`.
+      frame, service: as for `prompts`; random choices must depend on the frame's id alone.
       state: the gold state, in original names.
     """
 
@@ -169,8 +158,7 @@ class PromptFormat(Protocol):
 
     Args:
       text: what a model generated.
-      example: id of the example that is answered.
-      service: as for `prompts`.
+      example, service: id of the example that is answered, and its service.
 
     Returns:
       If the unit is "slot", the slot's value, or None where the slot is not in the state. If
@@ -184,7 +172,7 @@ class PromptFormat(Protocol):
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
-    schemas: Schemas,
+    schemas: "VariantSchemas",
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
     """Turns batches of records into batches of examples; it may import TensorFlow.
@@ -199,17 +187,6 @@ class PromptFormat(Protocol):
       schemas: schemas of all variants.
       variants: names; every record gives examples for each.
     """
-
-
-def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tuple[int, Frame]]:
-  """Returns (turn, frame) of a dialogue, as the format's prompts and targets show its user frames.
-
-  These are the user frames themselves, unless the format has a method `shown_frames(dialogue)`,
-  for showing something that depends on the frames before or beside each. A record holds a single
-  frame, so such a format cannot make the examples of a task.
-  """
-  of_its_own = getattr(prompt_format, "shown_frames", None)
-  return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
 
 
 def prompts_without_history(

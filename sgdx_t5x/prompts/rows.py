@@ -22,7 +22,6 @@ from sgdx_t5x.prompts.protocol import (
   ServicePair,
   prompts_without_history,
   service_pairs,
-  shown_frames,
 )
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
@@ -100,9 +99,8 @@ def dialogue_rows(
   """Yields the prompts of a dialogue: frame by frame, then by variant, then by example.
 
   Args:
-    prompt_format: the format.
+    prompt_format, split: of the prompts; the ids name the split.
     dialogue: in original names.
-    split: named in the ids.
     services: variant -> its services, see `services_of`.
     targets: whether to add the targets.
 
@@ -111,7 +109,9 @@ def dialogue_rows(
     any further keys of the format. Ids of a perturbed corpus begin with "ned+v3".
   """
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
-  for turn, frame in shown_frames(prompt_format, dialogue):
+  # A format may show other states or frames than the user frames themselves.
+  shown_frames = getattr(prompt_format, "shown_frames", Dialogue.user_frames)
+  for turn, frame in shown_frames(dialogue):
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
     history = tuple(turns[: turn + 1])
     for variant, pairs in services.items():

@@ -10,12 +10,13 @@ import tensorflow as tf
 
 from sgdx_t5x.corpus.example_id import SLOT, ExampleId
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.prompts.protocol import PromptFormat, Schemas, service_pairs
+from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
 from sgdx_t5x.records.unbatching import unbatched
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def task_steps(
-  prompt_format: PromptFormat, schemas: Schemas, variants: Sequence[str]
+  prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
 ) -> tuple[list, functools.partial]:
   """Returns what a `RecordTask` needs, after its records: (preprocessors, postprocess_fn)."""
 
@@ -61,9 +62,7 @@ def _finisher(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
   """Returns the function that ends and trims a batch, traced once for all variants' tasks.
 
-  Args:
-    ends: (feature, its EOS or None, its length or None).
-    spec: (feature, type) of a batch.
+  Args: ends, (feature, its EOS, its length, or None); spec, (feature, type) of a batch.
   """
 
   @tf.function(input_signature=[dict(spec)], autograph=False)
@@ -87,7 +86,7 @@ def read_back(
   is_target: bool = False,
   *,
   prompt_format: PromptFormat,
-  schemas: Schemas,
+  schemas: VariantSchemas,
 ) -> Any:
   """SeqIO postprocessor: turns targets into gold data, and predictions into values or states.
 

@@ -26,12 +26,12 @@ from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
   PromptFormat,
-  Schemas,
   ServicePair,
   prompts_without_history,
   service_pairs,
 )
 from sgdx_t5x.records.source import flat_fields, rows_of_fields, split_of
+from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _BLANK = "\u2581"  # how SentencePiece writes a space
 _LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces
@@ -61,7 +61,7 @@ def text_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: Schemas,
+  schemas: VariantSchemas,
   variants: Sequence[str],
 ) -> tf.data.Dataset:
   """Turns records into examples of a format; see `protocol.PromptFormat.examples`.
@@ -123,15 +123,11 @@ def _add_frame(
   for slot, prompt, target in zip(slots, prompts, targets, strict=True):
     examples["prompt"].append(prompt)
     examples["targets_pretokenized"].append(target)
-    examples["example_id_pretokenized"].append(
-      str(frame if slot is None else frame.with_slot(slot))
-    )
+    examples["example_id_pretokenized"].append(str(frame.with_slot(slot)))
     if slot is not None:
-      index = pair.original.slot_index.get(slot)
-      categorical = index is not None and pair.original.slots[index].is_categorical
       examples["gold"].append(state.slot_values.get(slot, ()))
       examples["num_slots"].append(len(slots))
-      examples["categorical"].append(categorical)
+      examples["categorical"].append(slot in pair.original.categorical_values)
 
 
 def _graph(
@@ -139,10 +135,7 @@ def _graph(
 ) -> Callable[[Any], dict[str, Any]]:
   """Returns the function from a batch of records to the batch of their examples.
 
-  Args:
-    columns: called with the arrays of a batch; returns those of its examples.
-    types: the features that it returns.
-    one_each: whether each record gives exactly one example.
+  Args: columns, from arrays of records to those of `types`; one_each, one example per record.
   """
   column_types: list[tf.DType] = []
   for key, type_ in types.items():
@@ -271,43 +264,26 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
   """Returns the tokens of prompts as bytes of int32, without EOS.
 
-  Args:
-    prompts: of any frames.
-    tokens: tokeniser for the inputs' vocabulary.
-    limit: maximum length with EOS; a longer prompt loses its oldest turns. None cuts nothing.
+  A prompt of more tokens than `limit`, with EOS, loses its oldest turns; None cuts nothing.
   """
-  return [
-    _fitting([*map(tokens.cached, _parts(prompt))], len(prompt.turns), limit) for prompt in prompts
-  ]
+  return [_input_tokens(prompt, tokens.cached, limit) for prompt in prompts]
 
 
-def _parts(prompt: Prompt) -> tuple[str, ...]:
-  return (*prompt.before, *prompt.turns, prompt.after)
-
-
-def _fitting(tokens_of_parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
+def _input_tokens(prompt: Prompt, tokens_of: Callable[[str], bytes], limit: int | None) -> bytes:
   """Returns the tokens of a prompt, with only as many of its newest turns as fit beside EOS.
 
   If not even the newest turn fits, its end is kept.
-
-  Args:
-    tokens_of_parts: tokens of what precedes the turns, of the turns, of what follows.
-    num_turns: how many of the parts are turns.
-    limit: maximum length with EOS; None cuts nothing.
   """
-  tokens = b"".join(tokens_of_parts)
-  if limit is None or len(tokens) <= (limit - 1) * _TOKEN.itemsize:
-    return tokens
-  num_before = len(tokens_of_parts) - 1 - num_turns
-  tokens_before, tokens_after = tokens_of_parts[:num_before], tokens_of_parts[-1]
-  turns = tokens_of_parts[num_before:-1]
-  room = (limit - 1) * _TOKEN.itemsize - sum(map(len, tokens_before)) - len(tokens_after)
-  newest, length = turns[-1:], sum(map(len, turns))
-  while turns and length > room:
-    length -= len(turns.pop(0))
-  if not turns and newest:
-    turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
-  return b"".join([*tokens_before, *turns, tokens_after])
+  before, after = b"".join(map(tokens_of, prompt.before)), tokens_of(prompt.after)
+  turns = [*map(tokens_of, prompt.turns)]
+  if limit is not None:
+    room = (limit - 1) * _TOKEN.itemsize - len(before) - len(after)
+    newest, length = turns[-1:], sum(map(len, turns))
+    while turns and length > room:
+      length -= len(turns.pop(0))
+    if not turns and newest:
+      turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
+  return b"".join((before, *turns, after))
 
 
 def check_fits(
@@ -317,22 +293,14 @@ def check_fits(
   tokens: Tokens,
   limit: int,
 ) -> None:
-  """Refuses services whose prompts leave no room for a dialogue.
+  """Raises SgdxError for services whose prompts leave no room for a dialogue.
 
-  Args:
-    prompt_format: the format.
-    split: of the schemas.
-    pairs: variant -> the services to ask about.
-    tokens: tokeniser for the inputs' vocabulary.
-    limit: maximum length of an input with EOS.
-
-  Raises:
-    SgdxError: saying how many tokens the longest prompt has.
+  Args: pairs, services by variant; limit, the maximum length of an input with EOS.
   """
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(map(len, map(tokens.cached, _parts(prompt)))) // _TOKEN.itemsize
+      length = len(_input_tokens(prompt, tokens.cached, None)) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:  # EOS, and a token of the newest turn

@@ -72,6 +72,7 @@ class BertToT5(nn.Module):
 
   cache_length_axis = getattr(network.Transformer, "cache_length_axis", None)  # not in Google's T5X
   decode = network.Transformer.decode
+  __call__ = network.Transformer.__call__  # `encode`, then `decode`
 
   def setup(self) -> None:
     """Declares both stacks, which share the encoder's embedding."""
@@ -100,7 +101,6 @@ class BertToT5(nn.Module):
     self,
     encoder_input_tokens: Array,
     encoder_segment_ids: Array | None = None,
-    encoder_positions: Array | None = None,
     enable_dropout: bool = True,
   ) -> Array:
     """Encodes tokens.
@@ -108,56 +108,31 @@ class BertToT5(nn.Module):
     Args:
       encoder_input_tokens: int `[B, S]`; 0 is padding.
       encoder_segment_ids: int `[B, S]` of packed examples (1, 2, ...; 0 padding), or None.
-      encoder_positions: int `[B, S]`, of each token in its packed example, or None.
       enable_dropout: True in training (needs a 'dropout' rng).
 
     Returns:
       `[B, S, E]` in `config.dtype`. Values at padding positions have no meaning.
     """
+    tokens = self.embedding(encoder_input_tokens)
+    previous = jnp.pad(tokens, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+    positions = None
+    if encoder_segment_ids is not None:
+      positions = _positions(encoder_segment_ids)
+      previous *= (positions > 0)[..., None]  # before it is another example's
     hidden = self.encoder(
       encoder_input_tokens,
-      positions=encoder_positions,
+      positions=positions,
       segment_ids=encoder_segment_ids,
       deterministic=not enable_dropout,
     )
-    tokens = self.embedding(encoder_input_tokens)
-    previous = jnp.pad(tokens, ((0, 0), (1, 0), (0, 0)))[:, :-1]
-    if encoder_positions is not None:  # another example's, in a packed row
-      previous *= (encoder_positions > 0)[..., None]
     return self.encoder_norm(tokens + self.previous(previous) + self.projection(hidden))
 
-  def __call__(
-    self,
-    encoder_input_tokens: Array,
-    decoder_input_tokens: Array,
-    decoder_target_tokens: Array,
-    encoder_segment_ids: Array | None = None,
-    decoder_segment_ids: Array | None = None,
-    encoder_positions: Array | None = None,
-    decoder_positions: Array | None = None,
-    *,
-    enable_dropout: bool = True,
-    decode: bool = False,
-  ) -> Array:
-    """Encodes and decodes; see `encode` and `network.Transformer.decode`.
 
-    Returns:
-      float32 logits `[B, T, V]`.
-    """
-    encoded = self.encode(
-      encoder_input_tokens, encoder_segment_ids, encoder_positions, enable_dropout
-    )
-    return self.decode(  # type: ignore[misc]  # T5X's own method, of another class
-      encoded,
-      encoder_input_tokens,
-      decoder_input_tokens,
-      decoder_target_tokens,
-      encoder_segment_ids,
-      decoder_segment_ids,
-      decoder_positions,
-      enable_dropout,
-      decode,
-    )
+def _positions(segment_ids: Array) -> Array:
+  """Returns the position of each token in its packed example. Args: segment_ids, int `[B, S]`."""
+  index = jnp.arange(segment_ids.shape[1])
+  is_first = jnp.diff(segment_ids, axis=1, prepend=-1) != 0
+  return index - jax.lax.cummax(jnp.where(is_first, index, 0), axis=1)
 
 
 class BertToT5Model(models.EncoderDecoderModel):
@@ -177,14 +152,11 @@ class BertToT5Model(models.EncoderDecoderModel):
       )
 
   def get_initial_variables(
-    self,
-    rng: Array,
-    input_shapes: Mapping[str, Sequence[int]],
-    input_types: Mapping[str, Any] | None = None,
+    self, rng: Array, input_shapes: Mapping[str, Sequence[int]], *args: Any, **kwargs: Any
   ) -> flax.core.FrozenDict:
     """See `models.EncoderDecoderModel`."""
     self.module.encoder_config.check_length(input_shapes["encoder_input_tokens"][-1])
-    variables = super().get_initial_variables(rng, input_shapes, input_types)
+    variables = super().get_initial_variables(rng, input_shapes, *args, **kwargs)
     params = start_copying(flax.core.unfreeze(variables["params"]))
     return flax.core.freeze({**variables, "params": params})
 

@@ -52,10 +52,8 @@ class StructuredInitModel(models.EncoderDecoderModel):
   def get_initial_variables(self, *args, **kwargs):
     """Same as T5X's, with `params` restructured."""
     variables = super().get_initial_variables(*args, **kwargs)
-    frozen = isinstance(variables, flax.core.FrozenDict)
-    variables = flax.core.unfreeze(variables)
-    variables["params"] = restructure(variables["params"], **self._logits)
-    return flax.core.freeze(variables) if frozen else variables
+    params = restructure(flax.core.unfreeze(variables["params"]), **self._logits)
+    return flax.core.freeze({**variables, "params": params})
 
 
 def restructure(

@@ -42,10 +42,6 @@ _SCHEMA_WEIGHT = 20  # every prompt has parts of a schema, but only a few of all
 def corpus_lines(corpus: Corpus, on_progress: OnProgress) -> Iterator[str]:
   """Yields the lines of train: utterances once, schemas `_SCHEMA_WEIGHT` times.
 
-  Args:
-    corpus: the corpus to read.
-    on_progress: called with (task, done, total, unit).
-
   Raises:
     SgdxError: there are no dialogues.
   """
@@ -78,9 +74,7 @@ def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterato
 def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
   """Returns a unigram model for lines of text, the same on every machine.
 
-  Args:
-    text: the training text.
-    num_pieces: number of pieces, without those added for formats of whole frames.
+  Args: num_pieces, without those added for formats of whole frames.
   """
   model = io.BytesIO()
   # The model stores the name of its rule file, so that must be the same on every machine.

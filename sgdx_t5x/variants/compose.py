@@ -21,19 +21,16 @@ from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import atomic_folder, check_folder, json_line
-from sgdx_t5x.variants.wording import NAME, SERVICE, Element, join_words, reword, wording
+from sgdx_t5x.variants.wording import NAME, REPAIRS, SERVICE, Element, join_words, reword, wording
 
 RECORD = "paraphrases.jsonl"
-# Why a paraphrase is not used, or changed. `wording.reword` applies the last four.
+# Why a paraphrase is not used, or changed.
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
   "surplus": "closer paraphrases fill all variants: not used",
   "filled": "too few paraphrases: the most distant one is reused",
   "none": "no paraphrase: the original is kept",
-  "collision": "another element already has this name: a number is appended",
-  "empty": "there is no text: the original is kept",
-  "not a name": "it cannot be used as a name: the original is kept",
-  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
+  **REPAIRS,
 }
 DETERMINERS = frozenset(
   {"a", "an", "the", "this", "that", "these", "those", "which", "what", "whose", "any", "all"}
@@ -163,9 +160,7 @@ def compose(
   Whatever its words, a service gets the variant's digit, as in SGD-X: Banks_2 is Banks_21 in v1.
 
   Args:
-    schema: the original.
     paraphrases: element -> texts, names as words; ties in distance keep their order.
-    num_variants: K.
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
     lemmas: of a description; `lemmatizer()` by default.
@@ -298,7 +293,9 @@ def _rank(
       expected = "words that form a name, not starting with a digit"
     else:
       name_or_text = " ".join(text.split())
-      distance = _jaccard(original_lemmas, lemmas(name_or_text))
+      text_lemmas = lemmas(name_or_text)
+      all_lemmas = original_lemmas | text_lemmas
+      distance = 1 - len(original_lemmas & text_lemmas) / len(all_lemmas) if all_lemmas else 0.0
       expected = "a non-empty text"
     if not name_or_text:
       fix = "correct the paraphrase, or remove it"
@@ -310,10 +307,6 @@ def _rank(
       ranked.append((text, distance))
   ranked.sort(key=lambda item: item[1])  # stable: ties keep their order
   return ranked, unused
-
-
-def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-  return 1 - len(a & b) / len(a | b) if a or b else 0.0
 
 
 def _place(

@@ -20,7 +20,6 @@ def corrupt_schema(schema: Schema, seed: int) -> Schema:
   """Returns the schema with random words in it and words out of place.
 
   Args:
-    schema: the original.
     seed: determines an element's corruption, whatever other services and elements the schema
       has, except that these change the words to draw from.
   """

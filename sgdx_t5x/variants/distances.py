@@ -24,7 +24,7 @@ from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 # Those that the paper reports; the distance it calls Levenshtein is `indel_distance`.
 _PAPER_KEYS = ("slot_names_in_train", "intent_names_in_train", "indel_distance", "bleu")
-_KEYS = (*_PAPER_KEYS, "levenshtein_distance")
+_AVERAGED = (*_PAPER_KEYS, "levenshtein_distance")
 
 Set = Mapping[str, Mapping[str, Schema]]  # variant -> split -> schema
 
@@ -200,13 +200,14 @@ def report(
   reported_sets = []
   for name, variants in sets.items():
     rows = {variant: numbers(schemas) for variant, schemas in variants.items()}
+    average = {key: _mean([row[key] for row in rows.values()]) for key in _AVERAGED}
     bleu = self_bleu(originals, list(variants.values()))
     advance(len(variants) * (len(variants) - 1))
     reported_sets.append(
       {
         "name": name,
         "variants": rows,
-        "average": _averages(list(rows.values())),
+        "average": average,
         "self_bleu": bleu,
         "paper": _paper_of(name, variants) if is_sgd else None,
       }
@@ -223,11 +224,13 @@ def report(
 def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
   """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
   sets = {
-    SGDX: schemas.released(SGDX_VARIANTS),
-    "back-translations": schemas.released(BACK_TRANSLATIONS),
-    "back-translations that ship with sgdx_t5x": schemas.shipped(BACK_TRANSLATIONS),
-    "paraphrases that ship with sgdx_t5x": schemas.shipped(FIVE_PARAPHRASES),
-    "ten more that ship with sgdx_t5x": schemas.shipped(TEN_PARAPHRASES),
+    SGDX: schemas.by_variant(SGDX_VARIANTS),
+    "back-translations": schemas.by_variant(BACK_TRANSLATIONS),
+    "back-translations that ship with sgdx_t5x": schemas.by_variant(
+      BACK_TRANSLATIONS, shipped=True
+    ),
+    "paraphrases that ship with sgdx_t5x": schemas.by_variant(FIVE_PARAPHRASES, shipped=True),
+    "ten more that ship with sgdx_t5x": schemas.by_variant(TEN_PARAPHRASES, shipped=True),
   }
   return {name: variants for name, variants in sets.items() if variants}
 
@@ -264,14 +267,6 @@ def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> fl
   for service in services:
     is_in_train += [item.name in train_names for item in getattr(service, kind)]
   return _mean(is_in_train)
-
-
-def _averages(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-  """Returns the mean over variants of each number that the paper averages, and of ours."""
-  averages = {}
-  for key in _KEYS:
-    averages[key] = _mean([row[key] for row in rows])
-  return averages
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

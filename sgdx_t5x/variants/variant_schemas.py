@@ -14,7 +14,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sgdx_t5x import annexes
@@ -93,15 +93,31 @@ class VariantSchemas:
       SgdxError: an unknown split or variant, or a schema that does not align.
     """
     schema = self._find_once(split, variant)
-    if schema is None:
-      raise self._missing(split, variant)
-    return schema
+    if schema is not None:
+      return schema
+    fix = (
+      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
+      "of `sgdx score` and `report`; SGD-X is part of the official archive"
+    )
+    if variant in _WRITERS:
+      command, folder = _WRITERS[variant]
+      fix = (
+        "this variant of SGD's train services ships with sgdx_t5x; make that of other services "
+        f"with `{command} --split {split} --out FOLDER` and use FOLDER/{folder} as a variant of "
+        "your own (tasks/README.md)"
+      )
+    raise SgdxError(
+      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected="a variant from the data set, from this package, or in a folder of your own",
+      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
+      fix=fix,
+    )
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
     folder = self._folders.get(untagged(variant)[1])
     # A folder need not have every split; where it has none, `get` says so with an error.
-    if folder is not None and not _file_in(folder, split).is_file():
+    if folder is not None and not pathlib.Path(folder, split, "schema.json").is_file():
       return False
     return self._find_once(split, variant) is not None
 
@@ -110,17 +126,11 @@ class VariantSchemas:
     names = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
     return tuple(name for name in dict.fromkeys(names) if self.has(split, name))
 
-  def shipped(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
-    return self._by_variant(variants, self._find_shipped)
-
-  def released(self, variants: Sequence[str]) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of those of `variants` that the data set has."""
-    return self._by_variant(variants, self._find_released)
-
-  def _by_variant(
-    self, variants: Sequence[str], find: Callable[[str, str], Schema | None]
+  def by_variant(
+    self, variants: Sequence[str], shipped: bool = False
   ) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of those variants that the data set has, or that ship."""
+    find = self._find_shipped if shipped else self._find_released
     by_variant: dict[str, dict[str, Schema]] = {}
     for variant in variants:
       for split in self._released.splits:
@@ -156,32 +166,9 @@ class VariantSchemas:
       return None
     return shipped_schema(self._released.schema(split), variant)
 
-  def _missing(self, split: str, variant: str) -> SgdxError:
-    fix = (
-      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
-      "of `sgdx score` and `report`; SGD-X is part of the official archive"
-    )
-    if variant in _WRITERS:
-      command, folder = _WRITERS[variant]
-      fix = (
-        "this variant of SGD's train services ships with sgdx_t5x; make that of other services "
-        f"with `{command} --split {split} --out FOLDER` and use FOLDER/{folder} as a variant of "
-        "your own (tasks/README.md)"
-      )
-    return SgdxError(
-      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
-      expected="a variant from the data set, from this package, or in a folder of your own",
-      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
-      fix=fix,
-    )
-
-
-def _file_in(folder: str | os.PathLike, split: str) -> pathlib.Path:
-  return pathlib.Path(folder) / split / "schema.json"
-
 
 def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
-  path = _file_in(folder, split)
+  path = folder / split / "schema.json"
   if not path.is_file():
     raise SgdxError(
       f"no file at {path}",

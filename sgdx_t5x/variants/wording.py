@@ -22,6 +22,14 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _APOSTROPHES = re.compile("['\u2019]")
 _KEY = re.compile(r"(.+?)/(service|slot|intent)/(.+)/(name|description)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+# Why a text could not be used unchanged. The name of an intent is not NONE, which says that there
+# is none. A number is added as SGD would: "_2" for slots, "2" for intents and before a service's.
+REPAIRS = {
+  "collision": "another element already has this name: a number is appended",
+  "empty": "there is no text: the original is kept",
+  "not a name": "it cannot be used as a name: the original is kept",
+  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -66,7 +74,7 @@ class Repair:
     element: the element.
     found: the text.
     made: the text in the schema instead.
-    rule: why, see `reword`.
+    rule: why, see `REPAIRS`.
   """
 
   element: Element
@@ -79,8 +87,7 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   """Returns element -> text of a schema, names as words ("account type").
 
   Args:
-    schema: the original or a variant.
-    original: schema that names the elements, aligned by position; `schema` itself if None.
+    original: aligned by position, names the elements; `schema` itself if None.
 
   Raises:
     SgdxError: the two do not align.
@@ -134,17 +141,7 @@ def join_words(words: str, kind: str, original: str) -> str:
 def reword(
   schema: Schema, texts: Mapping[Element, str], origin: str
 ) -> tuple[Schema, list[Repair]]:
-  """Returns the schema with other texts, and what had to be repaired.
-
-  Repairs, by rule:
-    "empty": there is no text; the original stays.
-    "not a name": none of the text can be in a name, or, for an intent, the name is NONE, which
-      says that there is no intent; the original stays.
-    "too long": a name of more than 80 characters, a description of more than 1,000, for instance
-      from a model that did not stop; the original stays.
-    "collision": another element of the service (for a service: of the schema), earlier in it, has
-      the name; a number is added, "_2" or, without an underscore for intents and before the
-      number of a service, "2".
+  """Returns the schema with other texts, and what had to be repaired, see `REPAIRS`.
 
   Args:
     schema: the original.
@@ -215,7 +212,7 @@ class _Writer:
       elif len(joined) > _LONGEST_NAME:
         rule = "too long"
       if rule:
-        self._repair(element, words, name, rule)
+        self.repairs.append(Repair(element, words, name, rule))
       else:
         name = joined
     unique, number = name, 2  # also of an original: an earlier element may have taken its name
@@ -223,7 +220,7 @@ class _Writer:
       unique = _numbered(name, element.kind, number)
       number += 1
     if unique != name:
-      self._repair(element, self._texts.get(element, name), unique, "collision")
+      self.repairs.append(Repair(element, self._texts.get(element, name), unique, "collision"))
     used.add(unique)
     return unique
 
@@ -234,12 +231,9 @@ class _Writer:
       return item.description
     if not text.strip() or len(text) > _LONGEST_DESCRIPTION:
       rule = "too long" if text.strip() else "empty"
-      self._repair(element, text, item.description, rule)
+      self.repairs.append(Repair(element, text, item.description, rule))
       return item.description
     return " ".join(text.split())
-
-  def _repair(self, element: Element, text: str, replacement: str, rule: str) -> None:
-    self.repairs.append(Repair(element, text, replacement, rule))
 
 
 def _numbered(name: str, kind: str, number: int) -> str:

@@ -13,7 +13,7 @@ from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations
 from sgdx_t5x.prompts.sdt.layout import PARTS, Layout, chosen, shuffled_layout, written_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_parts, target_text, turn_text
 
 SEED = 123  # the script's
 
@@ -25,7 +25,7 @@ class GoogleRow:
   Attributes:
     source, target: the texts.
     dialogue_id, turn, frame: of the frame; its turn's index over all turns, and its own in it.
-    layout: the order of the prompt, with which `answers.read_answer` reads an answer.
+    layout: the order of the prompt, with which `text.read_answer` reads an answer.
   """
 
   source: str
@@ -67,6 +67,6 @@ def google_rows(
         service = services[frame.service]
         layout = written_layout(chosen(demos.of(service.original), style), service.original)
         layout = shuffled_layout(layout, rng, parts)
-        source = " ".join((before_text(service, layout, style), *turns))
+        source = " ".join((*before_parts(service, layout, style), *turns))
         target = target_text(service, frame.state, layout, style)
         yield GoogleRow(source, target, dialogue.dialogue_id, number, position, layout)

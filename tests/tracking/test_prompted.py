@@ -11,8 +11,7 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.goals import goal_scores
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.prompts.sdt.format import SDT
-from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.sdt import SDT, SdtStyle
 from sgdx_t5x.prompts.t5dst import T5DST
 from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary

@@ -14,9 +14,9 @@ import lzma
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
+from sgdx_t5x.corpus.corpus import schema_path
+from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.corpus.variants import ORIGINAL, PIVOTS, SGDX_VARIANTS, SPLITS
-from sgdx_t5x.errors import SgdxError
 
 VERSION = "2"  # raise it when a dialogue of the sample changes
 SEED = "sgdx-sample"
@@ -52,29 +52,15 @@ class SampleSource:
 def authored_services() -> tuple[Mapping[str, Any], ...]:
   """The decoded service files: those of train, then those new in dev, then those new in test."""
   folder = importlib.resources.files(__package__) / "services"
-  services = []
-  for file in sorted(folder.iterdir(), key=lambda file: file.name):
-    if not file.name.endswith(".json"):
-      continue
-    data = json.loads(file.read_text("utf-8"))
-    services.append(data)
-    if data["role"] not in SPLITS:
-      raise SgdxError(
-        f"sample service {data['service']}: role {data['role']!r}",
-        expected="the split where the service first appears",
-        available=", ".join(SPLITS),
-        fix=f"correct it in sample/services/{data['service']}.json",
-      )
+  files = sorted(folder.iterdir(), key=lambda file: file.name)
+  services = [json.loads(file.read_text("utf-8")) for file in files]
   return tuple(sorted(services, key=lambda data: SPLITS.index(data["role"])))
 
 
 def schema(split: str, variant: str = ORIGINAL) -> Schema:
   """Returns a split's schema: train's services, then the split's own unseen ones."""
-  services = []
-  for data in authored_services():
-    if data["role"] in ("train", split):
-      services.append(_service(data, variant).to_json())
-  return parse_schema(services, f"sample {variant} {split}")
+  services = [_service(x, variant) for x in authored_services() if x["role"] in ("train", split)]
+  return Schema(services, f"sample {variant} {split}")
 
 
 @functools.cache
@@ -84,10 +70,8 @@ def _files() -> dict[str, Any]:
   for split in SPLITS:
     files[f"{split}/dialogues_001.json"] = functools.partial(_dialogue_text, split)
     for variant in VARIANTS:
-      folder = "" if variant == ORIGINAL else f"sgd_x/data/{variant}/"
-      if variant in PIVOTS:
-        folder = f"back_translations/{variant}/"
-      files[f"{folder}{split}/schema.json"] = functools.partial(_schema_text, split, variant)
+      path = schema_path(f"bt_{variant}" if variant in PIVOTS else variant, split)
+      files[path] = functools.partial(_schema_text, split, variant)
   return files
 
 

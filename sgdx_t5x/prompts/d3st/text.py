@@ -1,4 +1,4 @@
-"""D3ST prompts and targets: one example per frame.
+"""D3ST as a prompt format: one example per frame; its prompts, targets and answers.
 
   0=date of the crossing 1=type of ticket 1a) car 1b) foot i0=book a crossing [user] i have a car
   [states] 1=1a [intents] i0 [req_slots]
@@ -8,15 +8,97 @@ slots and intents, so that the model never sees or writes a name. The text is th
 create_sgd_schemaless_data.py (google-research/task-oriented-dialogue).
 """
 
-from collections.abc import Sequence
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sgdx_t5x.corpus.dialogue import USER, State
-from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
-from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, after_delimiter, shown_choices
-from sgdx_t5x.prompts.d3st.style import D3stStyle
-from sgdx_t5x.prompts.values import LETTERS
+from sgdx_t5x.corpus.dialogue import USER, Dialogue, Frame, State
+from sgdx_t5x.corpus.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Service, Slot
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts.base import TextExamples
+from sgdx_t5x.prompts.d3st.style import (
+  D3stStyle,
+  Order,
+  ServiceParts,
+  after_delimiter,
+  frame_order,
+  service_parts,
+  shown_choices,
+)
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
+from sgdx_t5x.prompts.values import LETTERS, NONE, choice_of_letter, matching_value
+
+if TYPE_CHECKING:
+  import tensorflow as tf
 
 STATES, INTENTS, REQUESTS = "[states]", "[intents]", "[req_slots]"
+_SECTION = re.compile(f"({re.escape(INTENTS)}|{re.escape(REQUESTS)})")
+_MOST_DIGITS = 9  # of an index: Python refuses to convert thousands of them
+_INTENT = re.compile(r"\bi([0-9]+)")
+_INDEX = re.compile(r"[0-9]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class D3ST(TextExamples):
+  """One example per frame: descriptions with indices, the history; values by index."""
+
+  style: D3stStyle = dataclasses.field(default_factory=D3stStyle)
+  name: ClassVar[str] = "d3st"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = (
+    'the state by index, as in "[states] 0=9 am 2=2b [intents] i1 [req_slots] 3"'
+  )
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The service, then the history."""
+    turns = turn_writer(utterance_text, self.style)(history)
+    return [Prompt(turns, before=prefix_parts(*self._shown(frame, service), self.style))]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """Values, intent and requested slots by index."""
+    return [target_text(service.original, state, *self._shown(frame, service), self.style)]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
+    """What the answer says, in original names."""
+    return read_answer(text, service, *self._shown(example, service), self.style)
+
+  def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
+    shown_parts = service_parts(service, self.style)
+    return shown_parts, frame_order(frame, shown_parts, self.style)
+
+  def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
+    """Yields (turn, frame) of a dialogue as prompts and targets show them.
+
+    Each user frame with its own state, unless the style repeats the defects of Google's script,
+    which need the frames before and beside it: see `D3stStyle.frames` and `cumulate`.
+    """
+    # service -> all that its states have held
+    values_so_far: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_turn: dict[int, list[Frame]] = {}
+    # Of all turns, scored or not: states accumulate from the first.
+    for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
+      if self.style.cumulate:
+        of_service = values_so_far.setdefault(frame.service, {})
+        of_service.update(frame.user_state.slot_values)
+        state = dataclasses.replace(frame.user_state, slot_values=dict(of_service))
+        frame = dataclasses.replace(frame, state=state)
+      by_turn.setdefault(turn, []).append(frame)
+    for turn, frames in by_turn.items():
+      for frame in frames if dialogue.is_scored(turn) else ():
+        yield turn, frames[-1] if self.style.frames == "last" else frame
+
+  def examples(self, *args: Any, **settings: Any) -> "tf.data.Dataset":
+    """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
+    if self.style.frames != "each" or self.style.cumulate:
+      raise SgdxError(
+        f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
+        expected="frames=each and cumulate=false: a record holds one frame and its state",
+        fix="write such examples with `sgdx prompts --targets`, to compare texts only",
+      )
+    return super().examples(*args, **settings)
 
 
 def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
@@ -41,18 +123,11 @@ def prefix_parts(service_texts: ServiceParts, order: Order, style: D3stStyle) ->
 def target_text(
   service: Service, state: State, service_texts: ServiceParts, order: Order, style: D3stStyle
 ) -> str:
-  """Returns the target text.
-
-  Args:
-    service: of the frame, in the original schema.
-    state: the gold state, in original names.
-    service_texts, order: what the prompt shows of the service, and how.
-    style: the style.
-  """
+  """Returns the target. Args: service, the original one; state, the gold one in its names."""
   pieces = [STATES]
   for i, number in enumerate(order.slots):
-    if any(values := state.slot_values.get(service_texts.names[number], ())):  # not only ""
-      slot = service.slots[service_texts.positions[number]]
+    slot = service_texts.originals[number]
+    if any(values := state.slot_values.get(slot.name, ())):  # not only ""
       answer = _value_text(slot, values, i, order.choices[i], style)
       pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
@@ -63,7 +138,8 @@ def target_text(
       pieces.append(f"i{order.intents.index(active)}{sign}")
     pieces.append(REQUESTS)
     if state.requested_slots:
-      requested = {service_texts.names[number]: str(i) for i, number in enumerate(order.slots)}
+      originals = service_texts.originals
+      requested = {originals[number].name: str(i) for i, number in enumerate(order.slots)}
       pieces += [requested[name] for name in state.requested_slots if name in requested]
   return " ".join(pieces)
 
@@ -78,3 +154,86 @@ def _value_text(
   if choices or style.join == "first":
     return after_delimiter(value, style)
   return after_delimiter(style.join.join(values), style)
+
+
+def read_answer(
+  text: str, pair: ServicePair, service_texts: ServiceParts, order: Order, style: D3stStyle
+) -> PredictedFrame:
+  """Returns the frame that an answer describes, in original names. It never raises.
+
+  The service's texts and their order are those of the prompt. `ignored` of the frame counts the
+  indices that the prompt did not have.
+  """
+  slots = [service_texts.originals[number] for number in order.slots]
+  sections = _sections(text)
+  values: dict[str, tuple[str, ...]] = {}
+  answered = set()
+  ignored = 0
+  # Text before the first index belongs to none; then index and value alternate.
+  pieces = re.split(rf"(?:^|\s)([0-9]+){re.escape(style.delimiter)}", sections[STATES])
+  for index, answer in zip(pieces[1::2], pieces[2::2], strict=True):
+    i = _number(index)
+    if i >= len(slots):
+      ignored += 1
+    elif i not in answered:
+      answered.add(i)
+      value = _read_value(answer, i, slots[i], order.choices[i], style)
+      if value is not None:
+        values[slots[i].name] = (value,)
+  if style.level == "states":
+    return PredictedFrame(values, ignored=ignored)
+  intents, requested = [], []
+  for index in map(_number, _INTENT.findall(sections[INTENTS])):
+    if index < len(order.intents):
+      intents.append(pair.original.intents[order.intents[index]].name)
+    else:
+      ignored += 1
+  for index in map(_number, _INDEX.findall(sections[REQUESTS])):
+    if index < len(slots):
+      requested.append(slots[index].name)
+    else:
+      ignored += 1
+  intent = intents[0] if intents else NO_INTENT  # the first counts, as of values
+  return PredictedFrame(values, intent, tuple(dict.fromkeys(requested)), ignored=ignored)
+
+
+def _sections(text: str) -> dict[str, str]:
+  """Returns what follows each tag's first occurrence, up to the next tag; "" for an absent tag.
+
+  Without [states] the text itself begins with the state; what precedes [states] is ignored.
+  """
+  state, *pieces = _SECTION.split(text.partition(STATES)[2] if STATES in text else text)
+  contents = {STATES: state, INTENTS: "", REQUESTS: ""}
+  # Then tags and contents alternate; backwards, so that a tag's first occurrence counts.
+  for tag, content in reversed([*zip(pieces[::2], pieces[1::2], strict=True)]):
+    contents[tag] = content
+  return contents
+
+
+def _number(digits: str) -> int:
+  """Returns an index as a number; a huge one, which no service has, for too many digits."""
+  return int(digits[: _MOST_DIGITS + 1])
+
+
+def _read_value(
+  text: str, i: int, slot: Slot, choices: tuple[int, ...], style: D3stStyle
+) -> str | None:
+  """Returns a slot's value as the schema spells it; None where the slot is said to be inactive."""
+  text = " ".join(text.split())
+  first_value = text if style.join == "first" else f" {text} ".split(style.join)[0].strip()
+  if not slot.is_categorical:  # of several gold values, the first
+    text = first_value
+  key = text.lower()
+  if key in ("", NONE):
+    # Without letters, a possible value "None" is written like this.
+    may_be_value = key and slot.is_categorical and not choices
+    return matching_value(text, slot.possible_values) if may_be_value else None
+  if key == DONTCARE:
+    return DONTCARE
+  if not slot.is_categorical:
+    return text
+  if (letter := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
+    return slot.possible_values[choices[letter]]
+  # A possible value may hold the separator, so that it is looked for first.
+  matches = (matching_value(candidate, slot.possible_values) for candidate in (text, first_value))
+  return next(filter(None, matches), text)

@@ -9,9 +9,7 @@ import functools
 import importlib.resources
 import itertools
 import os
-import pathlib
 import re
-import stat
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,14 +17,13 @@ from typing import Any
 from sgdx_t5x.corpus.dialogue import SYSTEM, USER
 from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files.reading import decode_lines, is_text, not_found, read_input
+from sgdx_t5x.files.reading import decode_lines, is_text, read_input
 from sgdx_t5x.files.writing import json_line
+from sgdx_t5x.prompts.values import NONE
 
 SAMPLE = "sample"
-NONE = "none"
 USER_TAG, SYSTEM_TAG = "[user]", "[system]"
-_SAMPLE_FILE = "demonstrations.jsonl"
-_SAMPLE_ORIGIN = f"sample/{_SAMPLE_FILE}"
+_SAMPLE_ORIGIN = "sample/demonstrations.jsonl"
 _TAG = re.compile(r"(\[user\]|\[system\])")
 _FORM = '{"service", "text", "slots": {slot: value}, "active_intent"}, all strings'
 
@@ -112,22 +109,24 @@ class Demonstrations:
 
 
 def load_demonstrations(demos: str | os.PathLike) -> Demonstrations:
-  """Returns the demonstrations of a style's `demos`; a file is read again only if it changes.
+  """Returns the demonstrations of a style's `demos`.
 
   Raises:
     SgdxError: no such file, or a line that cannot be read.
   """
-  demos = os.fspath(demos)
-  if demos == SAMPLE:
-    return _sample()
-  path = os.path.expandvars(demos) if "$" in demos else demos
-  try:
-    status = os.stat(path)
-  except (OSError, ValueError):  # ValueError: a NUL in the path
-    raise _no_file(demos, path) from None
-  if stat.S_ISDIR(status.st_mode):
-    raise not_found(pathlib.Path(path), "a demonstration file, not a folder")
-  return _read(path, status.st_mtime_ns, status.st_size)
+  if os.fspath(demos) == SAMPLE:
+    file = importlib.resources.files("sgdx_t5x.corpus.sample") / "demonstrations.jsonl"
+    return parse_demonstrations(file.read_bytes(), _SAMPLE_ORIGIN)
+  path = os.path.expandvars(demos)
+  if not os.path.exists(path) and (variable := re.search(r"\$\{?(\w+)\}?", path)):
+    value = "demos.jsonl" if variable[0] == path else "FOLDER"  # if it is only a part of the path
+    raise SgdxError(
+      f"demos={demos}: the environment variable is not set",
+      expected="the path of a demonstration file",
+      fix="sgdx data demos make --corpus CORPUS --split train --out demos.jsonl; "
+      f"export {variable[1]}={value}",
+    )
+  return parse_demonstrations(read_input(path, 'a demonstration file, or "sample"'), path)
 
 
 def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
@@ -227,28 +226,3 @@ def _demonstration(data: Any, place: str) -> Demonstration:
       expected=f"a demonstration: {_FORM}",
       fix="correct the line; docs/demonstrations.md describes it",
     ) from None
-
-
-def _no_file(demos: str, name: str) -> SgdxError:
-  variable = re.search(r"\$\{?(\w+)\}?", name)
-  if variable is None:
-    return not_found(pathlib.Path(name), 'a demonstration file, or "sample"')
-  value = "demos.jsonl" if variable[0] == name else "FOLDER"  # if it is only a part of the path
-  return SgdxError(
-    f"demos={demos}: the environment variable is not set",
-    expected="the path of a demonstration file",
-    fix="sgdx data demos make --corpus CORPUS --split train --out demos.jsonl; "
-    f"export {variable[1]}={value}",
-  )
-
-
-@functools.lru_cache(maxsize=8)
-def _read(path: str, changed: int, size: int) -> Demonstrations:
-  # Time and size are only the cache's key: a file that changed is read again.
-  return parse_demonstrations(read_input(path, "a demonstration file"), path)
-
-
-@functools.cache
-def _sample() -> Demonstrations:
-  file = importlib.resources.files("sgdx_t5x.corpus.sample") / _SAMPLE_FILE
-  return parse_demonstrations(file.read_bytes(), _SAMPLE_ORIGIN)

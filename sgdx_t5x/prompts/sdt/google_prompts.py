@@ -15,11 +15,7 @@ _CHOICES = " of possible values "
 
 
 def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
-  """Returns the demonstrations of SGD's services, in the file's order.
-
-  Args:
-    text: content of the file.
-    origin: its path, for errors.
+  """Returns the demonstrations of SGD's services, in the file's order. Args: origin, its path.
 
   Raises:
     SgdxError: it is not Python, has no such table, or an entry is not a literal.

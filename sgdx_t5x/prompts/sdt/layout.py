@@ -66,13 +66,7 @@ def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstrati
 def written_layout(
   demos: Sequence[Demonstration], service: Service, separate: bool = True
 ) -> Layout:
-  """Returns the unshuffled order, that of the demonstrations and the schema.
-
-  Args:
-    demos: those that are shown, of this service.
-    service: in the original schema.
-    separate: see `Layout`.
-  """
+  """Returns the unshuffled order of a service: that of its demonstrations and original schema."""
   slots, listed, values = [], [], {}
   for demo in demos:
     slots.append(tuple(service.slot_index[name] for name in demo.slots))
@@ -90,12 +84,8 @@ def shuffled_layout(
   """Draws an order, with the same sequence of draws as Google's script.
 
   First the demonstrations; then the slots of each, and the possible values of each categorical slot
-  when it occurs for the first time. Intents follow the first demonstration's slots.
-
-  Args:
-    unshuffled: the order to start from.
-    rng: used for these parts only.
-    shuffled_parts: of `PARTS`; the others stay as written.
+  when it occurs for the first time. Intents follow the first demonstration's slots. What is not
+  among `shuffled_parts`, of `PARTS`, stays as written.
   """
   order: Sequence[int] = range(len(unshuffled.demos))
   if "slots" in shuffled_parts:
@@ -127,13 +117,7 @@ def _shuffled(items: Sequence[int], rng: random.Random) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=64)  # a prompt and its target share one order
 def frame_layout(unshuffled: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
-  """Returns the order of a frame's prompt, determined by its id and the same in all variants.
-
-  Args:
-    unshuffled: what `written_layout` returns for the style.
-    frame: id of the frame.
-    style: the prompt's style.
-  """
+  """Returns the order of a frame's prompt, determined by its id and the same in all variants."""
   if style.order == "demonstration":
     return unshuffled
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # without the variant: only words differ

@@ -14,7 +14,8 @@ from sgdx_t5x.corpus.dialogue import USER, Dialogue, State
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.corpus.subset import rank
 from sgdx_t5x.files.reading import as_text
-from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
+from sgdx_t5x.prompts.sdt.demonstrations import SYSTEM_TAG, USER_TAG, Demonstration
+from sgdx_t5x.prompts.values import NONE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

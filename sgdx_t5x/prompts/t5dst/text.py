@@ -1,4 +1,4 @@
-"""T5DST prompts: one example per (frame, slot), and parsing answers into values.
+"""T5DST as a prompt format: one example per (frame, slot), answers parsed into values.
 
   [USER] i need cash [SYSTEM] how much? [USER] fifty dollars [domain] Banks
   [slot] amount Amount of money to withdraw [PVs] ...
@@ -10,11 +10,16 @@ replications differ, `PromptStyle` has a switch.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
+from typing import ClassVar
 
-from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.dialogue import USER, State, example_pick
+from sgdx_t5x.corpus.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.corpus.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.base import TextExamples
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.values import (
   LETTERS,
   NONE,
@@ -71,6 +76,65 @@ class PromptStyle:
       )
 
 
+@dataclasses.dataclass(frozen=True)
+class T5DST(TextExamples):
+  """One example per tracked slot of a frame."""
+
+  style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
+  name: ClassVar[str] = "t5dst"
+  unit: ClassVar[Unit] = SLOT
+  answer: ClassVar[str] = 'the value, or "none" if the slot is not set'
+
+  def asked(self, service: Service) -> tuple[str, ...]:
+    """Original names of the slots asked for."""
+    return tuple(service.slots[i].name for i in slot_indices(service, self.style))
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The history, then the slot; rows for language models name its possible values."""
+    turns = turn_writer(utterance_text, self.style)(history)
+    return [
+      Prompt(turns, after=text, row={"possible_values": list(answers)} if answers else {})
+      for text, answers in slot_prompts(service, self.style)
+    ]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """One value per slot, or "none"."""
+    original, variant = service.original, service.variant
+    pick = example_pick(frame.frame_id)
+    texts = []
+    for i in slot_indices(original, self.style):
+      values = state.slot_values.get(original.slots[i].name, ())
+      texts.append(target_text(variant.slots[i], values, self.style, pick))
+    return texts
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
+    """The value of the slot, or None. Possible values are the same in every variant."""
+    if example.slot is None:
+      raise ValueError(f"{example} asks for a whole frame")
+    original = service.original
+    return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
+
+
+@functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
+def slot_prompts(
+  service: ServicePair, style: PromptStyle
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+  """Returns the slot prompts of a service, one entry per slot asked for.
+
+  Returns:
+    (slot prompt, possible values as the style writes them; () if it is not categorical).
+
+  Raises:
+    SgdxError: a slot has more possible values than the style can show.
+  """
+  slots = []
+  for i in slot_indices(service.original, style):
+    slot = service.variant.slots[i]  # variants align by position
+    values = tuple(target_text(slot, [value], style) for value in slot.choices)
+    slots.append((slot_text(service.variant, slot, style), values))
+  return tuple(slots)
+
+
 def slot_indices(service: Service, style: PromptStyle) -> tuple[int, ...]:
   """Positions of the slots that a frame of this service is asked for."""
   return tuple(range(len(service.slots))) if style.slots == "all" else service.tracked_slots
@@ -108,9 +172,7 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
   """Returns the target text.
 
   Args:
-    slot: the slot asked for.
     values: acceptable gold values, empty if the slot is not in the state.
-    style: the style.
     pick: a number that is fixed for the frame, see `corpus.dialogue.example_pick`.
   """
   if not values:

@@ -19,7 +19,7 @@ from sgdx_t5x.prompts.sdt import SDT, SdtStyle, load_demonstrations
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, demonstrations_text
 from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
-from sgdx_t5x.prompts.sdt.provenance import LEAST_WORDS
+from sgdx_t5x.prompts.sdt.text import LEAST_WORDS
 from sgdx_t5x.scoring.score import score_predictions
 
 BANK = {

@@ -11,13 +11,13 @@ from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.metrics.goals import goal_scores
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.sdt import SDT, SdtStyle
-from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
   demonstrations_text,
   parse_demonstrations,
 )
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
+from sgdx_t5x.prompts.sdt.text import read_answer
 
 SETS = sdt_golden.golden_sets()
 

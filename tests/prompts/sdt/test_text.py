@@ -15,14 +15,13 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt import SDT, SdtStyle
-from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
   demonstrations_text,
   parse_demonstrations,
 )
 from sgdx_t5x.prompts.sdt.layout import PARTS, chosen, shuffled_layout, written_layout
-from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_parts, read_answer, target_text, turn_text
 
 SLOTS = (
   Slot("to", "Who gets it", False),
@@ -251,7 +250,8 @@ def test_the_script_draws_only_for_what_it_shows_with_letters():
 
 def test_the_order_follows_from_the_id_and_the_seed(file):
   def order(example=FRAME_ID, **style):
-    return before_text(PAIR, SDT(SdtStyle(demos=file, **style)).layout(example, PAIR), SdtStyle())
+    layout = SDT(SdtStyle(demos=file, **style)).layout(example, PAIR)
+    return before_parts(PAIR, layout, SdtStyle())
 
   assert order() == order(dataclasses.replace(FRAME_ID, variant="v2"))
   assert order() != order(dataclasses.replace(FRAME_ID, split="dev"))
@@ -386,8 +386,9 @@ def test_more_values_than_letters_are_refused():
   bank = dataclasses.replace(BANK, slots=(*SLOTS[:2], many, SLOTS[3]))
   layout = written_layout(DEMOS[:1], bank)
   with pytest.raises(SgdxError, match="slot 'seats' has 30 choices"):
-    before_text(ServicePair(bank, bank), layout, SdtStyle())
-  assert "29 to_kind" in before_text(ServicePair(bank, bank), layout, SdtStyle(values="list"))
+    before_parts(ServicePair(bank, bank), layout, SdtStyle())
+  parts = before_parts(ServicePair(bank, bank), layout, SdtStyle(values="list"))
+  assert "29 to_kind" in " ".join(parts)
 
 
 def test_turns_keep_their_blanks():
