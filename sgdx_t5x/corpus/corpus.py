@@ -12,7 +12,7 @@ import hashlib
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import overload
 
 from sgdx_t5x.corpus.dialogue import Dialogue, check_dialogue, check_ids, read_dialogues
 from sgdx_t5x.corpus.manifest import FORMAT, Manifest
@@ -270,7 +270,13 @@ class Split(Sequence[Dialogue]):
   def __len__(self) -> int:
     return len(self._dialogues)
 
-  def __getitem__(self, place: int | str | slice) -> Any:
+  @overload
+  def __getitem__(self, place: int | str) -> Dialogue: ...
+
+  @overload
+  def __getitem__(self, place: slice) -> tuple[Dialogue, ...]: ...
+
+  def __getitem__(self, place: int | str | slice) -> Dialogue | tuple[Dialogue, ...]:
     """Returns a dialogue by its position or id, or several by a slice.
 
     Raises:
