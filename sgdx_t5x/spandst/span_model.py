@@ -76,7 +76,6 @@ class SpanTracker(nn.Module):
       segment_ids=frames,
       extra_embeddings=added,
       deterministic=deterministic,
-      needed=None if self.pooled else markers | _span_tokens(segments),
     )
     if self.pooled:  # averages over the words of each marker's text
       words = heads.words_of_texts(segments, markers)  # [B, L, L]
