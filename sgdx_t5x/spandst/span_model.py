@@ -238,7 +238,7 @@ class SpanModel(EncoderModel):
     kind = jnp.where(is_value, answers.VALUE, jnp.where(is_memory, answers.MEMORY, best + 1))
 
     # What the choice points to: a value or a memory by its number, from 1; a span by its tokens.
-    # The best span is computed for every slot, as shapes are fixed, and used where it is the choice.
+    # The best span is computed for every slot, as shapes are fixed, and used where SPAN is chosen.
     segments = batch["encoder_segments"]
     begin, end, of_span = heads.best_spans(
       scores["starts"], scores["ends"], segments, self.longest_span

@@ -95,7 +95,7 @@ class LoadedModel:
       self.model.predict_batch, _BATCH_SIZE, initializer.train_state_axes, partitioner
     )
     self._rows: list[dict[str, np.ndarray]] = []
-    self._cache: dict[tuple[bytes, ...], list[int]] = {}
+    self._cache: dict[bytes, list[int]] = {}
     self._types: dict[str, np.dtype] = {}
     signature = {}
     for name, feature in converter.TASK_FEATURES.items():
@@ -151,12 +151,10 @@ class LoadedModel:
       What `model.predict_batch` returned for each: token ids from a decoder, the answer vector from
       an encoder.
     """
-    rows, keys = [], []
+    rows = []
     for example in features:
-      row = {name: np.asarray(example.get(name, ()), kind) for name, kind in self._types.items()}
-      rows.append(row)
-      keys.append(tuple(array.tobytes() for array in row.values()))
-    return answer_once(self._cache, keys, rows, self._run)
+      rows.append({x: np.asarray(example.get(x, ()), kind) for x, kind in self._types.items()})
+    return answer_once(self._cache, rows, self._run)
 
   def _run(self, rows: list[dict[str, np.ndarray]]) -> list[list[int]]:
     with configured(self.checkpoint):
