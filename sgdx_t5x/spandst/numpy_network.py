@@ -304,20 +304,14 @@ def _frame(features: Features) -> _Frame:
   tokens = np.asarray(features["inputs"], np.int64)
   segments = np.asarray(features["segments"], np.int64)
   lists = {x: np.asarray(features.get(x, ()), np.int64) for x in answers.FEATURES[2:-1]}
-  markers = _markers(len(tokens), lists)
+  markers = np.zeros(len(tokens), bool)  # where a text begins, and [CLS]
+  markers[0] = True
+  for name in ("slots", "values", "memory", "intents"):
+    markers[lists[name]] = True
   numbers = np.cumsum(markers) * (segments >= answers.SCHEMA)
   # A row for each token: at a marker, the tokens of the same text but for markers; else nothing.
   words = markers[:, None] & ~markers & (numbers > 0)[:, None] & (numbers[:, None] == numbers)
   return _Frame(tokens, segments, lists, numbers, words)
-
-
-def _markers(length: int, lists: Mapping[str, Array]) -> Array:
-  """Returns where a text begins, and [CLS]: bool `[L]`."""
-  markers = np.zeros(length, bool)
-  markers[0] = True
-  for name in ("slots", "values", "memory", "intents"):
-    markers[lists[name]] = True
-  return markers
 
 
 def _log_softmax(logits: Array, is_open: Array) -> Array:
