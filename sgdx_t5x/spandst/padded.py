@@ -20,7 +20,7 @@ class PaddedFeatureConverter(seqio.FeatureConverter):
   """
 
   FEATURES: ClassVar[Mapping[str, str]]  # model feature -> task feature
-  PACKING_FEATURE_DTYPES = None
+  PACKING_FEATURE_DTYPES: Mapping[str, tf.DType] | None = None
 
   # Checking each feature of each example takes longer than creating the example.
   def __init__(self, *args: Any, apply_length_check: bool = False, **options: Any):
