@@ -3,18 +3,12 @@
 Importing this loads neither TensorFlow nor JAX; `hidden_states` is imported on first use.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-  from sgdx_t5x.spandst.states import hidden_states
-
-__all__ = ["hidden_states"]
+from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-  """Imports a public name when it is first used."""
-  if name not in __all__:
+  if name != "hidden_states":
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  from sgdx_t5x.spandst import states
+  from sgdx_t5x.spandst.states import hidden_states
 
-  return getattr(states, name)
+  return hidden_states

@@ -173,9 +173,8 @@ class Layer(nn.Module):
     positional: Array | None,
     valid: Array,
     deterministic: bool,
-    query_positions: Array | None = None,
   ) -> Array:
-    """Applies the layer to `x`, `[B, L, E]`.
+    """Applies the layer to `x`, `[B, L, E]`, and returns the same shape.
 
     Args:
       x: hidden states.
@@ -183,34 +182,21 @@ class Layer(nn.Module):
       positional: added to them, too, `[1, H, L, L]`; or None.
       valid: which tokens are not padding, bool `[B, L, 1]`.
       deterministic: False enables dropout.
-      query_positions: positions of the tokens to encode, int `[B, K]`; None means all.
-
-    Returns:
-      `[B, L or K, E]`.
     """
-    cfg, attended = self.config, x
-    if query_positions is not None:
-      x, valid = (jnp.take_along_axis(y, query_positions[..., None], axis=1) for y in (x, valid))
-      if bias.shape[2] > 1:
-        bias = jnp.take_along_axis(bias, query_positions[:, None, :, None], axis=2)
-      if positional is not None:
-        positional = jnp.take(positional[0], query_positions, axis=1)  # [H, B, K, L]
-        positional = jnp.swapaxes(positional, 0, 1)
-    y = self._attend(x, attended, bias, positional, deterministic)
+    cfg = self.config
+    y = self._attend(x, bias, positional, deterministic)
     x = self._add_and_norm("attention_layer_norm", x, y, valid, deterministic)
     y = gelu(self._dense("wi", cfg.mlp_dim, ("embed", "mlp"))(x))
     y = self._dense("wo", cfg.emb_dim, ("mlp", "embed"))(y)
     return self._add_and_norm("mlp_layer_norm", x, y, valid, deterministic)
 
-  def _attend(
-    self, x: Array, attended: Array, bias: Array, positional: Array | None, deterministic: bool
-  ) -> Array:
-    """Attention of the tokens `x`, `[B, K, E]`, to all tokens of their rows, `attended`."""
+  def _attend(self, x: Array, bias: Array, positional: Array | None, deterministic: bool) -> Array:
+    """Attention of each token to all tokens of its row. Args: see `__call__`."""
     cfg, joined = self.config, ("embed", "joined_kv")
     head_dim = cfg.emb_dim // cfg.num_heads
 
-    def heads_of(name: str, y: Array) -> Array:  # [B, K or L, H, D]
-      y = self._dense(name, cfg.emb_dim, joined)(y)
+    def heads_of(name: str) -> Array:  # [B, L, H, D]
+      y = self._dense(name, cfg.emb_dim, joined)(x)
       return y.reshape(*y.shape[:2], cfg.num_heads, head_dim)
 
     drops = not deterministic and cfg.attention_dropout_rate > 0
@@ -218,9 +204,9 @@ class Layer(nn.Module):
     if positional is not None:
       biases["bias"] = positional + biases.get("bias", 0)
     y = layers.dot_product_attention(
-      heads_of("query", x) / jnp.sqrt(head_dim).astype(x.dtype),
-      heads_of("key", attended),
-      heads_of("value", attended),
+      heads_of("query") / jnp.sqrt(head_dim).astype(x.dtype),
+      heads_of("key"),
+      heads_of("value"),
       **biases,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,
@@ -281,7 +267,6 @@ class Bert(nn.Module):
     extra_embeddings: Array | None = None,
     deterministic: bool = True,
     visible: Array | None = None,
-    needed: Array | None = None,
   ) -> Array:
     """Encodes tokens.
 
@@ -295,11 +280,9 @@ class Bert(nn.Module):
       deterministic: False enables dropout (needs a 'dropout' rng).
       visible: which tokens (last axis) each token attends to, bool `[B, L, L]`; None means all of
         its example.
-      needed: tokens whose hidden states are needed, bool `[B, L]`; None means all. Without dropout
-        the last layer encodes only these if they are at most half of each row.
 
     Returns:
-      `[B, L, E]`. Values at padding, and at tokens that are not `needed`, are meaningless.
+      `[B, L, E]`. Values at padding are meaningless.
 
     Raises:
       SgdxError: the input is longer than `max_positions`.
@@ -318,13 +301,8 @@ class Bert(nn.Module):
     bias = jax.lax.stop_gradient(_attention_mask(valid, segment_ids, visible)).astype(x.dtype)
     # Between two tokens of an example, places in the row differ by as much as positions do.
     positional = self.relpos_bias(length, length) if cfg.relative_buckets else None
-    for number, layer in enumerate(self.layers, start=1):
-      # Dropout must not depend on what is needed, and parameters are made from whole inputs.
-      is_partial = number == len(self.layers) and deterministic and not self.is_initializing()
-      if is_partial and needed is not None:
-        x = _encode_needed(layer, x, bias, positional, valid[..., None], needed)
-      else:
-        x = layer(x, bias, positional, valid[..., None], deterministic)
+    for layer in self.layers:
+      x = layer(x, bias, positional, valid[..., None], deterministic)
     if self.is_initializing():
       self.pool(x[:, 0])  # its parameters are part of every BERT
     return x
@@ -343,28 +321,3 @@ def _attention_mask(valid: Array, segment_ids: Array | None, visible: Array | No
   if visible is not None:
     bias = bias + jnp.where(visible, 0.0, _MASKED)[:, None]
   return bias
-
-
-def _encode_needed(
-  layer: Layer, x: Array, bias: Array, positional: Array | None, valid: Array, needed: Array
-) -> Array:
-  """Applies `layer` without dropout; values where `needed`, `[B, L]`, is False are arbitrary.
-
-  Takes .83 of the time of an encoder of three layers, of whose tokens 40% are needed.
-  """
-  half = -(-x.shape[1] // 2)
-  # Of needed tokens, then of others.
-  query_positions = jnp.argsort(~needed, axis=1, stable=True)[:, :half]
-
-  def needed_tokens(layer: Layer, x: Array) -> Array:
-    encoded = layer(x, bias, positional, valid, True, query_positions)
-    # The n-th token that is needed was encoded as the n-th.
-    numbers = jnp.clip(jnp.cumsum(needed, axis=1) - 1, 0, half - 1)
-    return jnp.take_along_axis(encoded, numbers[..., None], axis=1)
-
-  def all_tokens(layer: Layer, x: Array) -> Array:
-    return layer(x, bias, positional, valid, True)
-
-  # Shapes are fixed, so that what is left out of a row is half of it, or nothing.
-  fits = jnp.max(jnp.sum(needed, axis=1)) <= half
-  return nn.cond(fits, needed_tokens, all_tokens, layer, x)

@@ -16,7 +16,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.spandst import answers
-from sgdx_t5x.spandst.padded import RowConverter, padded, specs
+from sgdx_t5x.spandst.padded import PaddedFeatureConverter, padded, specs
 
 MAX_FRAMES = 8  # per row
 _WINDOW = 256  # frames that are considered together for packing
@@ -45,7 +45,7 @@ def numbers() -> seqio.PassThroughVocabulary:
   return seqio.PassThroughVocabulary(size=2**31 - 1)
 
 
-class SpanFeatureConverter(RowConverter):
+class SpanFeatureConverter(PaddedFeatureConverter):
   """Pads frames, or packs several into a row (`DatasetConfig.pack`).
 
   Features named `encoder_...` may be truncated to the longest example of a batch.
@@ -55,6 +55,7 @@ class SpanFeatureConverter(RowConverter):
       are packed, chosen deterministically by their tokens.
   """
 
+  FEATURES = _LENGTH_OF
   TASK_FEATURES = specs(*TASK_FEATURES)  # SeqIO's name
   MODEL_FEATURES = specs(*MODEL_FEATURES)
   PACKING_FEATURE_DTYPES = {}  # noqa: RUF012
@@ -65,7 +66,7 @@ class SpanFeatureConverter(RowConverter):
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
     """Returns the length of each model feature."""
-    lengths = {name: task_feature_lengths[source] for name, source in _LENGTH_OF.items()}
+    lengths = super().get_model_feature_lengths(task_feature_lengths)
     return {**lengths, "target_frames": task_feature_lengths["targets"] // answers.ROW}
 
   def _convert_features(

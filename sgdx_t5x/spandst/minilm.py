@@ -47,22 +47,19 @@ def folder() -> pathlib.Path:
   """
   if configured := os.environ.get(VARIABLE):
     path = pathlib.Path(configured)
-  elif not (path := _cached()).exists():
-    print(f"fetching {NAME} (80 MB, once) into {path}", file=sys.stderr)
-    fetch(path)
+  else:
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+      path = cache.expanduser() / "sgdx_t5x" / NAME
+    except RuntimeError as e:  # a user without a home
+      raise SgdxError(
+        f"nowhere to keep {NAME}: {e}", expected="HOME or XDG_CACHE_HOME", fix=_fix()
+      ) from None
+    if not path.exists():
+      print(f"fetching {NAME} (80 MB, once) into {path}", file=sys.stderr)
+      fetch(path)
   check(path)
   return path
-
-
-def _cached() -> pathlib.Path:
-  """Returns where the encoder is kept. Raises SgdxError for a user without a home."""
-  cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-  try:
-    return cache.expanduser() / "sgdx_t5x" / NAME
-  except RuntimeError as e:
-    raise SgdxError(
-      f"nowhere to keep {NAME}: {e}", expected="HOME or XDG_CACHE_HOME", fix=_fix()
-    ) from None
 
 
 def check(path: pathlib.Path, shown: pathlib.Path | None = None) -> None:

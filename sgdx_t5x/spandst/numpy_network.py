@@ -304,20 +304,14 @@ def _frame(features: Features) -> _Frame:
   tokens = np.asarray(features["inputs"], np.int64)
   segments = np.asarray(features["segments"], np.int64)
   lists = {x: np.asarray(features.get(x, ()), np.int64) for x in answers.FEATURES[2:-1]}
-  markers = _markers(len(tokens), lists)
+  markers = np.zeros(len(tokens), bool)  # where a text begins, and [CLS]
+  markers[0] = True
+  for name in ("slots", "values", "memory", "intents"):
+    markers[lists[name]] = True
   numbers = np.cumsum(markers) * (segments >= answers.SCHEMA)
   # A row for each token: at a marker, the tokens of the same text but for markers; else nothing.
   words = markers[:, None] & ~markers & (numbers > 0)[:, None] & (numbers[:, None] == numbers)
   return _Frame(tokens, segments, lists, numbers, words)
-
-
-def _markers(length: int, lists: Mapping[str, Array]) -> Array:
-  """Returns where a text begins, and [CLS]: bool `[L]`."""
-  markers = np.zeros(length, bool)
-  markers[0] = True
-  for name in ("slots", "values", "memory", "intents"):
-    markers[lists[name]] = True
-  return markers
 
 
 def _log_softmax(logits: Array, is_open: Array) -> Array:
@@ -360,25 +354,22 @@ def _gelu(x: Array) -> Array:
   erf by Abramowitz and Stegun (1964), 7.1.26: an error of at most 1.5e-7, float32's own size.
   """
   for start in range(0, len(x), _ROWS_IN_CACHE):
-    _gelu_of_rows(x[start : start + _ROWS_IN_CACHE])
+    rows = x[start : start + _ROWS_IN_CACHE]
+    magnitude = np.abs(rows)
+    t = magnitude * np.float32(0.3275911 * math.sqrt(0.5))
+    t += 1
+    np.reciprocal(t, out=t)
+    tail = t * np.float32(1.061405429 / 2)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+      tail += np.float32(coefficient / 2)
+      tail *= t
+    np.multiply(rows, rows, out=t)
+    t *= np.float32(-0.5)
+    tail *= np.exp(t, out=t)  # (1 - erf(|x| / sqrt 2)) / 2
+    tail *= magnitude
+    np.maximum(rows, 0, out=rows)
+    rows -= tail
   return x
-
-
-def _gelu_of_rows(x: Array) -> None:
-  magnitude = np.abs(x)
-  t = magnitude * np.float32(0.3275911 * math.sqrt(0.5))
-  t += 1
-  np.reciprocal(t, out=t)
-  tail = t * np.float32(1.061405429 / 2)
-  for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-    tail += np.float32(coefficient / 2)
-    tail *= t
-  np.multiply(x, x, out=t)
-  t *= np.float32(-0.5)
-  tail *= np.exp(t, out=t)  # (1 - erf(|x| / sqrt 2)) / 2
-  tail *= magnitude
-  np.maximum(x, 0, out=x)
-  x -= tail
 
 
 def _gelu_by_tanh(x: Array) -> Array:

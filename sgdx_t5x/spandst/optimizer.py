@@ -62,17 +62,10 @@ def warmup_schedule(
   return schedule
 
 
-def scale_by_bert_adam(
-  b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6, unbiased: bool = False
+def _adam_direction(
+  b1: float, b2: float, eps: float, unbiased: bool
 ) -> optax.GradientTransformation:
-  """Adam's direction, m / (sqrt(v) + eps), by default without bias correction.
-
-  Args:
-    b1: decay of the first moment.
-    b2: decay of the second moment.
-    eps: added to the square root.
-    unbiased: correct the bias of both moments towards 0, as Adam does.
-  """
+  """Adam's direction, m / (sqrt(v) + eps). Args: see `bert_adam`."""
 
   def update(updates: PyTree, state: optax.ScaleByAdamState, params: PyTree = None):
     del params
@@ -126,7 +119,7 @@ def bert_adam(
   """
   # Decay joins the update, not the gradient, so that Adam's moments do not see it.
   transformations = [
-    scale_by_bert_adam(b1, b2, eps, unbiased),
+    _adam_direction(b1, b2, eps, unbiased),
     optax.add_decayed_weights(weight_decay, mask=_where(lambda path: path[-1] in _DECAYED)),
     optax.scale_by_learning_rate(learning_rate),
   ]

@@ -11,18 +11,8 @@ import tensorflow as tf
 _WINDOW = 64  # examples that are padded at once: one by one takes ten times as long
 
 
-class RowConverter(seqio.FeatureConverter):
-  """SeqIO's converter without length checks: rows are truncated or padded in any case.
-
-  Checking each feature of each example takes longer than creating the example.
-  """
-
-  def __init__(self, *args: Any, apply_length_check: bool = False, **options: Any):
-    super().__init__(*args, apply_length_check=apply_length_check, **options)
-
-
-class PaddedFeatureConverter(RowConverter):
-  """Pads examples to their lengths; does not pack them.
+class PaddedFeatureConverter(seqio.FeatureConverter):
+  """Truncates or pads examples to their lengths; does not pack them.
 
   Subclasses map model features to task features in `FEATURES`, and declare their types in
   `TASK_FEATURES` and `MODEL_FEATURES`. Features named `encoder_...` may be truncated to the longest
@@ -30,7 +20,11 @@ class PaddedFeatureConverter(RowConverter):
   """
 
   FEATURES: ClassVar[Mapping[str, str]]  # model feature -> task feature
-  PACKING_FEATURE_DTYPES = None
+  PACKING_FEATURE_DTYPES: Mapping[str, tf.DType] | None = None
+
+  # Checking each feature of each example takes longer than creating the example.
+  def __init__(self, *args: Any, apply_length_check: bool = False, **options: Any):
+    super().__init__(*args, apply_length_check=apply_length_check, **options)
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
     """Returns the length of each model feature."""

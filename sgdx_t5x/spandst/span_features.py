@@ -115,7 +115,6 @@ class SpanReader:
     self._style = style or SpanStyle()
     self._lengths = LENGTHS if lengths is None else lengths
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
-    self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
     self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
     self._ordered = functools.lru_cache(maxsize=512)(self._in_order)
 
@@ -125,10 +124,6 @@ class SpanReader:
     slots = [slot for slot in pieces.slots if slot]
     check_sizes(service.name, self._lengths, slots, pieces.values, pieces.intents)
     return pieces
-
-  def _slot_name(self, service: int, slot: int) -> list[int]:
-    name = readable(self._services[service].slots[slot].name)
-    return [self._vocabulary.marker(MEMORY), *self._cut(f"{name} :").ids]
 
   def example(self, context: FrameContext, states: States, shuffle: str | None = None) -> Example:
     """Returns the example of a frame, without targets.
@@ -220,8 +215,9 @@ class SpanReader:
       choices = frame_choices(context, states, size)
       memory = []
       for value in choices.memory:
-        text = self._cut(value.values[0])
-        memory.append(self._name(value.service, value.slot) + list(text.ids))
+        name = readable(self._services[value.service].slots[value.slot].name)
+        texts = self._cut(f"{name} :"), self._cut(value.values[0])
+        memory.append([self._vocabulary.marker(MEMORY), *texts[0].ids, *texts[1].ids])
       if fitting := self._fitting(context.service, num_spoken, sum(map(len, memory))):
         return choices, memory, *fitting
       if not memory:
@@ -268,10 +264,17 @@ class SpanReader:
     state = states.get(context.service)
     values = state.values if state else {}
     active = state.intent if state else turns.NONE
-    bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
-    of_intents = [0] * len(pieces.required)
+    bits, of_intents = [0] * len(pieces.slots), [0] * len(pieces.required)
+    for slot in pieces.tracked:
+      bits[slot] = answers.FILLABLE | (answers.MEMORY_OPEN if choices.memory else 0)
+      if not pieces.values[slot]:
+        bits[slot] |= answers.SPAN_OPEN
     if active != turns.NONE:
       of_intents[active] |= WAS_ACTIVE
+      for slot in pieces.required[active]:
+        bits[slot] |= REQUIRED
+      for slot in pieces.optional[active]:
+        bits[slot] |= OPTIONAL
     for slot in values:
       if slot in pieces.tracked:
         bits[slot] |= answers.CLEAR_OPEN
@@ -294,26 +297,6 @@ class SpanReader:
       bits = [x | success for x in bits]
       of_intents = [x | WAS_DONE for x in of_intents]
     return bits, of_intents
-
-
-@functools.lru_cache(maxsize=4096)
-def _fixed_bits(pieces: ServicePieces, active: int, memory: bool) -> tuple[int, ...]:
-  """Returns the bits of all slots that most frames of a service share.
-
-  Args:
-    pieces: the service.
-    active: its active intent, or turns.NONE.
-    memory: whether the frame has values of other services.
-  """
-  bits = [0] * len(pieces.slots)
-  for slot in pieces.tracked:
-    bits[slot] = answers.FILLABLE | (answers.MEMORY_OPEN if memory else 0)
-    if not pieces.values[slot]:
-      bits[slot] |= answers.SPAN_OPEN
-    if active != turns.NONE:
-      bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
-      bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
-  return tuple(bits)
 
 
 def check_sizes(

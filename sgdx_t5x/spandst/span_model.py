@@ -76,7 +76,6 @@ class SpanTracker(nn.Module):
       segment_ids=frames,
       extra_embeddings=added,
       deterministic=deterministic,
-      needed=None if self.pooled else markers | _span_tokens(segments),
     )
     if self.pooled:  # averages over the words of each marker's text
       words = heads.words_of_texts(segments, markers)  # [B, L, L]
@@ -200,12 +199,67 @@ class SpanModel(EncoderModel):
     self.FEATURE_CONVERTER_CLS = functools.partial(SpanFeatureConverter, unchanged=unchanged_frames)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """See `likelihoods` in this module."""
-    return likelihoods(scores, batch)
+    """Returns log likelihoods of gold answers: 'slots' and 'requested' `[B, S]`, 'intent' `[B, R]`.
+
+    For a slot, probabilities are summed over its right answers (marginal likelihood).
+    """
+    slot, kind, first, last = target_rows(batch)
+    is_slot = batch["slots"] > 0
+    of_row = _of_rows(scores, batch, slot, kind, first, last)
+    of_slot = slot[..., None] == jnp.arange(1, is_slot.shape[1] + 1)  # [B, R, S]
+    counts = of_slot & (of_row > heads.CLOSED / 2)[..., None]
+    marginal = jax.nn.logsumexp(jnp.where(counts, of_row[..., None], _NEVER), axis=1)
+    # A slot without a row that counts has the answer KEEP.
+    marginal = jnp.where(counts.any(axis=1), marginal, scores["choices"][..., 0])
+    requested = (of_slot & (kind == answers.REQUESTED)[..., None]).any(axis=1)
+    sign = jnp.where(requested, 1.0, -1.0)
+    intents = scores["intents"]  # [B, F, 1 + I]; rows say which frame they are of
+    flat = (batch["target_frames"] - 1) * intents.shape[-1] + first
+    is_intent = (kind == answers.INTENT) & (first < intents.shape[-1])
+    of_intent = _take(intents, jnp.where(is_intent, flat, 0))
+    is_intent &= of_intent > heads.CLOSED / 2
+    return {
+      "slots": jnp.where(is_slot, marginal, 0.0),
+      "requested": jnp.where(is_slot, jax.nn.log_sigmoid(sign * scores["requested"]), 0.0),
+      "intent": jnp.where(is_intent, of_intent, 0.0),
+    }
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
-    """Returns int32 `[B, 2 + 6 S]`; README.md says what the numbers mean."""
-    return answer(scores, batch, self.longest_span)
+    """Returns int32 `[B, 2 + 6 S]`, of unpacked frames; README.md says what the numbers mean."""
+    # Otherwise, XLA computes log probabilities again for each length of a span.
+    scores = jax.lax.optimization_barrier(dict(scores))
+    choices, num_values = scores["choices"], batch["values"].shape[1]
+    # [B, S]: the number of each slot's most probable choice: 0 to 4 are the kinds KEEP to SPAN,
+    # then come the V values (of all slots; those of others are closed), then those of the memory.
+    best = jnp.argmax(choices, axis=-1)
+    is_span = best == answers.SPAN - 1
+    is_value = (best >= _FIXED) & (best < _FIXED + num_values)
+    is_memory = best >= _FIXED + num_values
+    kind = jnp.where(is_value, answers.VALUE, jnp.where(is_memory, answers.MEMORY, best + 1))
+
+    # What the choice points to: a value or a memory by its number, from 1; a span by its tokens.
+    # The best span is computed for every slot, as shapes are fixed, and used where SPAN is chosen.
+    segments = batch["encoder_segments"]
+    begin, end, of_span = heads.best_spans(
+      scores["starts"], scores["ends"], segments, self.longest_span
+    )
+    number = jnp.where(is_value, best - _FIXED + 1, 0)
+    number = jnp.where(is_memory, best - _FIXED - num_values + 1, number)
+    first, last = jnp.where(is_span, begin, number), jnp.where(is_span, end, 0)
+
+    # The choice SPAN has the probability of any span: times that of the span itself.
+    log_probability = jnp.max(choices, axis=-1) + jnp.where(is_span, of_span, 0.0)
+    keep, requested = jnp.exp(choices[..., 0]), jax.nn.sigmoid(scores["requested"])
+    shares = map(millionths, (jnp.exp(log_probability), keep, requested))
+    slots = jnp.stack([kind, first, last, *shares], axis=-1)  # [B, S, 6]
+    slots = jnp.where((batch["slots"] > 0)[..., None], slots, 0)  # of padding all zeros
+
+    # A row that is not packed has one frame, whose intents are the first.
+    intents = scores["intents"][:, 0]
+    intent = jnp.stack(
+      [jnp.argmax(intents, axis=-1), millionths(jnp.exp(jnp.max(intents, axis=-1)))], axis=-1
+    )
+    return jnp.concatenate([intent, slots.reshape(len(slots), -1)], axis=-1).astype(jnp.int32)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns fractions of slots whose most probable choice is right: all, and those to change."""
@@ -227,40 +281,6 @@ class SpanModel(EncoderModel):
   def num_examples(self, batch: Batch) -> Array:
     """Returns the number of frames in a batch."""
     return jnp.sum(jnp.max(batch["encoder_frames"], axis=-1))
-
-
-# --- loss ----------------------------------------------------------------------------------
-
-
-def likelihoods(scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-  """Returns log likelihoods of gold answers: 'slots' and 'requested' `[B, S]`, 'intent' `[B, R]`.
-
-  For a slot, probabilities are summed over its right answers (marginal likelihood).
-
-  Args:
-    scores: from `SpanTracker`.
-    batch: model features.
-  """
-  slot, kind, first, last = target_rows(batch)
-  is_slot = batch["slots"] > 0
-  of_row = _of_rows(scores, batch, slot, kind, first, last)
-  of_slot = slot[..., None] == jnp.arange(1, is_slot.shape[1] + 1)  # [B, R, S]
-  counts = of_slot & (of_row > heads.CLOSED / 2)[..., None]
-  marginal = jax.nn.logsumexp(jnp.where(counts, of_row[..., None], _NEVER), axis=1)
-  # A slot without a row that counts has the answer KEEP.
-  marginal = jnp.where(counts.any(axis=1), marginal, scores["choices"][..., 0])
-  requested = (of_slot & (kind == answers.REQUESTED)[..., None]).any(axis=1)
-  sign = jnp.where(requested, 1.0, -1.0)
-  intents = scores["intents"]  # [B, F, 1 + I]; rows say which frame they are of
-  flat = (batch["target_frames"] - 1) * intents.shape[-1] + first
-  is_intent = (kind == answers.INTENT) & (first < intents.shape[-1])
-  of_intent = _take(intents, jnp.where(is_intent, flat, 0))
-  is_intent &= of_intent > heads.CLOSED / 2
-  return {
-    "slots": jnp.where(is_slot, marginal, 0.0),
-    "requested": jnp.where(is_slot, jax.nn.log_sigmoid(sign * scores["requested"]), 0.0),
-    "intent": jnp.where(is_intent, of_intent, 0.0),
-  }
 
 
 def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last: Array) -> Array:
@@ -289,48 +309,3 @@ def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last:
 def _take(x: Array, flat: Array) -> Array:
   """Returns entries of `[B, ., .]` at flat indices `[B, R]`."""
   return jnp.take_along_axis(x.reshape(len(x), -1), flat, axis=1)
-
-
-# --- answers -------------------------------------------------------------------------------
-
-
-def answer(scores: Mapping[str, Array], batch: Batch, longest_span: int) -> Array:
-  """Returns the answers as int32 vectors `[B, 2 + 6 S]`.
-
-  Args:
-    scores: from `SpanTracker`, of unpacked frames.
-    batch: model features.
-    longest_span: maximum tokens in a span.
-  """
-  # Otherwise, XLA computes log probabilities again for each length of a span.
-  scores = jax.lax.optimization_barrier(dict(scores))
-  choices, num_values = scores["choices"], batch["values"].shape[1]
-  # [B, S]: the number of each slot's most probable choice: 0 to 4 are the kinds KEEP to SPAN, then
-  # come the V values (of all slots; those of others are closed), then the M values of the memory.
-  best = jnp.argmax(choices, axis=-1)
-  is_span = best == answers.SPAN - 1
-  is_value = (best >= _FIXED) & (best < _FIXED + num_values)
-  is_memory = best >= _FIXED + num_values
-  kind = jnp.where(is_value, answers.VALUE, jnp.where(is_memory, answers.MEMORY, best + 1))
-
-  # What the choice points to: a value or a memory by its number, from 1; a span by its tokens. The
-  # best span is computed for every slot, as shapes are fixed, and used where the choice is SPAN.
-  segments = batch["encoder_segments"]
-  begin, end, of_span = heads.best_spans(scores["starts"], scores["ends"], segments, longest_span)
-  number = jnp.where(is_value, best - _FIXED + 1, 0)
-  number = jnp.where(is_memory, best - _FIXED - num_values + 1, number)
-  first, last = jnp.where(is_span, begin, number), jnp.where(is_span, end, 0)
-
-  # The choice SPAN has the probability of any span: times that of the span itself.
-  log_probability = jnp.max(choices, axis=-1) + jnp.where(is_span, of_span, 0.0)
-  keep, requested = jnp.exp(choices[..., 0]), jax.nn.sigmoid(scores["requested"])
-  shares = map(millionths, (jnp.exp(log_probability), keep, requested))
-  slots = jnp.stack([kind, first, last, *shares], axis=-1)  # [B, S, 6]
-  slots = jnp.where((batch["slots"] > 0)[..., None], slots, 0)  # of padding all zeros
-
-  # A row that is not packed has one frame, whose intents are the first.
-  intents = scores["intents"][:, 0]
-  intent = jnp.stack(
-    [jnp.argmax(intents, axis=-1), millionths(jnp.exp(jnp.max(intents, axis=-1)))], axis=-1
-  )
-  return jnp.concatenate([intent, slots.reshape(len(slots), -1)], axis=-1).astype(jnp.int32)

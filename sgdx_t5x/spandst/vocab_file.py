@@ -75,11 +75,6 @@ class WordPieceFile:
     """Id of [UNK]."""
     return self._ids[UNKNOWN]
 
-  @property
-  def size(self) -> int:
-    """Number of pieces."""
-    return len(self._pieces)
-
   def marker(self, number: int) -> int:
     """Returns the id of the piece [unusedN], which no text produces and an encoder may learn.
 

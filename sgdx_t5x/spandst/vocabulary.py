@@ -44,7 +44,7 @@ class WordPieceVocabulary(WordPieceFile, seqio.Vocabulary):
 
   @property
   def _base_vocab_size(self) -> int:
-    return self.size
+    return len(self._pieces)
 
   def _encode(self, s: str) -> Sequence[int]:
     return list(self.cut(s).ids)

@@ -41,7 +41,7 @@ Predict = Callable[[Sequence[Question]], Sequence[Prediction]]
 
 def walk(
   dialogues: Sequence[Dialogue], schema: Schema, predict: Predict
-) -> Iterator[dict[str, Prediction]]:
+) -> Iterator[list[tuple[FrameContext, Prediction]]]:
   """Yields the predictions for all dialogues, one user turn at a time, from first to last.
 
   Args:
@@ -50,7 +50,8 @@ def walk(
     predict: a tracker; takes the frames of a turn of all dialogues, returns one prediction each.
 
   Yields:
-    Frame id -> prediction; once per user turn of the longest dialogue.
+    The frames of a turn of all dialogues, each with its prediction; from the first turn to the
+    last of the longest dialogue.
   """
   turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]  # [dialogue][turn][frame]
   states: list[States] = [{} for _ in dialogues]
@@ -62,10 +63,10 @@ def walk(
         questions.append(Question(context, states[i]))
     # One call per turn number, whatever the dialogue: none needs the answers of another.
     predictions = predict(questions)
-    by_id = {}
+    answered = []
     for i, question, prediction in zip(dialogue_numbers, questions, predictions, strict=True):
       context = question.context
-      by_id[context.frame_id] = prediction
+      answered.append((context, prediction))
       state = ServiceState(context.turn, prediction.intent, prediction.values)
       states[i] = {**states[i], context.service: state}  # anew: questions keep the one before
-    yield by_id
+    yield answered

@@ -1,9 +1,12 @@
 """Answers of a model by what it read: frames of a dialogue that continues are computed once."""
 
+import hashlib
 import itertools
 import threading
-from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 _Answer = TypeVar("_Answer")
 _MOST_CACHED = 5_000  # answers: as a dialogue continues, all but those of the last turn are known
@@ -11,19 +14,18 @@ _UPDATING = threading.Lock()  # of caches, as several threads may ask one model
 
 
 def answer_once(
-  cache: MutableMapping[Any, _Answer],
-  keys: Sequence[Hashable],
-  examples: Sequence[Any],
+  cache: MutableMapping[bytes, _Answer],
+  examples: Sequence[Mapping[str, Any]],
   compute: Callable[[list[Any]], Sequence[_Answer]],
 ) -> list[_Answer]:
   """Returns the answer for each example.
 
   Args:
-    cache: key -> answer, of earlier calls; updated: the answers asked for last stay.
-    keys: of the examples; equal ones have one answer.
-    examples: what the model reads.
+    cache: digest of an example -> answer, of earlier calls; updated: those asked for last stay.
+    examples: what the model reads, name -> numbers; equal ones have one answer.
     compute: the model: takes examples that `cache` lacks, each once, and returns their answers.
   """
+  keys = [_digest(example) for example in examples]
   with _UPDATING:
     answers = {key: cache[key] for key in keys if key in cache}
   unanswered = {key: x for key, x in zip(keys, examples, strict=True) if key not in answers}
@@ -36,3 +38,12 @@ def answer_once(
     for key in list(itertools.islice(cache, max(0, len(cache) - _MOST_CACHED))):
       del cache[key]
   return [answers[key] for key in keys]
+
+
+def _digest(example: Mapping[str, Any]) -> bytes:
+  """Returns 16 bytes that stand for an example: its numbers would take 30 KB as a key."""
+  digest = hashlib.blake2b(digest_size=16)
+  for name in sorted(example):
+    numbers = np.asarray(example[name])
+    digest.update(f"{name} {len(numbers)} ".encode() + numbers.tobytes())
+  return digest.digest()

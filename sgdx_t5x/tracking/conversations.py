@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -16,10 +16,11 @@ from sgdx_t5x.corpus.dialogue import (
   check_speakers,
   frame_id,
 )
-from sgdx_t5x.corpus.schema import Schema, check_aligned, load_schema, parse_schema
+from sgdx_t5x.corpus.schema import Schema, Service, check_aligned, load_schema, parse_schema
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
 from sgdx_t5x.files.reading import read_input
+from sgdx_t5x.records.turns import SYSTEM_ACTS
 from sgdx_t5x.tracking.opening import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
@@ -227,18 +228,10 @@ def _text_and_acts(utterance: Any, number: int) -> tuple[str, Sequence[Mapping[s
 
 def _check_act(act: Any, schema: Schema) -> None:
   """Raises SgdxError for an act that no service would be told about."""
-  from sgdx_t5x.records.turns import SYSTEM_ACTS
-
   if not isinstance(act, Mapping):
     raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
   services = [service for service in schema if act.get("service", service.name) == service.name]
-  slots = {"", "intent"}  # an act may be about no slot, or about an intent
-  intents: list[str] = []
-  for service in services:
-    slots.update(service.slot_index)
-    intents += service.intent_index
-  if act.get("act") == "INFORM_COUNT":
-    slots.add("count")
+  slots, intents = _slots_and_intents(act.get("act"), services)
   slot, values = act.get("slot") or "", act.get("values", [])
   if not services:
     close = nearest(str(act["service"]), schema.names)
@@ -246,8 +239,8 @@ def _check_act(act: Any, schema: Schema) -> None:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
   elif not isinstance(slot, str):
     close = f"slot={slot!r}, which is not a string"
-  elif slot not in slots:
-    close = nearest(slot, sorted(slots - {""}), limit=20)
+  elif slot not in ("", "intent", *slots):  # an act may be about no slot, or about an intent
+    close = nearest(slot, sorted({"intent", *slots}), limit=20)
   elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):
     close = f"values={values!r}, which is not a list of strings"
   elif act["act"] == "OFFER_INTENT" and (unknown := [x for x in values if x not in intents]):
@@ -255,6 +248,16 @@ def _check_act(act: Any, schema: Schema) -> None:
   else:
     return
   raise _unreadable(act, close)
+
+
+def _slots_and_intents(act: Any, services: Iterable[Service]) -> tuple[list[str], list[str]]:
+  """Returns the names of slots and intents that an act about some services may have."""
+  slots: list[str] = ["count"] if act == "INFORM_COUNT" else []
+  intents: list[str] = []
+  for service in services:
+    slots += service.slot_index
+    intents += service.intent_index
+  return slots, intents
 
 
 def _unreadable(act: Any, available: str) -> SgdxError:
@@ -309,17 +312,11 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   Raises:
     UsageError: an unknown act or slot.
   """
-  from sgdx_t5x.records.turns import SYSTEM_ACTS
-
-  slots: list[str] = []
-  intents: list[str] = []
   acts = []
-  for name in services:
-    slots += schema[name].slot_index
-    intents += schema[name].intent_index
   for part in filter(None, map(str.strip, text.split(";"))):
     act, _, argument = part.partition(" ")
     slot, sign, value = map(str.strip, argument.partition("="))
+    slots, intents = _slots_and_intents(act, [schema[name] for name in services])
     # What the act names, to look it up and, if it is unknown, to say what there is.
     kind, name, available = "slot", slot, [*slots, ""]
     if act not in SYSTEM_ACTS:
@@ -327,8 +324,6 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
     elif act == "OFFER_INTENT":  # intent=NAME or NAME
       slot, sign, value = "intent", "=", value or slot
       kind, name, available = "intent", value, intents
-    elif act == "INFORM_COUNT":
-      available.append("count")
     if name not in available:
       raise UsageError(
         f"{{{part}}}: unknown {kind} {name!r}",

@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import gin
 import jax
 import numpy as np
 import tensorflow as tf
@@ -60,16 +59,13 @@ class LoadedModel:
           available=self.task.format,
           fix="train on such a mixture; `sgdx ls tasks` lists them",
         )
-      if query("MODEL") is None:
+      if (model := query("MODEL")) is None:
         raise SgdxError(
           f"{checkpoint.config_path}: no MODEL",
           expected="the trained model as a macro, which `t5x.eval` and `t5x.infer` take, too",
           fix="set it there to what train.model has: MODEL = @models.EncoderDecoderModel()",
         )
-      # Gin builds the model that %MODEL refers to only as the argument of a configurable.
-      with gin.unlock_config():
-        gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
-      self.model = _model_of_gin()
+      self.model = copy.deepcopy(model)  # which builds what gin refers to
       self.lengths = _lengths(checkpoint, lengths or {})
       # As t5x_lite's scripts do; Google's T5X has neither.
       getattr(utils, "compilation_cache", lambda: None)()
@@ -99,7 +95,7 @@ class LoadedModel:
       self.model.predict_batch, _BATCH_SIZE, initializer.train_state_axes, partitioner
     )
     self._rows: list[dict[str, np.ndarray]] = []
-    self._cache: dict[tuple[bytes, ...], list[int]] = {}
+    self._cache: dict[bytes, list[int]] = {}
     self._types: dict[str, np.dtype] = {}
     signature = {}
     for name, feature in converter.TASK_FEATURES.items():
@@ -155,12 +151,10 @@ class LoadedModel:
       What `model.predict_batch` returned for each: token ids from a decoder, the answer vector from
       an encoder.
     """
-    rows, keys = [], []
+    rows = []
     for example in features:
-      row = {name: np.asarray(example.get(name, ()), kind) for name, kind in self._types.items()}
-      rows.append(row)
-      keys.append(tuple(array.tobytes() for array in row.values()))
-    return answer_once(self._cache, keys, rows, self._run)
+      rows.append({x: np.asarray(example.get(x, ()), kind) for x, kind in self._types.items()})
+    return answer_once(self._cache, rows, self._run)
 
   def _run(self, rows: list[dict[str, np.ndarray]]) -> list[list[int]]:
     with configured(self.checkpoint):
@@ -174,11 +168,6 @@ def _partitioner() -> partitioning.PjitPartitioner:
   if jax.device_count() > 1:
     return partitioning.PjitPartitioner()
   return partitioning.PjitPartitioner(num_partitions=1, model_parallel_submesh=None)
-
-
-@gin.configurable(module="sgdx_tracking")
-def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
-  return model
 
 
 def _lengths(checkpoint: Checkpoint, overrides: Mapping[str, int]) -> Mapping[str, int]:

@@ -64,13 +64,6 @@ def open_tracker(
         pathlib.Path(folder), "a checkpoint of `t5x.train`, or a packed tracker", "folder"
       )
   require("seqio", extra="train", why="checkpoints of `t5x.train`")
-  return _of_checkpoints(folders, lengths or {}, allow_modules)
-
-
-def _of_checkpoints(
-  folders: Sequence[str | os.PathLike], lengths: Mapping[str, int], allow_modules: Sequence[str]
-) -> Tracker:
-  """Loads the tracker of one or more checkpoints; see `open_tracker`."""
   from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints, registered
 
   checkpoints: list[Checkpoint] = []  # of all models of the tracker
@@ -84,7 +77,7 @@ def _of_checkpoints(
       available=f"trackers: {', '.join(TRACKERS)}",
       fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
-  return annexes.load(str(loaders.pop()))(checkpoints, lengths)
+  return annexes.load(str(loaders.pop()))(checkpoints, lengths or {})
 
 
 def is_packed(*folders: str | os.PathLike) -> bool:

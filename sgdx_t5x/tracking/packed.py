@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import pathlib
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import minilm, packed
@@ -73,24 +70,12 @@ class PackedModel:
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Returns the answer for each frame; each distinct frame is computed once."""
-    return answer_once(self._answers, _keys(features), features, self.network.answer)
+    return answer_once(self._answers, features, self.network.answer)
 
   def read_acts(self, features: Sequence[Features]) -> list[list[SlotAct]]:
     """Returns what `act_reader` reads in each frame; each distinct frame is computed once."""
     assert self.act_reader is not None
-    return answer_once(self._acts, _keys(features), features, self.act_reader)
-
-
-def _keys(features: Sequence[Features]) -> list[bytes]:
-  """Returns a digest of each frame: its numbers take 30 KB as a key."""
-  keys = []
-  for example in features:
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(example):
-      numbers = np.asarray(example[name], np.int64)
-      digest.update(f"{name} {len(numbers)} ".encode() + numbers.tobytes())
-    keys.append(digest.digest())
-  return keys
+    return answer_once(self._acts, features, self.act_reader)
 
 
 def load(folder: pathlib.Path, lengths: Mapping[str, int] | None = None) -> SpanDST:

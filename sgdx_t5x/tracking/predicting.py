@@ -186,19 +186,12 @@ def _frames(
   frames = []
   for frame in turn.frames if dialogue.is_scored(number) else ():
     prediction = predictions[frame_id(dialogue.dialogue_id, number, frame.service)]
-    frames.append(_frame(frame, prediction))
+    state: dict[str, Any] = {"slot_values": dict(prediction.slot_values)}
+    for key in ("active_intent", "requested_slots"):
+      if (value := getattr(prediction, key)) is not None:  # else the tracker does not predict it
+        state[key] = value
+    frames.append({"service": frame.service, "state": state})
   return frames
-
-
-def _frame(frame: Frame, prediction: TrackedFrame) -> dict[str, Any]:
-  state: dict[str, Any] = {
-    "slot_values": {slot: list(values) for slot, values in prediction.slot_values.items()}
-  }
-  if prediction.active_intent is not None:
-    state["active_intent"] = prediction.active_intent
-  if prediction.requested_slots is not None:
-    state["requested_slots"] = list(prediction.requested_slots)
-  return {"service": frame.service, "state": state}
 
 
 def _manifest(

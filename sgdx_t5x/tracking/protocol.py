@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sgdx_t5x.corpus.dialogue import Dialogue
 from sgdx_t5x.corpus.schema import NO_INTENT, Schema
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.records.turns import NONE, user_turns
+from sgdx_t5x.records.turns import NONE
 from sgdx_t5x.spandst.walk import Predict, Prediction, walk
 
 KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema
@@ -101,15 +101,10 @@ def walked(
   dialogues: Sequence[Dialogue], shown: Shown, predict: Predict
 ) -> Iterator[dict[str, TrackedFrame]]:
   """Yields what `spandst.walk` yields, in original names; for `Tracker.track`."""
-  # Predictions come with the frame's id alone; names are those of the frame's service.
-  services: dict[str, int] = {}
-  for dialogue in dialogues:
-    for contexts in user_turns(dialogue, shown.original):
-      services.update((context.frame_id, context.service) for context in contexts)
   for portion in walk(dialogues, shown.original, predict):
     frames = {}
-    for name, prediction in portion.items():
-      frames[name] = tracked(prediction, shown.original, services[name])
+    for context, prediction in portion:
+      frames[context.frame_id] = tracked(prediction, shown.original, context.service)
     yield frames
 
 

@@ -183,8 +183,8 @@ def test_a_changed_configuration_under_the_same_path_is_read_again():
     checkpoint = Checkpoint("c", "config.gin", f"NUMBER = {number}\nMODEL = None\n", "task")
     with checkpoints.configured(checkpoint):
       assert checkpoints.query("NUMBER") == number
-  with model.gin.unlock_config():
-    model.gin.clear_config()
+  with checkpoints.gin.unlock_config():
+    checkpoints.gin.clear_config()
 
 
 @pytest.mark.parametrize(

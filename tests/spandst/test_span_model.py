@@ -11,7 +11,7 @@ from span_models import batch_of, model, params
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import answers as a
-from sgdx_t5x.spandst import features, heads, span_model
+from sgdx_t5x.spandst import features, heads
 
 PACKED = {**{name: 3 * n for name, n in span_frames.LENGTHS.items()}, "inputs": 96, "segments": 96}
 
@@ -106,9 +106,9 @@ def test_packed_frames_have_the_loss_they_have_alone(worded):
   score = jax.jit(
     lambda batch: sum(
       v.sum()
-      for v in span_model.likelihoods(
-        model(worded).module.apply({"params": params(worded)}, batch), batch
-      ).values()
+      for v in model(worded)
+      .likelihoods(model(worded).module.apply({"params": params(worded)}, batch), batch)
+      .values()
     )
   )
   np.testing.assert_allclose(score(packed), score(alone), rtol=1e-5)

@@ -13,7 +13,7 @@ from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, Span, gold_history
 from sgdx_t5x.spandst import answers
-from sgdx_t5x.spandst.span_features import SpanReader, _fixed_bits, read_choice, targets
+from sgdx_t5x.spandst.span_features import SpanReader, read_choice, targets
 from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.spandst import right_choices
@@ -125,12 +125,14 @@ def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose(real
 def test_spans_are_for_free_text_slots_and_for_all_of_them(split, real_archive):
   schema = open_corpus(real_archive).schema(split)
   vocabulary = WordPieceVocabulary(minilm())
-  for service in schema:
-    pieces = service_pieces(service, vocabulary, SpanStyle(), 40)
-    bits = _fixed_bits(pieces, NONE, False)
-    for slot in pieces.tracked:
+  reader = SpanReader(schema, vocabulary)
+  for position, service in enumerate(schema):
+    example = reader.example(FrameContext("", 0, position, "", "", (), ()), {})
+    bits = dict(zip(example.slots, example.features["slot_context"], strict=True))
+    values = service_pieces(service, vocabulary, SpanStyle(), 40).values
+    for slot in service.tracked_slots:
       assert bool(bits[slot] & answers.SPAN_OPEN) != service.slots[slot].is_categorical
-      assert bool(pieces.values[slot]) == service.slots[slot].is_categorical
+      assert bool(values[slot]) == service.slots[slot].is_categorical
 
 
 @pytest.mark.parametrize("many", range(60, 84))

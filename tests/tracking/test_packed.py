@@ -24,7 +24,7 @@ from sgdx_t5x.spandst.act_reader import ACTS
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tracking.conversations import DialogueTracker
 from sgdx_t5x.tracking.opening import open_tracker
-from sgdx_t5x.tracking.packed import _keys, load
+from sgdx_t5x.tracking.packed import load
 
 
 @pytest.fixture(scope="module")
@@ -314,15 +314,6 @@ def test_only_the_input_limits_a_schema(monkeypatch, tmp_path, folder, capsys):
   err = capsys.readouterr().err
   assert_four_parts(err, "of inputs=512", "remove slots or values")
   assert "--lengths" not in err
-
-
-def test_keys_tell_frames_apart():
-  frames = [{"slots": [1, 2], "values": [3]}, {"slots": [1], "values": [2, 3]}]
-  frames += [{"slots": [1, 2], "memory": [3]}, {"slots": [1, 2, 3]}]
-  keys = _keys(frames)
-  assert len(set(keys)) == len(frames)
-  assert {len(key) for key in keys} == {16}
-  assert _keys([{"values": np.array([3]), "slots": np.array([1, 2], np.int32)}]) == keys[:1]
 
 
 def test_lengths(monkeypatch, folder):

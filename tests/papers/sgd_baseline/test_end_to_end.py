@@ -82,7 +82,7 @@ def test_answers_of_infer_give_the_states_of_track(trained, start, small_sample,
 
   expected = {}
   for turn in walk(dialogues, original, predict):
-    expected |= turn
+    expected |= {context.frame_id: prediction for context, prediction in turn}
   out = folder / "tracked"
   options = ("--corpus", small_sample / "sample", "--variant", "v3", "--out", out)
   assert sgdx("track", folder / "run", *options) == 0
