@@ -18,7 +18,6 @@ if TYPE_CHECKING:
   import tensorflow as tf
 
   from sgdx_t5x.metrics.predicted_frame import PredictedFrame
-  from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 
@@ -105,6 +104,13 @@ class Provenance:
   notes: tuple[str, ...] = ()
 
 
+class Schemas(Protocol):
+  """The schemas of all variants, which `variant_schemas.VariantSchemas` has."""
+
+  def get(self, split: str, variant: str = ...) -> Schema:
+    """Returns a variant's schema for a split; the original if no variant is named."""
+
+
 class PromptFormat(Protocol):
   """A prompt format: a frozen dataclass whose only field is `style`.
 
@@ -172,7 +178,7 @@ class PromptFormat(Protocol):
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
-    schemas: "VariantSchemas",
+    schemas: Schemas,
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
     """Turns batches of records into batches of examples; it may import TensorFlow.

@@ -10,13 +10,12 @@ import tensorflow as tf
 
 from sgdx_t5x.corpus.example_id import SLOT, ExampleId
 from sgdx_t5x.corpus.schema import Service
-from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
+from sgdx_t5x.prompts.protocol import PromptFormat, Schemas, service_pairs
 from sgdx_t5x.records.unbatching import unbatched
-from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 
 def task_steps(
-  prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
+  prompt_format: PromptFormat, schemas: Schemas, variants: Sequence[str]
 ) -> tuple[list, functools.partial]:
   """Returns what a `RecordTask` needs, after its records: (preprocessors, postprocess_fn)."""
 
@@ -86,7 +85,7 @@ def read_back(
   is_target: bool = False,
   *,
   prompt_format: PromptFormat,
-  schemas: VariantSchemas,
+  schemas: Schemas,
 ) -> Any:
   """SeqIO postprocessor: turns targets into gold data, and predictions into values or states.
 

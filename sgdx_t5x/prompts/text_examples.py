@@ -26,12 +26,12 @@ from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
   PromptFormat,
+  Schemas,
   ServicePair,
   prompts_without_history,
   service_pairs,
 )
 from sgdx_t5x.records.source import flat_fields, rows_of_fields, split_of
-from sgdx_t5x.variants.variant_schemas import VariantSchemas
 
 _BLANK = "\u2581"  # how SentencePiece writes a space
 _LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces
@@ -61,7 +61,7 @@ def text_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: VariantSchemas,
+  schemas: Schemas,
   variants: Sequence[str],
 ) -> tf.data.Dataset:
   """Turns records into examples of a format; see `protocol.PromptFormat.examples`.
