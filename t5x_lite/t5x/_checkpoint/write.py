@@ -26,7 +26,6 @@ from t5x._checkpoint.keep import EventReader, delete, worse_than_best
 from t5x._checkpoint.read import checkpoint_steps, flatten, unflatten
 from t5x._process import hosts
 from t5x._process.log import log
-from t5x._process.progress import short_number
 from t5x.errors import T5XError
 from t5x.partitioning import in_structure
 
@@ -361,11 +360,20 @@ def _remove_leftovers(directory: epath.Path) -> None:
       path.rmtree(missing_ok=True)
 
 
+def _bytes(size: float) -> str:
+  """Formats a size: 1536000000 as `1.54 GB`."""
+  for unit in ("bytes", "kB", "MB", "GB"):
+    if size < 1000:
+      return f"{size:.3g} {unit}"
+    size /= 1000
+  return f"{size:.3g} TB"
+
+
 def _cannot_save(directory: epath.Path, step: int, size: int, error: Exception) -> T5XError:
   """Returns the error for a checkpoint that could not be written because of `error`."""
   free = "unknown"
   with contextlib.suppress(OSError):
-    free = f"{short_number(shutil.disk_usage(str(directory)).free)}B"
+    free = _bytes(shutil.disk_usage(str(directory)).free)
   steps = checkpoint_steps(directory)
   latest = f"{directory}/checkpoint_{steps[-1]}" if steps else None
   text = " ".join(str(error).split())
@@ -374,7 +382,7 @@ def _cannot_save(directory: epath.Path, step: int, size: int, error: Exception) 
   return T5XError(
     f"The checkpoint of step {step} could not be written.",
     found=f"{type(error).__name__}: {text}\nfree space in {directory}: {free}",
-    expected=f"a writable folder with {short_number(size)}B free (before compression)",
+    expected=f"a folder that can be written to, with {_bytes(size)} free (before compression)",
     available=f"{latest} is complete" if latest else "there is no complete checkpoint so far",
     fix="free space there, or keep fewer checkpoints (SaveCheckpointConfig.keep = 2), or set "
     "another --gin.MODEL_DIR; "
