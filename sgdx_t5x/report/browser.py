@@ -126,12 +126,13 @@ def embed(
   """
   totals: dict[tuple[Any, ...], dict[str, int]] = {}
   ranked: list[tuple[int, dict[str, Any]]] = []
-  unknown, sets = [], {}
+  unknown, sets, seen = [], {}, {}
   for number, (run, of_run) in enumerate(zip(runs, rows_of, strict=True)):
     if run.failures is None:
       unknown.append(number)
     for label, version in _sets(run).items():
       sets[label] = version.variant
+    seen |= run.seen
     rows = [{"run": number, **row} for row in of_run]
     for row in rows:
       for cell in _cells(row):
@@ -144,9 +145,6 @@ def embed(
   ranked.sort(key=lambda item: item[0])
   frames, turns = _fit([row for _, row in ranked], texts)
   services = {}
-  seen: dict[str, bool] = {}
-  for run in runs:
-    seen |= run.seen
   for name, is_seen in sorted(seen.items()):
     services[name] = {"seen": is_seen, "variants": texts.services.get(name, {})}
   cell_names = ("run", "service", "slot", "variant", "kind")

@@ -55,26 +55,14 @@ def source_rows(
   def rows(frames: Mapping[str, FrameScores], metric: str, name: str) -> dict[str, Any]:
     return summaries(frames, metric, name, settings, samples, per_service=False).to_json()
 
-  numbers, sources, enters = [], [], []  # per value: of its frame, its source, whether it is new
-  is_right: dict[str, list[float]] = {variant: [] for variant in scores}  # per value
-  for number, frame in enumerate(gold):
+  sources, enters = [], []  # per value: its source, whether it is new
+  for frame in gold:
     for origin in frame.origins.values():
-      numbers.append(number)
       sources.append(origin.source)
       # A value stays in the state for later turns, which `origins` repeats.
       enters.append(origin.turn == frame.turn)
-    for variant, right in is_right.items():
-      state = states[variant][frame.frame_id]
-      right_slots = metrics.right_slots(
-        schema[frame.service], frame.slot_values, state, settings.fuzzy
-      )
-      right += [float(slot in right_slots) for slot in frame.origins]
-  values = {}  # variant -> scores of values in place of frames
-  for variant, frames in scores.items():
-    per_value = frames.take(np.array(numbers, dtype=np.intp))
-    accuracy = np.array(is_right[variant], dtype=np.float64)
-    values[variant] = dataclasses.replace(per_value, metrics={SLOT_ACCURACY: accuracy})
   source_of = np.array(sources, dtype=str)
+  values = _value_scores(scores, gold, states, schema, settings)
   result: dict[str, Any] = {}
   for part, counted in (("values", True), ("entering", np.array(enters, dtype=bool))):
     result[part] = {}
@@ -90,6 +78,29 @@ def source_rows(
       of_kind = {variant: frames.take(kinds == kind) for variant, frames in scores.items()}
       result["frames"][kind] = rows(of_kind, metrics.JOINT_GOAL, "jga")
   return result
+
+
+def _value_scores(
+  scores: Mapping[str, FrameScores],
+  gold: Sequence[GoldFrame],
+  states: Mapping[str, Mapping[str, State]],
+  schema: Schema,
+  settings: Settings,
+) -> dict[str, FrameScores]:
+  """Returns variant -> scores with values, in the order of `origins`, in place of frames."""
+  values = {}
+  for variant, frames in scores.items():
+    numbers, is_right = [], []  # per value: of its frame, whether it is predicted
+    for number, frame in enumerate(gold):
+      state, service = states[variant][frame.frame_id], schema[frame.service]
+      right_slots = metrics.right_slots(service, frame.slot_values, state, settings.fuzzy)
+      for slot in frame.origins:
+        numbers.append(number)
+        is_right.append(float(slot in right_slots))
+    per_value = frames.take(np.array(numbers, dtype=np.intp))
+    accuracy = np.array(is_right, dtype=np.float64)
+    values[variant] = dataclasses.replace(per_value, metrics={SLOT_ACCURACY: accuracy})
+  return values
 
 
 def frame_kind(origins: Mapping[str, Origin]) -> str:
