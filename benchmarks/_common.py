@@ -40,8 +40,8 @@ def make_parser(doc: str, repeats: int, google: bool = False) -> argparse.Argume
   parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds (default {repeats})")
   parser.add_argument(
     "--work-dir",
-    type=pathlib.Path,
-    default=pathlib.Path("runs/benchmarks"),
+    type=lambda path: pathlib.Path(path).absolute(),  # what it starts runs in the checkout's root
+    default="runs/benchmarks",
     help="records, checkpoints, outputs, logs (default runs/benchmarks)",
   )
   return parser
