@@ -5,7 +5,8 @@ goal accuracy of whole dialogues, from predictions alone.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import seqio
@@ -17,6 +18,43 @@ from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.tasks.registration import register_encoder_task, register_mixtures
 
 NAME = "spandst"
+
+
+def register_spandst(
+  name: str,
+  *,
+  data: str,
+  variants: Sequence[str],
+  vocabulary: Callable[[], seqio.Vocabulary],
+  style: SpanStyle | None = None,
+  folders: Mapping[str, Any] | None = None,
+) -> seqio.Task:
+  """Registers a task of SpanDST. Args: as for `registration.register`; style of the input."""
+  return register_encoder_task(
+    name,
+    tracker="SpanDST",
+    format=NAME,
+    data=data,
+    variants=variants,
+    vocabulary=vocabulary,
+    features=FEATURES,
+    examples=span_examples,
+    metric=turn_accuracies,
+    folders=folders,
+    style=style or SpanStyle(),
+  )
+
+
+def register_spandst_family(
+  prefix: str,
+  *,
+  data: str,
+  vocabulary: Callable[[], seqio.Vocabulary],
+  style: SpanStyle | None = None,
+) -> None:
+  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
+  task = functools.partial(register_spandst, vocabulary=vocabulary, style=style)
+  register_mixtures(f"{prefix}{NAME}", data, task)
 
 
 def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float]:
@@ -72,27 +110,3 @@ def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
 
 def _mean(values: list[bool]) -> float:
   return float(np.mean(values)) if values else float("nan")
-
-
-# Registers a task of SpanDST. Args: those of `register_encoder_task` that are not here; style.
-register_spandst = functools.partial(
-  register_encoder_task,
-  tracker="SpanDST",
-  format=NAME,
-  features=FEATURES,
-  examples=span_examples,
-  metric=turn_accuracies,
-  style=SpanStyle(),
-)
-
-
-def register_spandst_family(
-  prefix: str,
-  *,
-  data: str,
-  vocabulary: Callable[[], seqio.Vocabulary],
-  style: SpanStyle | None = None,
-) -> None:
-  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
-  task = functools.partial(register_spandst, vocabulary=vocabulary, style=style or SpanStyle())
-  register_mixtures(f"{prefix}{NAME}", data, task)

@@ -124,7 +124,7 @@ def check_no_inputs(
   named = _by_inode(_paths_read(args))
   # Which files of a folder are read depends on more than their names.
   in_folders = itertools.chain.from_iterable(map(paths_below, map(pathlib.Path, named.values())))
-  inputs = {**_by_inode(in_folders), **named}
+  inputs = {**_by_inode(in_folders), **named} if any(map(os.path.isfile, replaced)) else named
   for path in replaced:
     if path.is_dir():
       below = _by_inode([path, *paths_below(path)])

@@ -22,7 +22,7 @@ def answer_once(
 
   Args:
     cache: digest of an example -> answer, of earlier calls; updated: those asked for last stay.
-    examples: what the model reads, name -> numbers; equal ones have one answer.
+    examples: what the model reads, name -> whole numbers; equal ones have one answer.
     compute: the model: takes examples that `cache` lacks, each once, and returns their answers.
   """
   keys = [_digest(example) for example in examples]
@@ -44,6 +44,6 @@ def _digest(example: Mapping[str, Any]) -> bytes:
   """Returns 16 bytes that stand for an example: its numbers would take 30 KB as a key."""
   digest = hashlib.blake2b(digest_size=16)
   for name in sorted(example):
-    numbers = np.asarray(example[name])
+    numbers = np.asarray(example[name], np.int64)
     digest.update(f"{name} {len(numbers)} ".encode() + numbers.tobytes())
   return digest.digest()

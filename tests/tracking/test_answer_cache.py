@@ -46,6 +46,7 @@ def test_examples_are_told_apart():
   frames += [{"slots": [1, 2], "memory": [3]}, {"slots": [1, 2, 3]}]
   cache = {}
   answer_once(cache, frames, lambda batch: range(len(batch)))
-  same = [{"values": np.array([3]), "slots": np.array([1, 2])}]
+  same = [{"values": np.array([3]), "slots": np.array([1, 2], np.int32)}]
   assert answer_once(cache, same, None) == [0]
   assert len(cache) == len(frames)
+  assert {len(key) for key in cache} == {16}

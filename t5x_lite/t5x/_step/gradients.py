@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from clu import metrics as clu_metrics
 
 from t5x import metrics as metrics_lib
+from t5x.errors import T5XError
 
 Metrics = Mapping[str, Any]
 
@@ -44,17 +45,26 @@ def accumulate_grads_microbatched(
       train_state: its parameters are read.
       batch: {feature: [B, ...]}.
       dropout_rng: key; microbatch i uses its own split.
-      num_microbatches: divides the batch size; None or 1 computes the batch at once.
+      num_microbatches: None or 1 computes the batch at once.
       data_partition_spec: sharding of a microbatch's features, or None.
 
   Returns:
       (gradients, metrics, None); T5X returns a model's mutable collections as the third item.
+
+  Raises:
+      T5XError: if the batch size is not divisible by `num_microbatches`.
   """
   params = train_state.params
   grad_fn = jax.value_and_grad(model.loss_fn, has_aux=True)
   if num_microbatches is None or num_microbatches <= 1:
     (_, metrics), grads = grad_fn(params, batch, dropout_rng)
     return grads, metrics, None
+  size = next(iter(batch.values())).shape[0]
+  if size % num_microbatches:
+    raise T5XError(
+      f"Batch size {size} does not divide evenly into {num_microbatches} microbatches.",
+      fix="change BATCH_SIZE or trainer.Trainer.num_microbatches.",
+    )
 
   def body(total, xs):
     microbatch, rng = xs
