@@ -339,6 +339,8 @@ def test_the_halves_of_a_step():
     )
     np.testing.assert_array_equal(grads["w"], 4.0)
     assert mutables is None
+  with pytest.raises(T5XError, match="Batch size 4 does not divide evenly into 3 microbatches"):
+    trainer.accumulate_grads_microbatched(model, state, batch, rng, 3)
   new, values = trainer.apply_grads(state, grads, values, 0.25, trainer.WeightMetricsComputer())
   np.testing.assert_array_equal(new.params["w"], 1.0)
   assert values["learning_rate"].compute() == 0.25
