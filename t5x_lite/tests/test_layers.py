@@ -130,6 +130,17 @@ def test_masks_hide_keys_and_biases_are_added(dtype):
   np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
 
 
+def test_attention_starts_from_a_normal_distribution():
+  """Of variance 1 / fan_in, as in T5X, whose other kernels start from a truncated one."""
+  x = jnp.ones((1, 1, 64))
+  init = jax.jit(layers.MultiHeadDotProductAttention(8, 8).init)
+  params = init(jax.random.PRNGKey(0), x, x)["params"]
+  for name, scale in (("query", 8**-0.5), ("key", 1.0), ("value", 1.0), ("out", 1.0)):
+    kernel = params[name]["kernel"] * 8 / scale
+    assert abs(float(jnp.std(kernel)) - 1) < 0.05
+    assert float(jnp.max(jnp.abs(kernel))) > 2.5  # truncated, all are below 2.28
+
+
 @pytest.mark.parametrize("whole_bias", [True, False])
 def test_steps_of_a_decode_are_rows_of_the_whole(whole_bias):
   """With the bias of all steps, from which the module takes a row, or only the step's."""

@@ -26,6 +26,8 @@ from t5x.examples.t5 import (
 
 Array = jax.Array
 
+kernel_init = nn.initializers.variance_scaling(1.0, "fan_in", "normal")  # the others' is truncated
+
 
 def scaled_query_init(init: dense.Initializer, head_dim: int) -> dense.Initializer:
   """Initialiser of the query kernel: `init` over sqrt(head_dim).
@@ -101,7 +103,7 @@ class MultiHeadDotProductAttention(nn.Module):
   head_dim: int
   dtype: Any = jnp.float32
   dropout_rate: float = 0.0
-  kernel_init: dense.Initializer = dense.kernel_init
+  kernel_init: dense.Initializer = kernel_init
   float32_logits: bool = False
 
   def setup(self) -> None:
