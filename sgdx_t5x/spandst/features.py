@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import seqio
@@ -49,20 +48,12 @@ class SpanFeatureConverter(PaddedFeatureConverter):
   """Pads frames, or packs several into a row (`DatasetConfig.pack`).
 
   Features named `encoder_...` may be truncated to the longest example of a batch.
-
-  Args:
-    unchanged: fraction, in [0, 1], of the frames without slot changes (about half of SGD's) that
-      are packed, chosen deterministically by their tokens.
   """
 
   FEATURES = _LENGTH_OF
   TASK_FEATURES = specs(*TASK_FEATURES)  # SeqIO's name
   MODEL_FEATURES = specs(*MODEL_FEATURES)
   PACKING_FEATURE_DTYPES = {}  # noqa: RUF012
-
-  def __init__(self, *args: Any, unchanged: float = 1.0, **options: Any):
-    super().__init__(*args, **options)
-    self._unchanged = unchanged
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
     """Returns the length of each model feature."""
@@ -77,9 +68,7 @@ class SpanFeatureConverter(PaddedFeatureConverter):
     if not self.pack:
       return padded(ds, lengths, _alone)
     ds = ds.ragged_batch(_WINDOW)
-    return ds.map(
-      lambda window: _pack_ragged(window, lengths, self._unchanged), tf.data.AUTOTUNE
-    ).unbatch()
+    return ds.map(lambda window: _pack_ragged(window, lengths), tf.data.AUTOTUNE).unbatch()
 
 
 # --- one frame a row -----------------------------------------------------------------------
@@ -192,24 +181,7 @@ def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
   return rows.reshape(-1)
 
 
-def chosen(frames: Sequence[Frame], unchanged: float) -> list[Frame]:
-  """Returns frames in which a slot changes and this fraction of the rest; if none, all frames."""
-
-  def has_change(frame: Frame) -> bool:
-    slots, kinds = np.asarray(frame["targets"]).reshape(-1, answers.ROW)[:, :2].T
-    # A slot whose right answers include KEEP need not change.
-    may_stay = slots[kinds == answers.KEEP]
-    answered = slots[(kinds > answers.KEEP) & (kinds <= answers.MEMORY)]
-    return not np.isin(answered, may_stay).all()
-
-  def is_sampled(frame: Frame) -> bool:
-    # By its tokens: the same in every epoch and on every host, without a generator's state.
-    return int(np.sum(frame["inputs"], dtype=np.int64)) % 1000 < 1000 * unchanged
-
-  return [frame for frame in frames if is_sampled(frame) or has_change(frame)] or list(frames)
-
-
-def _pack_ragged(window, lengths: Mapping[str, int], unchanged: float) -> dict[str, tf.Tensor]:
+def _pack_ragged(window, lengths: Mapping[str, int]) -> dict[str, tf.Tensor]:
   """Packs a window of frames: {feature: RaggedTensor} -> {feature: `[rows, length]`}."""
 
   def pack_all(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -219,10 +191,9 @@ def _pack_ragged(window, lengths: Mapping[str, int], unchanged: float) -> dict[s
     for name, values, splits in zip(TASK_FEATURES, arrays[0::2], arrays[1::2], strict=True):
       for frame, array in zip(frames, np.split(values, splits[1:-1]), strict=True):
         frame[name] = array
-    selected = chosen(frames, unchanged)
     columns = collections.defaultdict(list)
-    for numbers in rows_of(selected, lengths):
-      row = pack([selected[number] for number in numbers], lengths)
+    for numbers in rows_of(frames, lengths):
+      row = pack([frames[number] for number in numbers], lengths)
       for name, values in row.items():
         columns[name].append(values)
     return [np.stack(rows) for rows in columns.values()]

@@ -7,8 +7,7 @@ slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then the memory.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,7 +15,6 @@ import jax.numpy as jnp
 import seqio
 from flax import linen as nn
 
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst import answers, heads
 from sgdx_t5x.spandst.encoder import Bert, BertConfig
 from sgdx_t5x.spandst.features import MAX_FRAMES, SpanFeatureConverter
@@ -163,17 +161,12 @@ class SpanModel(EncoderModel):
     output_vocabulary: `seqio.PassThroughVocabulary`, of targets and answers.
     optimizer_def: the optimizer.
     longest_span: maximum tokens in a span.
-    slot_weight: weight of the loss of slots' answers.
-    requested_weight: weight of the loss of requested slots.
-    intent_weight: weight of the loss of intents.
-    unchanged_frames: fraction, in [0, 1], of the frames without slot changes to train on.
 
   Raises:
-    SgdxError: the vocabulary has more pieces than the encoder has rows for, or `unchanged_frames`
-      is out of range.
+    SgdxError: the vocabulary has more pieces than the encoder has rows for.
   """
 
-  FEATURE_CONVERTER_CLS: Callable[..., seqio.FeatureConverter] = SpanFeatureConverter
+  FEATURE_CONVERTER_CLS = SpanFeatureConverter
 
   def __init__(
     self,
@@ -182,21 +175,9 @@ class SpanModel(EncoderModel):
     output_vocabulary: seqio.Vocabulary,
     optimizer_def: Any,
     longest_span: int = 14,
-    slot_weight: float = 1.0,
-    requested_weight: float = 1.0,
-    intent_weight: float = 1.0,
-    unchanged_frames: float = 1.0,
   ):
-    weights = {"slots": slot_weight, "requested": requested_weight, "intent": intent_weight}
-    super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def, weights)
+    super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def)
     self.longest_span = longest_span
-    if not 0 <= unchanged_frames <= 1:
-      raise SgdxError(
-        f"SpanModel.unchanged_frames = {unchanged_frames!r}",
-        expected="a fraction in [0, 1]",
-        fix="set span_model.SpanModel.unchanged_frames = 1.0 to train on all frames",
-      )
-    self.FEATURE_CONVERTER_CLS = functools.partial(SpanFeatureConverter, unchanged=unchanged_frames)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     """Returns log likelihoods of gold answers: 'slots' and 'requested' `[B, S]`, 'intent' `[B, R]`.

@@ -28,9 +28,7 @@ import jax.numpy as jnp
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.spandst.span_model import SpanModel
-from sgdx_t5x.spandst.vocab_file import MARKERS, SPECIAL
 
-_FIRST_WORD = len(SPECIAL) + MARKERS  # in vocabularies like the sample's
 _ADDED = ("slot_context", "intent_context", "marks")  # embeddings that are added to tokens
 # (head, offset of its neighbour, first of its sinusoids); the last prefers some ten tokens around.
 _NEAR = ((0, -1, 0), (1, 1, 0), (3, 0, 4))
@@ -43,16 +41,11 @@ class StructuredSpanModel(SpanModel):
   Args:
     neighbour: attention logit of the preferred neighbour; about 0 for other tokens.
     match: attention logit of identical tokens; about 0 for other tokens.
-    renamed: share in [0, 1) of the vocabulary that is replaced by other words in training, the same
-      way throughout a row. This makes the meanings of words less useful than their positions and
-      identity, which generalize to services that were not in training.
   """
 
-  def __init__(
-    self, *args, neighbour: float = 8.0, match: float = 6.0, renamed: float = 0.0, **kwargs
-  ):
+  def __init__(self, *args, neighbour: float = 8.0, match: float = 6.0, **kwargs):
     super().__init__(*args, **kwargs)
-    self._logits, self._renamed = {"neighbour": neighbour, "match": match}, renamed
+    self._logits = {"neighbour": neighbour, "match": match}
     if self.module.config.num_heads < 3:
       raise SgdxError(
         f"encoder.BertConfig.num_heads = {self.module.config.num_heads}",
@@ -66,33 +59,6 @@ class StructuredSpanModel(SpanModel):
     heads = self.module.config.num_heads
     variables["params"] = restructure(variables["params"], heads, **self._logits)
     return flax.core.freeze(variables)
-
-  def loss_fn(self, params: Any, batch: Mapping[str, Any], dropout_rng: Any):
-    """Same as `SpanModel`'s; in training, some words are replaced."""
-    if dropout_rng is not None and self._renamed:
-      rng, dropout_rng = jax.random.split(dropout_rng)
-      tokens = batch["encoder_input_tokens"]
-      renamed = rename(tokens, rng, self._renamed, self.module.config.vocab_size)
-      batch = {**batch, "encoder_input_tokens": renamed}
-    return super().loss_fn(params, batch, dropout_rng)
-
-
-def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> jax.Array:
-  """Replaces words at random, the same way throughout a row, so that models match words.
-
-  Args:
-    tokens: int `[B, L]`.
-    rng: random key.
-    share: probability that a word of the vocabulary is replaced; special pieces and markers stay.
-      Two words may become the same one.
-    vocab_size: the encoder's vocabulary size.
-  """
-  table_shape, token_ids = (tokens.shape[0], vocab_size), jnp.arange(vocab_size)
-  choice_rng, word_rng = jax.random.split(rng)
-  is_replaced = jax.random.bernoulli(choice_rng, share, table_shape) & (token_ids >= _FIRST_WORD)
-  random_words = jax.random.randint(word_rng, table_shape, _FIRST_WORD, vocab_size)
-  # A table per row, so that a word that occurs twice in it becomes the same other word.
-  return jnp.take_along_axis(jnp.where(is_replaced, random_words, token_ids), tokens, axis=1)
 
 
 def restructure(

@@ -140,24 +140,6 @@ def test_packing_keeps_every_frame_and_no_row_overflows():
   assert (packed["encoder_frames"] > 0).mean() > 0.8
 
 
-def test_frames_that_change_nothing_are_drawn_by_their_tokens():
-  def frame(tokens, *rows):
-    return {"inputs": np.array(tokens), "targets": np.array(rows, np.int32).reshape(-1)}
-
-  keep, repeated = (1, a.KEEP, 0, 0), (1, a.SPAN, 1, 2)
-  changed, intent = (2, a.VALUE, 1, 0), (0, a.INTENT, 1, 0)
-  still = [frame([t], keep, repeated, intent) for t in range(1000)]
-  moved = [frame([999], keep, repeated, changed), frame([999], (1, a.DONTCARE, 0, 0))]
-  for share in (1.0, 0.4):
-    assert features.chosen([*still, *moved], share) == [*still[: int(1000 * share)], *moved]
-  assert features.chosen(still[999:], 0.4) == still[999:]  # a window is never empty
-
-
-def test_a_share_of_unchanged_frames_that_is_none():
-  with pytest.raises(SgdxError, match=r"unchanged_frames = 1.5"):
-    model(unchanged_frames=1.5)
-
-
 def brute_force_span(starts, ends, segments, longest):
   best, found = -np.inf, None
   for i in range(len(starts)):

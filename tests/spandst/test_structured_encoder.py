@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import seqio
@@ -68,35 +67,6 @@ def test_what_layers_add_leaves_positions_alone():
       kernel = np.asarray(params()["encoder"][layer][name]["kernel"])
       assert not kernel[:, : WIDTH // 4].any()
       assert kernel[:, WIDTH // 4 :].std() > 0
-
-
-def test_renamed_words_are_the_same_throughout_a_row():
-  tokens = jnp.tile(jnp.arange(VOCAB_SIZE), (3, 2))  # every word twice
-  found = np.asarray(structured_encoder.rename(tokens, jax.random.key(1), 0.5, VOCAB_SIZE))
-  np.testing.assert_array_equal(found[:, :VOCAB_SIZE], found[:, VOCAB_SIZE:])
-  changed = found != np.asarray(tokens)
-  assert not changed[:, :21].any()  # special pieces and markers
-  assert 0.4 < changed[:, 21:VOCAB_SIZE].mean() < 0.6
-  assert (found[0] != found[1]).any()  # each row is renamed differently
-  assert (found[changed] >= 21).all()
-
-
-def test_words_are_renamed_in_training_alone():
-  lengths = features.SpanFeatureConverter(pack=True).get_model_feature_lengths(span_frames.LENGTHS)
-  rows = [features.pack([frame], lengths) for frame in span_frames.frames(2)]
-  batch = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-  tokens = batch["encoder_input_tokens"]  # words of these frames are pieces 10 to 59
-  batch["encoder_input_tokens"] = np.where(tokens >= 10, tokens + 20, tokens)
-
-  @jax.jit
-  def losses(key):
-    models = make(), make(renamed=0.9)
-    return [model.loss_fn(params(), batch, rng)[0] for model in models for rng in (None, key)]
-
-  plain, trained, renamed, renamed_trained = losses(jax.random.key(0))
-  assert plain == renamed
-  assert trained == plain  # no dropout
-  assert abs(renamed_trained - renamed) > 0.01
 
 
 def test_two_heads_are_too_few():
