@@ -9,7 +9,8 @@ from sgdx_t5x.corpus.example_id import ExampleId
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.records.frame_examples import Make
 from sgdx_t5x.records.turns import FrameContext, Gold, States
-from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader, targets
+from sgdx_t5x.spandst.span_features import LENGTHS, SpanReader
+from sgdx_t5x.spandst.span_targets import targets
 from sgdx_t5x.spandst.span_text import SpanStyle
 from sgdx_t5x.spandst.spandst import right_choices
 from sgdx_t5x.spandst.vocab_file import WordPieceFile

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sgdx_t5x.corpus.schema import Schema
 from sgdx_t5x.records.turns import NONE
 from sgdx_t5x.spandst.answers import read_answer
-from sgdx_t5x.spandst.span_features import Example, read_choice
+from sgdx_t5x.spandst.span_features import Example
+from sgdx_t5x.spandst.span_targets import read_choice
 from sgdx_t5x.spandst.spandst import new_values
 from sgdx_t5x.spandst.walk import Prediction, Question
 

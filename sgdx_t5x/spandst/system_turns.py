@@ -14,7 +14,8 @@ from sgdx_t5x.records import turns
 from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext
 from sgdx_t5x.spandst import answers
 from sgdx_t5x.spandst.act_reader import SlotAct
-from sgdx_t5x.spandst.span_features import Example, SpanReader, read_choice
+from sgdx_t5x.spandst.span_features import Example, SpanReader
+from sgdx_t5x.spandst.span_targets import read_choice
 from sgdx_t5x.spandst.spandst import answered_value
 
 ReadActs = Callable[[Sequence[Any]], list[list[SlotAct]]]  # the features of frames -> their acts

@@ -29,7 +29,8 @@ from sgdx_t5x.records.turns import SYSTEM_ACTS, FrameContext, Gold
 from sgdx_t5x.spandst import answers, packed
 from sgdx_t5x.spandst.act_reader import ACTS, SlotAct
 from sgdx_t5x.spandst.numpy_network import FrameStates
-from sgdx_t5x.spandst.span_features import Example, SpanReader, targets
+from sgdx_t5x.spandst.span_features import Example, SpanReader
+from sgdx_t5x.spandst.span_targets import targets
 from sgdx_t5x.spandst.spandst import Choice, value_spans
 from sgdx_t5x.spandst.system_turns import system_context, system_example
 from sgdx_t5x.tracking.packed import PackedModel

@@ -13,7 +13,8 @@ from sgdx_t5x.corpus.opening import SAMPLE, open_corpus
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold, Span, gold_history
 from sgdx_t5x.spandst import answers
-from sgdx_t5x.spandst.span_features import SpanReader, read_choice, targets
+from sgdx_t5x.spandst.span_features import SpanReader
+from sgdx_t5x.spandst.span_targets import read_choice, targets
 from sgdx_t5x.spandst.span_text import SpanStyle, service_pieces
 from sgdx_t5x.spandst.span_tracking import span_prediction
 from sgdx_t5x.spandst.spandst import right_choices

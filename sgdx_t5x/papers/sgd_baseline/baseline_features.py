@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.corpus.schema import DONTCARE, Intent, Schema, Service, Slot
 from sgdx_t5x.records.turns import FrameContext, Gold
-from sgdx_t5x.spandst import answers, span_features
+from sgdx_t5x.spandst import answers, span_features, span_targets
 from sgdx_t5x.spandst.answers import DONTCARE as ANY
 from sgdx_t5x.spandst.answers import SPAN, VALUE
 from sgdx_t5x.spandst.choices import Choices
@@ -265,7 +265,7 @@ def targets(
   gold: Gold,
   limit: int = LENGTHS["targets"],
 ) -> list[int]:
-  """Returns the rows of `targets`, flattened, as `span_features.targets` does.
+  """Returns the rows of `targets`, flattened, as `span_targets.targets` does.
 
   An active slot whose value is not found, or cut off, has the span (0, 0): [CLS].
 
@@ -276,7 +276,7 @@ def targets(
     limit: maximum length.
   """
   alternatives = {slot: [answer] for slot, answer in gold_answers.items()}
-  numbers = span_features.targets(example, alternatives, gold, limit)
+  numbers = span_targets.targets(example, alternatives, gold, limit)
   answered = {slot for slot, kind, *_ in answers.target_rows(numbers) if kind <= answers.MEMORY}
   for number, slot in enumerate(example.slots, start=1):
     if slot in gold_answers and number not in answered:

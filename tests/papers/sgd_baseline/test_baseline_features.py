@@ -16,7 +16,7 @@ from sgdx_t5x.papers.sgd_baseline.baseline_features import (
 )
 from sgdx_t5x.records.turns import NONE, FrameContext, Gold
 from sgdx_t5x.spandst import answers
-from sgdx_t5x.spandst.span_features import read_choice
+from sgdx_t5x.spandst.span_targets import read_choice
 from sgdx_t5x.spandst.spandst import Choice
 from sgdx_t5x.spandst.vocabulary import WordPieceVocabulary
 from sgdx_t5x.variants.variant_schemas import VariantSchemas
