@@ -24,7 +24,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME
-from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name, pointer_keys
+from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
 from sgdx_t5x.tools.suite.schemas import (
   DEPENDENT,
   NAMED,
@@ -36,6 +36,7 @@ from sgdx_t5x.tools.suite.schemas import (
   of_item,
   of_property,
   of_same_value,
+  pointer_keys,
 )
 from sgdx_t5x.tools.suite.toolset import ToolSet
 

@@ -1,10 +1,9 @@
 """JSON Schemas as trees: the parts of one, and those that speak of the same value."""
 
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from sgdx_t5x.tools.own_tools import resolved
 
 Schema = Mapping[str, Any]
 Keys = tuple[str, ...]  # the way from a schema to a part of it
@@ -142,3 +141,50 @@ def _undeclared(
       yield from _undeclared(item, of_property(schemas, name), root, at)
       if has_names and not declares(schemas, name):
         yield at, allowed
+
+
+# --- references ----------------------------------------------------------------------------
+
+
+def references(schema: Any) -> Iterator[str]:
+  """Yields the references in a schema."""
+  for part in all_schemas(schema):
+    if isinstance(part.get("$ref"), str):
+      yield part["$ref"]
+
+
+def resolved(document: Any, reference: str) -> Any:
+  """Returns what a reference within a document points to; None if it is not there."""
+  base, _, fragment = reference.partition("#")
+  if base:
+    document = next((part for part in _objects(document) if part.get("$id") == base), None)
+  if fragment and not fragment.startswith("/"):
+    anchored = (part for part in _objects(document) if _is_called(part, fragment))
+    return next(anchored, None)
+  for key in pointer_keys(urllib.parse.unquote(fragment)):
+    if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
+      document = document[int(key)]
+    elif isinstance(document, dict) and key in document:
+      document = document[key]
+    else:
+      return None
+  return document
+
+
+def _is_called(part: Mapping[str, Any], anchor: str) -> bool:
+  anchors = (part.get("$anchor"), part.get("$dynamicAnchor"))
+  return anchor in anchors or part.get("$id") == f"#{anchor}"  # the latter up to draft 7
+
+
+def _objects(part: Any) -> Iterator[dict[str, Any]]:
+  """Yields all objects in decoded JSON."""
+  if isinstance(part, dict):
+    yield part
+  for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+    yield from _objects(value)
+
+
+def pointer_keys(pointer: str) -> tuple[str, ...]:
+  """Returns the keys of a JSON pointer; () if it is none."""
+  start, *keys = pointer.split("/")
+  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
