@@ -5,23 +5,26 @@ import contextlib
 import json
 import math
 import os
+import pathlib
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
 from sgdx_t5x.cli.options import check_least
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
+  from sgdx_t5x.tools.check.asking import Asker, Send
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
   from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource
-  from sgdx_t5x.tools.endpoints.runner import Runner, Send
+  from sgdx_t5x.tools.endpoints.runner import Runner
   from sgdx_t5x.tools.requests import Size
+  from sgdx_t5x.tools.suite.toolset import ToolSet
 
 KEY = "OPENAI_API_KEY"
 
@@ -84,19 +87,13 @@ def cost(price: Sequence[float], num_input: int, num_output: int = 0) -> float:
 
 def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
-  for name, minimum in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+  for name, minimum in (("concurrency", 1), ("retries", 0), ("backoff", 0)):
     check_least(args, name, minimum, "omit it to use the default")
   if not 0 < args.timeout < math.inf:
     raise UsageError(
       f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
     )
   check_price(args)
-  if args.out.endswith(".gz"):
-    raise UsageError(
-      f"--out {args.out}",
-      expected="a file of plain text, to which answers are appended as they arrive",
-      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
-    )
   parameters: dict[str, Any] = {}
   for item in args.param:
     name, sign, text = item.partition("=")
@@ -145,20 +142,40 @@ def api_key(args: argparse.Namespace) -> str:
   return key
 
 
-def costs(args: argparse.Namespace, size: "Size", purpose: str) -> list[str]:
-  """Returns lines on what would be sent. Args: size of the requests; what they are for."""
-  lines = [f"requests: {size.requests:,} to send, for {purpose}"]
+def say_costs(args: argparse.Namespace, size: "Size", purpose: str) -> None:
+  """Prints what would be sent. Args: size of the requests; what they are for."""
+  print(f"requests: {size.requests:,} to send, for {purpose}", file=sys.stderr)
   if size.requests:
     tokens = size.tokens[0]
     price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
-    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{price}")
-  return lines
+    line = f"tokens:   about {tokens:,} input, at 4 characters per token{price}"
+    print(line, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def asker_of_suite(args: argparse.Namespace, tools: "ToolSet") -> "Iterator[Asker]":
+  """Yields what asks a model about tools; a suite's answers are locked while some may be added.
+
+  Args:
+    args: the options; without --calls-from-text, calls in texts count.
+    tools: of which the suite's cases speak.
+  """
+  from sgdx_t5x.files.locks import lock
+  from sgdx_t5x.tools.check.asking import ANSWERS, Asker
+
+  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
+  with contextlib.nullcontext() if args.dry_run else lock(folder / ANSWERS, "SUITE"):
+    from_text = getattr(args, "calls_from_text", True)
+    asker = Asker(folder, tools, args.model, parameters, from_text, sender(args))
+    with contextlib.closing(asker.answers):
+      yield asker
 
 
 def make_runner(
   args: argparse.Namespace, requests: "RequestSource", answers: "AnswerFile"
 ) -> "Runner":
   """Returns what sends requests, by the options of `add_service`. Raises SgdxError: bad ones."""
+  require("aiohttp", extra="tools", why="asking an endpoint")
   from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
   from sgdx_t5x.tools.endpoints.runner import Runner
 

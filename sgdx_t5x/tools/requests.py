@@ -61,8 +61,8 @@ class Size:
   @property
   def tokens(self) -> tuple[int, int]:
     """Tokens read and written, at four characters each: an estimate."""
-    characters = self.input_characters, self.output_characters
-    return characters[0] // _CHARACTERS_PER_TOKEN, characters[1] // _CHARACTERS_PER_TOKEN
+    num_input, num_output = self.input_characters, self.output_characters
+    return num_input // _CHARACTERS_PER_TOKEN, num_output // _CHARACTERS_PER_TOKEN
 
 
 def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:

@@ -29,6 +29,7 @@ from sgdx_t5x.cli.options import (
   add_command,
   add_limit,
   add_schemas,
+  check_least,
   check_seed,
   parse_schemas,
   schemas_of,
@@ -81,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     SgdxError: bad input, an endpoint that fails, or no call in any answer.
   """
   check_seed(args)
+  check_least(args, "limit", 1, "omit it to use the default")
   parameters = request_parameters(args)
   api_key(args)  # an unfit key is refused before the requests are read
   from sgdx_t5x.errors import require
@@ -126,6 +128,12 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
 def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
   """Refuses, before anything is asked, answers that could not be scored, on --corpus if given."""
   out = pathlib.Path(args.out)
+  if out.suffix == ".gz":
+    raise UsageError(
+      f"--out {out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {out.with_suffix('')}, and compress it at the end",
+    )
   if ".jsonl" not in out.name:
     raise UsageError(
       f"--out {out}",
@@ -159,10 +167,9 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
 
 
 def _dry_run(args: argparse.Namespace, selected: "Sequence[Request]", answers: "AnswerFile") -> int:
-  from sgdx_t5x.tools.endpoints.runner import pending
   from sgdx_t5x.tools.requests import Size
 
-  groups = pending(selected, answers, write=False)
+  groups = answers.pending(selected, write=False)
   size = Size(len(groups), sum(group[0].size for group in groups))
   print(f"would be sent: {len(groups):,} of {len(selected):,} requests", file=sys.stderr)
   print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
@@ -180,7 +187,6 @@ def _ask(
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.tools.endpoints.runner import pending
 
   names, num_stored = {request.id for request in selected}, len(answers.ids)
   num_earlier = len(answers.ids & names)
@@ -190,7 +196,7 @@ def _ask(
 
   runner, code = make_runner(args, file, answers), 0
   try:
-    groups = pending(selected, answers, write=True)
+    groups = answers.pending(selected, write=True)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking for answers",

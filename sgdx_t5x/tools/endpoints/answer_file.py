@@ -174,6 +174,23 @@ class AnswerFile:
     """Whether an answer to an equal request is known."""
     return digest in self._known
 
+  def pending(self, requests: Sequence[Request], *, write: bool) -> list[list[Request]]:
+    """Returns the requests to send, grouped: those with the same body are sent once.
+
+    Args:
+      requests: all that are wanted.
+      write: whether to write known answers to equal requests, for requests that lack one.
+    """
+    waiting: dict[str, list[Request]] = {}
+    for request in requests:
+      if request.id not in self.ids:
+        waiting.setdefault(request.digest, []).append(request)
+    for digest in list(filter(self.has, waiting)):
+      group = waiting.pop(digest)
+      if write:
+        self.add(group, *self.known(digest))
+    return list(waiting.values())
+
   def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
     """Writes an answer.
 

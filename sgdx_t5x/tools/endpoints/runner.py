@@ -19,30 +19,6 @@ _HOPELESS_REFUSALS = 256  # the same if the last was refused for its own length 
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
-# Sends requests, and writes the answers: those without one were refused.
-Send = Callable[[RequestSource, AnswerFile, list[list[Request]]], None]
-
-
-def pending(
-  requests: Sequence[Request], answers: AnswerFile, *, write: bool
-) -> list[list[Request]]:
-  """Returns the requests to send, grouped: those with the same body are sent once.
-
-  Args:
-    requests: all that are wanted.
-    answers: the answers so far; answered requests are left out.
-    write: whether to write known answers to equal requests, for requests that lack one.
-  """
-  waiting: dict[str, list[Request]] = {}
-  for request in requests:
-    if request.id not in answers.ids:
-      waiting.setdefault(request.digest, []).append(request)
-  for digest in list(filter(answers.has, waiting)):
-    group = waiting.pop(digest)
-    if write:
-      answers.add(group, *answers.known(digest))
-  return list(waiting.values())
-
 
 class Runner:
   """A run over requests.
@@ -88,7 +64,7 @@ class Runner:
     """Sends all. Answers received before an error, or in flight at that time, are kept.
 
     Args:
-      groups: as returned by `pending`.
+      groups: as returned by `AnswerFile.pending`.
 
     Raises:
       SgdxError: going on is useless, or answers cannot be written.
