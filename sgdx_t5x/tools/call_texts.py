@@ -93,11 +93,7 @@ def _written_call(item: Any) -> Any:
 def text_calls(text: str) -> list[Any] | None:
   """Returns the calls that a text consists of or contains, as `calls.read_calls` takes them.
 
-  Args:
-    text: what a model wrote.
-
-  Returns:
-    None if there is none; an item is None if it is marked as a call, and malformed.
+  None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
   for code in (text, *_CODE.findall(text), _TOKEN.sub(" ", text)):
@@ -117,9 +113,7 @@ def text_calls(text: str) -> list[Any] | None:
 def _special_calls(block: str, is_tagged: bool) -> list[Any]:
   """Returns the calls that a text marks by tags or special tokens around a name.
 
-  Args:
-    block: the text.
-    is_tagged: whether it is the inside of a tag of a call, where a name alone is one.
+  Args: is_tagged, whether it is the inside of a tag of a call, where a name alone is one.
   """
   calls: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
   if calls:
@@ -205,11 +199,9 @@ def named_call(item: Mapping[str, Any]) -> dict[str, Any] | None:
 def python_calls(text: str) -> list[Any] | None:
   """Returns the calls of "[find(city='Rome'), book(seats=2)]"; None if it is not such a list.
 
-  Only literals are evaluated, those of JSON too; anything else stands for its text, as a bare name
-  does for BFCL: an argument that is no literal costs neither its call nor those beside it.
-
-  Args:
-    text: what a model wrote, maybe fenced or in quotes.
+  The text may be fenced or in quotes. Only literals are evaluated, those of JSON too; anything else
+  stands for its text, as a bare name does for BFCL: an argument that is no literal costs neither
+  its call nor those beside it.
   """
   fenced = _FENCED.match(text)
   text = (fenced[1] if fenced else text).strip().strip("`\"'").strip()

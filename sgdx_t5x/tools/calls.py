@@ -63,13 +63,10 @@ class CalledFrame(PredictedFrame):
 
 
 def state_calls(pair: ServicePair, state: State) -> list[dict[str, Any]]:
-  """Returns a state as calls {"name", "arguments"}, with the names of a variant.
+  """Returns a state, in original names, as calls {"name", "arguments"} with the names of a variant.
 
-  Slots that no intent takes are left out. Without an active intent, no last call is added.
-
-  Args:
-    pair: the service.
-    state: in original names; the first of several acceptable values is written.
+  Slots that no intent takes are left out. Without an active intent, no last call is added. The
+  first of several acceptable values is written.
   """
   waiting = {slot: values[0] for slot, values in state.slot_values.items() if values}
   calls, active_calls = [], []

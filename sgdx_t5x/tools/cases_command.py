@@ -71,11 +71,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Adds, writes, shows for review, prints what the cases cover. Returns 0, 130 or 143.
-
-  Raises:
-    SgdxError: bad input, or an endpoint that fails.
-  """
+  """Adds, writes, shows for review, prints what the cases cover. Returns 0, 130 or 143."""
   check_least(args, "write", 1, "pass the number of cases per tool")
   if bool(args.endpoint) != bool(args.model) or (args.model and not args.write):
     raise UsageError(

@@ -71,27 +71,16 @@ def _without_illegal(text: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
-  """Returns the tools of a service, in the order of its intents.
+  """Returns the tools of a service, in the order of its intents and a variant's words.
 
-  Args:
-    pair: the service in the original schema and in the one whose words are shown.
-
-  Raises:
-    SgdxError: two slots of an intent have the same legal name.
+  Raises SgdxError: two slots of an intent have the same legal name.
   """
   intents = zip(pair.original.intents, pair.variant.intents, strict=True)
   return tuple(_tool(pair, original, variant) for original, variant in intents)
 
 
 def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
-  """Returns the tools of several services by their names.
-
-  Args:
-    pairs: services of one variant, see `protocol.service_pairs`.
-
-  Raises:
-    SgdxError: two tools have the same name.
-  """
+  """Returns the tools of services of one variant by name. Raises SgdxError: two have one name."""
   tools: dict[str, Tool] = {}
   names: dict[str, tuple[str, str]] = {}  # of a tool -> its service and intent in the variant
   for pair in pairs.values():
@@ -223,9 +212,7 @@ FORMATS = {
 def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
   """Returns tool -> {"service", "intent", "arguments": {argument: slot}}, all in original names.
 
-  Args:
-    tools: the tools whose names are to be resolved.
-    form: a key of `FORMATS`.
+  Args: form, a key of `FORMATS`.
   """
   argument_name = bfcl_name if form == "bfcl" else str
   originals = {}

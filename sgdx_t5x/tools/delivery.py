@@ -69,12 +69,8 @@ class ToolStyle:
 def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
   """Returns a function (frame, service, history) -> the tools that its request shows.
 
-  Args:
-    pairs: all services of the split in one variant, by original names.
-    style: see `ToolStyle`.
-
-  Raises:
-    SgdxError: two tools with the same name; for retrieved:K, a package that is not installed.
+  Args: pairs, all services of the split in one variant, by original names. Raises SgdxError: two
+  tools with the same name; for retrieved:K, a package that is not installed.
   """
   tools = tuple(all_tools(pairs).values())
   by_service: dict[str, list[Tool]] = {name: [] for name in pairs}

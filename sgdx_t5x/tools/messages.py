@@ -206,8 +206,7 @@ def _is_empty(choice: Mapping[str, Any]) -> bool:
 def _failure(level: Mapping[str, Any]) -> str | None:
   """Returns what the model wrote if the service could not parse it; None if nothing failed.
 
-  Raises:
-    NoAnswer: anything else failed.
+  Raises NoAnswer: anything else failed.
   """
   error, status = _error(level), level.get("status_code") or 200
   if error or str(status)[:1] != "2":

@@ -69,9 +69,8 @@ class OwnTool:
 def read_tools(path: pathlib.Path) -> list[OwnTool]:
   """Returns the tools of a file, in its order.
 
-  Raises:
-    SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference to
-      what is not there.
+  Raises SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference
+  to what is not there.
   """
   return tools_of(decoded(path), path)
 

@@ -74,12 +74,8 @@ def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
 def parse_request_id(text: str, place: str = "") -> tuple[str, ToolStyle, bool]:
   """Returns the example's id, the style, and whether no tool of the frame's service was shown.
 
-  Args:
-    text: an id of `request_id`.
-    place: file and line, for errors.
-
-  Raises:
-    SgdxError: what follows "@" is not in the form of this version.
+  Args: place, file and line, for errors. Raises SgdxError: what follows "@" is not in the form of
+  this version.
   """
   example, mark, suffix = text.rpartition("/*@")
   if not mark:
@@ -112,16 +108,13 @@ class Requests:
     form: RequestForm,
     examples: str = "",
   ):
-    """Prepares the tools.
+    """Prepares the tools. Raises SgdxError: see `delivery.deliverer`.
 
     Args:
       split: named in the ids.
       services: variant -> all services of the split, by original names.
       form: see `RequestForm`.
       examples: what follows the instruction, from `examples.examples_text`.
-
-    Raises:
-      SgdxError: see `delivery.deliverer`.
     """
     self._split, self._services, self._form = split, services, form
     self._system = _message("system", SYSTEM + examples)

@@ -92,11 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parse(args: argparse.Namespace) -> "RequestForm":
-  """Returns how requests are written.
-
-  Raises:
-    UsageError: options that do not fit together.
-  """
+  """Returns how requests are written. Raises UsageError: options that do not fit together."""
   if args.targets and args.openai_batch:
     raise UsageError(
       "--targets with --openai-batch",

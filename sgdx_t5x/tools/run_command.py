@@ -76,11 +76,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM).
-
-  Raises:
-    SgdxError: bad input, an endpoint that fails, or no call in any answer.
-  """
+  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM)."""
   check_seed(args)
   check_least(args, "limit", 1, "omit it to use the default")
   parameters = request_parameters(args)

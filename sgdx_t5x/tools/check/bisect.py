@@ -33,15 +33,12 @@ class Cause:
 
 
 def causes(cases: Mapping[str, Sequence[Change]], ask: Ask) -> dict[str, Cause]:
-  """Finds the causes of broken cases.
+  """Returns case id -> cause of broken cases.
 
   Args:
     cases: id of a case that is right without any change and wrong with all -> all changes, the
       likeliest first: of several that suffice, the first is found.
     ask: asks questions of many cases at once.
-
-  Returns:
-    Case id -> cause.
   """
   searches = {case: _search(tuple(changes)) for case, changes in cases.items()}
   questions = {case: next(search) for case, search in searches.items()}

@@ -34,17 +34,13 @@ def find_causes(
   differences: Differences, measurements: Measurements, comparison: Comparison, asker: Asker,
   most_cases: int,
 ) -> list[Finding]:  # fmt: skip
-  """Bisects the changes on broken cases.
+  """Bisects the changes on broken cases. Returns them, those that broke most cases first.
 
   Args:
     differences: the versions.
-    measurements: of the cases in both.
-    comparison: of both; its broken cases are looked at.
+    measurements, comparison: of both.
     asker: for questions between the versions.
-    most_cases: how many of the cases are looked at, the first ones.
-
-  Returns:
-    Changes, those first that broke most cases.
+    most_cases: how many broken cases are looked at.
   """
   broken = comparison.broken[:most_cases]
   if not broken:

@@ -79,11 +79,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM).
-
-  Raises:
-    SgdxError: bad input, or an endpoint that fails.
-  """
+  """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM)."""
   _check_options(args)
   from sgdx_t5x.tools.check.plan import plan_rewordings, plan_versions, with_noise
   from sgdx_t5x.tools.suite.toolset import read_suite

@@ -114,9 +114,7 @@ class Differences:
   def with_changes(self, changes: Collection[Change]) -> tuple[ToolSet, Rewording]:
     """Returns tools of which only some were changed, and their names, for answers.
 
-    Args:
-      changes: some of `self.changes`; with none of them, the tools are the old ones, with all the
-        new ones.
+    With none of `self.changes`, the tools are the old ones, with all of them the new ones.
     """
     applied = set(changes)
     schemas = {change.tool for change in applied if change.kind is Kind.SCHEMA}
@@ -147,11 +145,7 @@ class Differences:
 
 
 def differences(old_tools: ToolSet, new_tools: ToolSet, renames: Mapping[str, str]) -> Differences:
-  """Compares two versions of tools.
-
-  Raises:
-    SgdxError: a rename of what the old tools do not have, or to what the new ones do not have.
-  """
+  """Compares two versions of tools. Raises SgdxError: a rename of what one of them lacks."""
   _check_renames(old_tools, new_tools, renames)
   changes: list[Change] = []
   matched: set[str] = set()

@@ -140,11 +140,7 @@ class AnswerFile:
     self.ids.add(row["custom_id"])
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
-    """Registers answers of other files. Args: digests, of the requests that matter.
-
-    Raises:
-      SgdxError: no such file, or not a file of answers.
-    """
+    """Registers answers of other files to requests of these digests. Raises SgdxError: no file."""
     for path in map(pathlib.Path, paths):
       if not path.is_file():
         raise not_found(path, _EXPECTED)
@@ -288,8 +284,7 @@ def _is_answer(body: Mapping[str, Any]) -> bool:
 def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
   """Yields places and rows, with their sizes in bytes as "size"; skips a truncated last line.
 
-  Raises:
-    SgdxError: any other line that is not of this form.
+  Raises SgdxError: any other line that is not of this form.
   """
   start = 0
   with path.open("rb") as file:

@@ -352,8 +352,7 @@ def _retry_after(text: str) -> float:
 def _proxy(url: str) -> str | None:
   """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy).
 
-  Raises:
-    SgdxError: it is not a URL; it is not shown, since it may have a password.
+  Raises SgdxError: it is not a URL; it is not shown, since it may have a password.
   """
   url_parts = urllib.parse.urlsplit(url)
   if urllib.request.proxy_bypass(url_parts.netloc.rpartition("@")[2]):

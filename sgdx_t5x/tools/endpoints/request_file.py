@@ -162,12 +162,7 @@ class RequestFile:
 def to_json(data: Any, place: str) -> bytes:
   """Returns data as a line of JSON without the newline; it may contain lone surrogates.
 
-  Args:
-    data: decoded JSON.
-    place: what it is, for errors.
-
-  Raises:
-    TooDeep: it has too many levels.
+  Raises TooDeep: it has too many levels. Args: place, what it is, for the error.
   """
   with contextlib.suppress(TypeError):
     return orjson.dumps(data)

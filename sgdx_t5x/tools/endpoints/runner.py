@@ -41,8 +41,7 @@ class Runner:
     """Sends nothing yet.
 
     Args:
-      endpoint: to ask.
-      file: the requests.
+      endpoint, file: to ask, and for what.
       answers: to which new ones are added.
       concurrency: maximum number of requests in flight.
       retries: of a request, after the first attempt.
@@ -61,13 +60,10 @@ class Runner:
     self._workers: list[asyncio.Task[None]] = []
 
   async def run(self, groups: Sequence[list[Request]]) -> None:
-    """Sends all. Answers received before an error, or in flight at that time, are kept.
+    """Sends all groups of `AnswerFile.pending`.
 
-    Args:
-      groups: as returned by `AnswerFile.pending`.
-
-    Raises:
-      SgdxError: going on is useless, or answers cannot be written.
+    Answers received before an error, or in flight at that time, are kept. Raises SgdxError: going
+    on is useless, or answers cannot be written.
     """
     waiting = iter(groups)
     async with self._endpoint:

@@ -84,10 +84,7 @@ class Case:
 def case_of(row: Any, place: str) -> Case:
   """Returns the case of a decoded line. Raises SgdxError: it is not of the form.
 
-  Args:
-    row: decoded JSON; "user" is short for one message of the user, and "name" with "arguments" for
-      one call.
-    place: file and line, for errors.
+  "user" is short for one message of the user, and "name" with "arguments" for one call.
   """
   fields = {field.name for field in dataclasses.fields(Case)}
   if isinstance(row, dict):

@@ -155,13 +155,9 @@ def _reason(error: Any) -> str:
 def _compare(
   called: Sequence[_Called], expected: Expected, base: ToolSet, as_written: bool = False
 ) -> Judgement:
-  """Judges calls against one answer that is right.
+  """Judges calls of tools that were shown against one answer that is right.
 
-  Args:
-    called: calls of tools that were shown.
-    expected: what is due.
-    base: the tools as they are.
-    as_written: whether a call that equals the one due is right even if the schema forbids it.
+  Args: as_written, whether a call that equals the one due is right even if the schema forbids it.
   """
   due = () if isinstance(expected, str) else expected
   names = sorted(item.call.name for item in called)
@@ -205,8 +201,7 @@ def difference(
 
   Args:
     actual, due: decoded JSON, in the words of the base.
-    schemas: those that apply to them, in `root`.
-    root: of the tool's arguments.
+    schemas: those that apply to them, in `root`, that of the tool's arguments.
     way: names of the arguments that lead here, for messages.
   """
   schemas = of_same_value(schemas, root)

@@ -108,9 +108,8 @@ def read_rewordings(path: str | pathlib.Path) -> list[Rewording]:
 def apply(base: ToolSet, rewording: Rewording) -> ToolSet:
   """Returns the tools in other words, in the same order.
 
-  Raises:
-    SgdxError: a pointer to nowhere, or to what is no name, description or title; a name that APIs
-      refuse; two tools or two properties of one name.
+  Raises SgdxError: a pointer to nowhere, or to what is no name, description or title; a name that
+  APIs refuse; two tools or two properties of one name.
   """
   words = [_Words(tool, rewording) for tool in base.tools]
   pointers = {pointer for of_tool in words for pointer in of_tool.pointers}
@@ -129,13 +128,7 @@ def apply(base: ToolSet, rewording: Rewording) -> ToolSet:
 def back(
   name: str, arguments: Mapping[str, Any], base: ToolSet, rewording: Rewording
 ) -> tuple[str, Any]:
-  """Returns name and arguments of a call in the words of the base.
-
-  Args:
-    name, arguments: of a call of a tool that was shown.
-    base: the tools as they are.
-    rewording: the words in which they were shown.
-  """
+  """Returns name and arguments of a call of a reworded tool in the words of the base."""
   for tool in base.tools:
     if rewording.replaced.get(f"/{tool.name}", tool.name) == name:
       return tool.name, _Words(tool, rewording).translated(arguments, back=True)
@@ -157,12 +150,7 @@ class _Words:
   """The words of a rewording for one tool."""
 
   def __init__(self, tool: OwnTool, rewording: Rewording):
-    """Finds what each pointer replaces.
-
-    Args:
-      tool: as it is.
-      rewording: pointers to other tools are ignored.
-    """
+    """Finds what each pointer replaces; pointers to other tools are ignored."""
     self._tool, self._rewording = tool, rewording
     self._root = tool.parameters
     self._top: dict[str, str] = {}  # "name" and "description" of the tool

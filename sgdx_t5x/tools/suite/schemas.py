@@ -49,12 +49,7 @@ def all_schemas(root: Any) -> Iterator[Schema]:
 
 
 def of_same_value(schemas: Sequence[Any], root: Schema) -> list[Schema]:
-  """Returns schemas and all that apply to the value which they describe: branches, references.
-
-  Args:
-    schemas: parts of `root`; those that are no objects are left out.
-    root: where references are looked up.
-  """
+  """Returns parts of `root`, and what else applies to the same value: branches, references."""
   result: dict[int, Schema] = {}
   waiting = list(schemas)
   while waiting:
@@ -116,10 +111,6 @@ def undeclared(value: Any, root: Schema) -> Iterator[tuple[str, bool]]:
 
   A schema allows them if it says so by `additionalProperties`. An object inside it that declares no
   property at all may have any.
-
-  Args:
-    value: decoded JSON.
-    root: its schema.
   """
   yield from _undeclared(value, [root], root, "")
 

@@ -151,12 +151,7 @@ def _has_format(name: str, value: Any) -> bool:
 def normal_form(format: str | None, text: str) -> Any:
   """Returns what two texts of a format have in common if they mean the same.
 
-  Args:
-    format: JSON Schema's keyword.
-    text: a value, maybe not of the format.
-
-  Raises:
-    ValueError: it is not of the format.
+  Args: format, JSON Schema's keyword. Raises ValueError: the text is not of the format.
   """
   text = text.strip()
   if format in ("date-time", "time"):  # whose T and Z may be small

@@ -31,8 +31,7 @@ LeftOut = dict[str, list[str]]  # what -> TOOL.ARGUMENT, or TOOL
 def services(toolset: ToolSet) -> tuple[Schema, LeftOut]:
   """Returns the tools as services, and what they leave out.
 
-  Raises:
-    SgdxError: no tool has a slot, or one has a text that a schema cannot hold.
+  Raises SgdxError: no tool has a slot, or one has a text that a schema cannot hold.
   """
   left_out: LeftOut = collections.defaultdict(list)
   with_slots = []
