@@ -4,13 +4,14 @@ import argparse
 import contextlib
 import json
 import math
+import operator
 import os
 import pathlib
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from sgdx_t5x.errors import SgdxError, UsageError, require
 if TYPE_CHECKING:
   from sgdx_t5x.tools.check.asking import Asker, Send
   from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource
+  from sgdx_t5x.tools.endpoints.request_file import Request
   from sgdx_t5x.tools.endpoints.runner import Runner
   from sgdx_t5x.tools.requests import Size
   from sgdx_t5x.tools.suite.toolset import ToolSet
@@ -106,19 +107,18 @@ def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
     try:
       parameters[name] = json.loads(text)
       json.dumps(parameters[name], allow_nan=False)
-    except json.JSONDecodeError:
-      text_item = f"{name}={json.dumps(text, ensure_ascii=False)}"
+    except RecursionError:
       raise UsageError(
-        f"--param {item[:80]}: not JSON",
-        expected="NAME=JSON: a number, true, a text in double quotes",
-        fix=f"correct the value, or, for a text, --param {shlex.quote(text_item)}",
-      ) from None
-    except (ValueError, RecursionError) as e:
-      deep = isinstance(e, RecursionError)
-      raise UsageError(
-        f"--param {name}: JSON nested too deeply" if deep else f"--param {item[:80]}: {e}",
-        expected="JSON that an endpoint can read: no NaN, nothing beyond a float's range",
+        f"--param {name}: JSON nested too deeply",
+        expected="JSON that an endpoint can read",
         fix="pass, for example, --param temperature=0",
+      ) from None
+    except ValueError as e:  # json's, or that of NaN and of what is beyond a float's range
+      in_quotes = f"{name}={json.dumps(text, ensure_ascii=False)}"
+      raise UsageError(
+        f"--param {item[:80]}: {e}",
+        expected="NAME=JSON: a finite number, true, a text in double quotes",
+        fix=f"correct the value, or, for a text, --param {shlex.quote(in_quotes)}",
       ) from None
   return parameters
 
@@ -172,7 +172,7 @@ def asker_of_suite(args: argparse.Namespace, tools: "ToolSet") -> "Iterator[Aske
 
 
 def make_runner(
-  args: argparse.Namespace, requests: "RequestSource", answers: "AnswerFile"
+  args: argparse.Namespace, body: "Callable[[Request], bytes]", answers: "AnswerFile"
 ) -> "Runner":
   """Returns what sends requests, by the options of `add_service`. Raises SgdxError: bad ones."""
   require("aiohttp", extra="tools", why="asking an endpoint")
@@ -182,22 +182,22 @@ def make_runner(
   url, key = chat_url(args.endpoint), api_key(args)
   endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
   endpoint.has_answered = bool(answers.ids)
-  return Runner(endpoint, requests, answers, args.concurrency, args.retries, args.backoff)
+  return Runner(endpoint, body, answers, args.concurrency, args.retries, args.backoff)
 
 
 def sender(args: argparse.Namespace) -> "Send":
   """Returns what sends requests to the endpoint, and says what it refused to answer."""
 
-  def send(requests: "RequestSource", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
+  def send(answers: "AnswerFile", groups: "list[list[Request]]") -> None:
     if not args.endpoint:
       raise SgdxError(
-        f"{len(groups):,} answers are not in {requests.path}",
+        f"{len(groups):,} answers are not in {answers.path}",
         expected="all answers, if there is no --endpoint",
         fix="pass --endpoint URL",
       )
     from sgdx_t5x.cli.progress import progress
 
-    runner, num_before = make_runner(args, requests, answers), len(answers.ids)
+    runner, num_before = make_runner(args, operator.attrgetter("body"), answers), len(answers.ids)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking", len(answers.ids) - num_before, len(groups), "answers"

@@ -190,7 +190,7 @@ def _ask(
   def done() -> int:
     return max(0, num_earlier + len(answers.ids) - num_stored)  # none if the file is gone
 
-  runner, code = make_runner(args, file, answers), 0
+  runner, code = make_runner(args, file.body, answers), 0
   try:
     groups = answers.pending(selected, write=True)
     with progress("answers") as update:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, to_json
+from sgdx_t5x.tools.endpoints.request_file import Request, to_json
 from sgdx_t5x.tools.messages import NoAnswer, read_answer
 from sgdx_t5x.tools.requests import Size
 from sgdx_t5x.tools.suite.cases import Case, shown_messages
@@ -24,7 +24,7 @@ from sgdx_t5x.tools.suite.toolset import ToolSet
 ANSWERS = "answers.jsonl"  # in a suite's folder
 
 # Sends groups of equal requests, and writes the answers: those without one were refused.
-Send = Callable[[RequestSource, AnswerFile, list[list[Request]]], None]
+Send = Callable[[AnswerFile, list[list[Request]]], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,28 +68,6 @@ class Response:
   text_call: str
 
 
-class Requests:
-  """Requests in memory, as `runner.Runner` takes them. Attributes: see `RequestSource`."""
-
-  def __init__(self, path: pathlib.Path, model: str):
-    self.path, self.model = path, model
-    self.requests: list[Request] = []
-    self._bodies: dict[str, bytes] = {}  # by id
-
-  def add(self, name: str, body: Mapping[str, Any], run: int = 0) -> None:
-    """Adds a request. Args: name, for people; run, from 0: each is another request."""
-    text = to_json(body, f"{name}, with --param")
-    hashed = text if not run else text + b"#%d" % run
-    digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
-    request = Request(f"{name}/{digest}", digest, len(self.requests), len(text), name, "")
-    self.requests.append(request)
-    self._bodies[request.id] = text
-
-  def body(self, request: Request) -> bytes:
-    """Returns the body to send."""
-    return self._bodies[request.id]
-
-
 class Asker:
   """Asks a model questions and prompts, each request once, and judges the answers to questions.
 
@@ -115,14 +93,13 @@ class Asker:
     # Parameters in one order: an answer is known by the hash of its request.
     self._base, self.model, self._parameters = base, model, dict(sorted(parameters.items()))
     self._calls_from_text, self._send = calls_from_text, send
-    self._path = folder / ANSWERS
-    self.answers = AnswerFile(self._path, Requests(self._path, model), is_cache=True)
+    self.answers = AnswerFile(folder / ANSWERS, None, model)
 
   def missing(
     self, questions: Sequence[Question] = (), prompts: Mapping[str, str] | None = None
   ) -> Size:
     """Returns the size of the requests that `ask` and `texts` would send."""
-    requests = [*self._of_questions(questions).requests, *self._of_prompts(prompts or {}).requests]
+    requests = [*self._of_questions(questions), *self._of_prompts(prompts or {})]
     groups = self.answers.pending(requests, write=False)
     return Size(len(groups), sum(group[0].size for group in groups))
 
@@ -142,36 +119,35 @@ class Asker:
     answers = zip(prompts, self._answers_to(self._of_prompts(prompts)), strict=True)
     return {name: read_answer(answer, name).text for name, answer in answers if answer is not None}
 
-  def _answers_to(self, requests: Requests) -> list[Any]:
+  def _answers_to(self, requests: Sequence[Request]) -> list[Any]:
     """Sends what is not answered yet. Returns the answers; None for what was refused."""
-    if groups := self.answers.pending(requests.requests, write=False):
-      self._send(requests, self.answers, groups)
-    digests = [request.digest for request in requests.requests]
+    if groups := self.answers.pending(requests, write=False):
+      self._send(self.answers, groups)
+    digests = [request.digest for request in requests]
     return [self.answers.known(x)[0] if self.answers.has(x) else None for x in digests]
 
-  def _of_questions(self, questions: Sequence[Question]) -> Requests:
-    requests = Requests(self._path, self.model)
+  def _of_questions(self, questions: Sequence[Question]) -> list[Request]:
+    requests = []
     for question in questions:
       words = question.words
-      body = {
-        "messages": shown_messages(question.case, self._base, words.rewording),
-        "tools": words.toolset.for_openai(),
-        "tool_choice": "auto",
-        "model": self.model,
-        **self._parameters,
-      }
-      requests.add(f"{question.case.id}/{words.name}", body, question.run)
+      messages = shown_messages(question.case, self._base, words.rewording)
+      fields = {"messages": messages, "tools": words.toolset.for_openai(), "tool_choice": "auto"}
+      requests.append(self._request(f"{question.case.id}/{words.name}", fields, question.run))
     return requests
 
-  def _of_prompts(self, prompts: Mapping[str, str]) -> Requests:
-    requests = Requests(self._path, self.model)
-    for name, prompt in prompts.items():
-      messages = [{"role": "user", "content": prompt}]
-      requests.add(name, {"messages": messages, "model": self.model, **self._parameters})
-    return requests
+  def _of_prompts(self, prompts: Mapping[str, str]) -> list[Request]:
+    messages = {name: [{"role": "user", "content": prompt}] for name, prompt in prompts.items()}
+    return [self._request(name, {"messages": texts}) for name, texts in messages.items()]
+
+  def _request(self, name: str, fields: Mapping[str, Any], run: int = 0) -> Request:
+    """Returns a request. Args: name, for people; run, from 0: each is another request."""
+    body = to_json({**fields, "model": self.model, **self._parameters}, f"{name}, with --param")
+    hashed = body if not run else body + b"#%d" % run
+    digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
+    return Request(f"{name}/{digest}", digest, 0, len(body), name, "", body)
 
   def _response(self, question: Question, body: Mapping[str, Any]) -> Response:
-    answer = read_answer(body, str(self._path))
+    answer = read_answer(body, str(self.answers.path))
     text_call = answer.call_in_text
     if self._calls_from_text:
       answer = answer.with_calls_of_text()

@@ -16,11 +16,13 @@ from typing import Any, TypeGuard
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, to_json
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
 
 _EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
+
+_Place = tuple[pathlib.Path, int]  # where a line is: its file, and the offset of its start
 
 
 @dataclasses.dataclass
@@ -71,14 +73,6 @@ def _is_count(value: Any) -> TypeGuard[int]:
   return type(value) is int and value >= 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Place:
-  """Where an answer is."""
-
-  path: pathlib.Path
-  start: int
-
-
 class AnswerFile:
   """The answers to requests: those already in the file, and new ones.
 
@@ -88,33 +82,35 @@ class AnswerFile:
     counts: of the answers in the file; an answer shared by several requests counts once.
   """
 
-  def __init__(self, path: str | pathlib.Path, requests: RequestSource, is_cache: bool = False):
+  def __init__(self, path: str | pathlib.Path, file: RequestFile | None, model: str = ""):
     """Reads the existing answers. Nothing is changed.
 
     Args:
       path: a new file, or one of an earlier run with the same requests.
-      requests: all requests.
-      is_cache: whether it may have answers to other requests; only new ones are counted then.
+      file: all requests; None if it may have answers to any. Only new ones are counted then.
+      model: its name, if `file` does not have it.
 
     Raises:
       SgdxError: the file has anything but answers to these requests.
     """
     self.path, self.ids, self.counts = pathlib.Path(path), set[str](), Counts()
-    self._model, self._descriptor, self._size = requests.model, -1, 0
+    self._model, self._descriptor, self._size = file.model if file else model, -1, 0
     self._known: dict[str, _Place] = {}
     if self.path.exists():
       if not self.path.is_file():
         raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
-      digests = {request.id: request.digest for request in requests.requests}
-      for place, row in _rows(self.path):
-        self._size = place.start + row["size"]
+      digests = {request.id: request.digest for request in file.requests} if file else {}
+      for place, end, row in _rows(self.path):
+        self._size, digest = end, row["request"]["hash"]
         is_answer = _is_answer(row["response"]["body"])
-        if not is_cache:
-          self._check_request(row, digests, requests.path)
-          if is_answer:
-            self._count(row)
+        if file:
+          self._check_request(row, digests, file.path)
+        if file and is_answer:
+          self.ids.add(row["custom_id"])
+          if digest not in self._known:
+            self.counts.add(row["response"]["body"])
         if is_answer:
-          self._known[row["request"]["hash"]] = place
+          self._known[digest] = place
 
   def _check_request(
     self, row: Mapping[str, Any], digests: Mapping[str, str], path: pathlib.Path
@@ -134,11 +130,6 @@ class AnswerFile:
         fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
       )
 
-  def _count(self, row: Mapping[str, Any]) -> None:
-    if row["request"]["hash"] not in self._known:
-      self.counts.add(row["response"]["body"])
-    self.ids.add(row["custom_id"])
-
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
     """Registers answers of other files to requests of these digests. Raises SgdxError: no file."""
     for path in map(pathlib.Path, paths):
@@ -148,23 +139,19 @@ class AnswerFile:
         raise SgdxError(
           f"--reuse {path}: compressed", expected="plain text", fix=f"gunzip --keep {path}"
         )
-      for place, row in _rows(path):
+      for place, _, row in _rows(path):
         if row["request"]["hash"] in digests and _is_answer(row["response"]["body"]):
           self._known.setdefault(row["request"]["hash"], place)
 
   def known(self, digest: str) -> tuple[Any, int]:
     """Returns body and status of the answer to an equal request, of which there is one."""
-    place = self._known[digest]
-    with contextlib.suppress(OSError, LookupError, TypeError), place.path.open("rb") as file:
-      file.seek(place.start)
-      row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
+    path, start = self._known[digest]
+    with contextlib.suppress(OSError, LookupError, TypeError), path.open("rb") as file:
+      file.seek(start)
+      row: Any = decode_json(file.readline(), str(path), _EXPECTED)
       if row["request"]["hash"] == digest:
         return row["response"]["body"], row["response"].get("status_code", 200)
-    raise SgdxError(
-      f"{place.path}: the file was removed, moved or changed during the run",
-      expected="the file with the answers that were in it",
-      fix="move it back if it still exists, and run the same command again",
-    )
+    raise _changed(f"{path}: the file", "the file with the answers that were in it")
 
   def has(self, digest: str) -> bool:
     """Whether an answer to an equal request is known."""
@@ -209,12 +196,12 @@ class AnswerFile:
     text = b""
     for request in requests:
       text += to_json({**row, "custom_id": request.id}, f"{self.path}: an answer") + b"\n"
-    place = _Place(self.path, self._size)
+    place = (self.path, self._size)
     self._write(text)
     self.ids.update(request.id for request in requests)
     # A known answer of another file was not counted: with this line, it is in this file, too.
     earlier_place = self._known.setdefault(digest, place)
-    if earlier_place is place or earlier_place.path != self.path:
+    if earlier_place is place or earlier_place[0] != self.path:
       self.counts.add(body)
 
   def _write(self, text: bytes) -> None:
@@ -251,11 +238,8 @@ class AnswerFile:
     if not is_same:
       number = len(self.ids)
       self.ids.clear()
-      raise SgdxError(
-        f"--out {self.path}: the file was removed, moved or changed during the run",
-        expected=f"the file with its {number:,} answers, to which the next one is appended",
-        fix="move it back if it still exists, and run the same command again",
-      )
+      expected = f"the file with its {number:,} answers, to which the next one is appended"
+      raise _changed(f"--out {self.path}: the file", expected)
 
   def sync(self) -> None:
     """Flushes what was written to the disk (fsync), which may take a while."""
@@ -270,6 +254,14 @@ class AnswerFile:
       self._descriptor = -1
 
 
+def _changed(file: str, expected: str) -> SgdxError:
+  return SgdxError(
+    f"{file} was removed, moved or changed during the run",
+    expected=expected,
+    fix="move it back if it still exists, and run the same command again",
+  )
+
+
 def _is_answer(body: Mapping[str, Any]) -> bool:
   """Whether a model answered; not if the service failed, which earlier versions wrote, too."""
   if not has_plain_calls(body):
@@ -281,8 +273,8 @@ def _is_answer(body: Mapping[str, Any]) -> bool:
   return True
 
 
-def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
-  """Yields places and rows, with their sizes in bytes as "size"; skips a truncated last line.
+def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, int, dict[str, Any]]]:
+  """Yields places, ends and rows; skips a truncated last line.
 
   Raises SgdxError: any other line that is not of this form.
   """
@@ -306,5 +298,5 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
           expected=_EXPECTED,
           fix="choose another file",
         )
-      yield _Place(path, start), {**row, "size": len(line)}
+      yield (path, start), start + len(line), row
       start += len(line)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import orjson
 
@@ -37,6 +37,7 @@ class Request:
     size: characters of its body.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
+    body: what is sent, if it is kept in memory.
   """
 
   id: str
@@ -45,27 +46,11 @@ class Request:
   size: int
   dialogue_id: str
   service: str
+  body: bytes = b""
 
 
 class TooDeep(SgdxError):
   """JSON with so many levels that Python can read but not write it."""
-
-
-class RequestSource(Protocol):
-  """Requests, wherever their text is.
-
-  Attributes:
-    path: their file, for messages.
-    model: name of the model.
-    requests: all of them.
-  """
-
-  path: pathlib.Path
-  model: str
-  requests: list[Request]
-
-  def body(self, request: Request) -> bytes:
-    """Returns the body to send."""
 
 
 class RequestFile:

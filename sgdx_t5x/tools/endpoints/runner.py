@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.endpoint import SUPPORT_TOOLS, Endpoint, Failed, Refused
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, TooDeep
+from sgdx_t5x.tools.endpoints.request_file import Request, TooDeep
 
 _LONGEST_BACKOFF_S = 60.0
 _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
@@ -32,7 +32,7 @@ class Runner:
   def __init__(
     self,
     endpoint: Endpoint,
-    file: RequestSource,
+    body: Callable[[Request], bytes],
     answers: AnswerFile,
     concurrency: int,
     retries: int,
@@ -41,14 +41,15 @@ class Runner:
     """Sends nothing yet.
 
     Args:
-      endpoint, file: to ask, and for what.
+      endpoint: to ask.
+      body: returns what is sent for a request.
       answers: to which new ones are added.
       concurrency: maximum number of requests in flight.
       retries: of a request, after the first attempt.
       backoff: seconds before the first retry, doubled each time up to a minute; a random part of
         up to half is subtracted, so that requests are not retried all at once.
     """
-    self._endpoint, self._file, self._answers = endpoint, file, answers
+    self._endpoint, self._body, self._answers = endpoint, body, answers
     self._concurrency, self._retries, self._backoff = concurrency, retries, backoff
     self.retried = 0
     self.on_progress: Callable[[], None] = lambda: None
@@ -100,7 +101,7 @@ class Runner:
 
   async def _ask(self, group: list[Request]) -> None:
     """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
-    body, reason = self._file.body(group[0]), ""
+    body, reason = self._body(group[0]), ""
     for tries in range(self._retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
