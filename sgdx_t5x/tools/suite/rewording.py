@@ -27,7 +27,6 @@ from sgdx_t5x.tools.definitions import LONGEST_NAME
 from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
 from sgdx_t5x.tools.suite.schemas import (
   DEPENDENT,
-  NAMED,
   PROPERTIES,
   Keys,
   Schema,
@@ -37,6 +36,7 @@ from sgdx_t5x.tools.suite.schemas import (
   of_property,
   of_same_value,
   pointer_keys,
+  with_children,
 )
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
@@ -261,39 +261,28 @@ class _Words:
     """Returns a schema in these words."""
     if not isinstance(schema, dict):
       return schema
-    copy = {key: self._copied_value(schema, key, value) for key, value in schema.items()}
+    copy = with_children(schema, self._copied)
+    for key, value in copy.items():
+      copy[key] = self._renamed(schema, key, value)
     return {**copy, **self._texts.get(id(schema), {})}
 
-  def _copied_value(self, schema: Schema, key: str, value: Any) -> Any:
-    """Returns the value of a keyword of a schema in these words."""
+  def _renamed(self, schema: Schema, key: str, value: Any) -> Any:
+    """Returns the value of a keyword of a schema with the names of properties in these words."""
     names = self._renames.get(id(schema), {})
     if key == "required" and isinstance(value, list):
       return [names.get(name, name) for name in value]
-    if key in ("dependentRequired", "dependencies") and isinstance(value, dict):
-      requirements = {}
-      for name, required in value.items():
-        is_list = isinstance(required, list)  # in "dependencies", maybe a schema
-        copy = [names.get(item, item) for item in required] if is_list else self._copied(required)
-        requirements[names.get(name, name)] = copy
-      return requirements
+    if key in (PROPERTIES, "dependentRequired", *DEPENDENT) and isinstance(value, dict):
+      renamed = {}
+      for name, part in value.items():
+        # What depends on a property is a list of names, or a schema.
+        is_list = isinstance(part, list)
+        renamed[names.get(name, name)] = [names.get(x, x) for x in part] if is_list else part
+      return renamed
     if key in ("default", "const", "example"):
       return self._value(value, [schema], back=False)
     if key in ("enum", "examples") and isinstance(value, list):
       return [self._value(item, [schema], back=False) for item in value]
-    if key == "$ref" and isinstance(value, str):
-      return self._moved(value)
-    copies = {way: self._copied(child) for way, child in children({key: value})}
-    if key in NAMED and isinstance(value, dict):
-      renamed = names if key in (PROPERTIES, *DEPENDENT) else {}
-      return {renamed.get(name, name): copies[key, name] for name in value}
-    if key == "components" and copies:  # of OpenAPI: folder -> name -> schema
-      copy = dict(value)
-      for (_, folder, name), part in copies.items():
-        copy[folder] = {**copy[folder], name: part}
-      return copy
-    if isinstance(value, list) and copies:
-      return list(copies.values())
-    return copies.get((key,), value)
+    return self._moved(value) if key == "$ref" and isinstance(value, str) else value
 
   def _moved(self, reference: str) -> str:
     """Returns a reference to where renames have moved what it points to."""

@@ -2,7 +2,7 @@
 
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -38,6 +38,18 @@ def children(schema: Any) -> Iterator[tuple[Keys, Any]]:
       for folder, definitions in value.items():
         for name, child in definitions.items() if isinstance(definitions, dict) else ():
           yield (key, folder, name), child
+
+
+def with_children(schema: Schema, change: Callable[[Any], Any]) -> dict[str, Any]:
+  """Returns a copy of a schema in which the schemas directly in it are changed."""
+  copy = dict(schema)
+  for way, child in children(schema):
+    inside: Any = copy
+    for key in way[:-1]:
+      inside[key] = dict(inside[key]) if isinstance(inside[key], dict) else list(inside[key])
+      inside = inside[key]
+    inside[int(way[-1]) if isinstance(inside, list) else way[-1]] = change(child)
+  return copy
 
 
 def all_schemas(root: Any) -> Iterator[Schema]:
@@ -106,30 +118,28 @@ def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
   return result
 
 
-def undeclared(value: Any, root: Schema) -> Iterator[tuple[str, bool]]:
+def undeclared(
+  value: Any, root: Schema, schemas: Sequence[Any] | None = None, way: str = ""
+) -> Iterator[tuple[str, bool]]:
   """Yields the properties in a value that its schema does not declare, and whether it allows them.
 
   A schema allows them if it says so by `additionalProperties`. An object inside it that declares no
   property at all may have any.
+
+  Args: schemas, of a value inside another, in `root`; way, the names that lead there.
   """
-  yield from _undeclared(value, [root], root, "")
-
-
-def _undeclared(
-  value: Any, schemas: Sequence[Any], root: Schema, way: str
-) -> Iterator[tuple[str, bool]]:
-  schemas = of_same_value(schemas, root)
+  schemas = of_same_value([root] if schemas is None else schemas, root)
   if not schemas:
     return
   if isinstance(value, list):
     for index, item in enumerate(value):
-      yield from _undeclared(item, of_item(schemas, index), root, f"{way}[{index}]")
+      yield from undeclared(item, root, of_item(schemas, index), f"{way}[{index}]")
   elif isinstance(value, dict):
     has_names = not way or any(PROPERTIES in schema for schema in schemas)
     allowed = any(schema.get(key, False) is not False for schema in schemas for key in _FURTHER)
     for name, item in value.items():
       at = f"{way}.{name}" if way else name
-      yield from _undeclared(item, of_property(schemas, name), root, at)
+      yield from undeclared(item, root, of_property(schemas, name), at)
       if has_names and not declares(schemas, name):
         yield at, allowed
 
