@@ -62,11 +62,7 @@ class Tool:
 
 def legal_name(text: str) -> str:
   """Returns a name of at most 64 letters, digits, underscores and dashes."""
-  return _without_illegal(text)[:LONGEST_NAME] or "_"
-
-
-def _without_illegal(text: str) -> str:
-  return _ILLEGAL.sub("_", text)
+  return _ILLEGAL.sub("_", text)[:LONGEST_NAME] or "_"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -137,7 +133,7 @@ def _sentences(texts: Iterable[str]) -> str:
 
 def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
   """Returns the error for two names that become the same legal name. Args: names, as they were."""
-  name, other_name = map(_without_illegal, names)
+  name, other_name = (_ILLEGAL.sub("_", name) for name in names)
   if name == other_name:
     reason = f"both names become {legal_name(name)!r} without illegal characters"
     fix = "rename one of the two in the schema"

@@ -19,7 +19,6 @@ Any other form is an error that names it, never an answer without calls.
 """
 
 import dataclasses
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -258,24 +257,16 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
     yield from _ends(inside)
 
 
-@functools.lru_cache(maxsize=1024)
-def _meanings(word: str) -> frozenset[re.Pattern[str]]:
-  """Returns which of the patterns above a word matches that says why an answer ended."""
-  patterns = (MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
-  return frozenset(pattern for pattern in patterns if pattern.search(word))
-
-
 def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
-  meanings = frozenset().union(*map(_meanings, ends))
-  if MALFORMED in meanings:
+  if any(map(MALFORMED.search, ends)):
     return Answer(None, text)
   reasons = ", ".join(dict.fromkeys(ends))
-  if _BROKEN_OFF in meanings:
+  if any(map(_BROKEN_OFF.search, ends)):
     raise NoAnswer(f"the service broke the answer off: {reasons}")
-  if _FILTERED in meanings:
+  if any(map(_FILTERED.search, ends)):
     raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
-  is_cut_off = _CUT_OFF in meanings
+  is_cut_off = any(map(_CUT_OFF.search, ends))
   if ends and not (calls or text or is_cut_off or any(map(_OWN_END.fullmatch, ends))):
     raise NoAnswer(f"neither an answer nor a known reason: {reasons}")
   return Answer(calls, text, is_cut_off)
@@ -289,7 +280,7 @@ def _of_message(
 ) -> tuple[list[Any], str]:
   """Returns calls and text of a message. Raises SgdxError for one of another form."""
   for key, value in message.items():
-    if value and _is_unread(key):
+    if value and key not in _READ and _CALL_KEY.fullmatch(key):
       raise unknown_form(message, place, f"calls in {key}")
   calls = list(_listed_calls(message, place))
   raw = message.get("additional_kwargs")  # where LangChain keeps what the service sent
@@ -316,12 +307,6 @@ def _check_lists(message: Mapping[str, Any], place: str, has_text: bool) -> None
     keys = (str(key) for item in items if isinstance(item, dict) for key in item)
     if any(calls_of(items)) or (not has_text and any(map(_KEY_IN_CALL.fullmatch, keys))):
       raise unknown_form(message, place, f"calls in {key}")
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_unread(key: str) -> bool:
-  """Whether a key of a message seems to hold calls, and is none of those that are read."""
-  return _CALL_KEY.fullmatch(key) is not None and key not in _READ
 
 
 def _listed_calls(message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:

@@ -194,23 +194,15 @@ class Endpoint:
       reason = "connection refused"  # for which aiohttp lists the addresses it tried
     if self._is_there:
       return Failed(f"connection lost: {reason}")
+    expected, fix = "a server listening at this address", "start the server, or check --endpoint"
     if isinstance(error, aiohttp.ClientSSLError):
-      return SgdxError(
-        f"{self.shown}: {reason}",
-        expected="a server that speaks TLS, with a certificate that this machine trusts",
-        fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
-      )
-    if by_proxy:
-      return SgdxError(
-        f"{self.shown}: the proxy {error.host}:{error.port}: {reason}",
-        expected="a proxy listening at the address in http_proxy or https_proxy",
-        fix="correct the variable, or add the endpoint's host to no_proxy",
-      )
-    return SgdxError(
-      f"{self.shown}: {reason}",
-      expected="a server listening at this address",
-      fix="start the server, or check --endpoint",
-    )
+      expected = "a server that speaks TLS, with a certificate that this machine trusts"
+      fix = "trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://"
+    elif by_proxy:
+      reason = f"the proxy {error.host}:{error.port}: {reason}"
+      expected = "a proxy listening at the address in http_proxy or https_proxy"
+      fix = "correct the variable, or add the endpoint's host to no_proxy"
+    return SgdxError(f"{self.shown}: {reason}", expected=expected, fix=fix)
 
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
