@@ -78,10 +78,7 @@ def call_rates(
 
 
 def frame_metrics(
-  predicted: Mapping[str, PredictedFrame],
-  variant: str,
-  selection: Selection,
-  names: Sequence[str],
+  predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
   """Returns rate -> frame id -> 1.0 or 0.0. Args: as `call_rates`; rates that have all frames."""
   scores: dict[str, dict[str, float]] = {name: {} for name in names}

@@ -15,14 +15,8 @@ from typing import Any
 # Keys of a call that may hold its name, and its arguments.
 NAMES = ("name", "function", "tool", "tool_name", "action")
 ARGUMENTS = (
-  "arguments",
-  "args",
-  "input",
-  "parameters",
-  "tool_input",
-  "tool_kwargs",
-  "action_input",
-)
+  "arguments", "args", "input", "parameters", "tool_input", "tool_kwargs", "action_input",
+)  # fmt: skip
 _LISTS = ("tool_calls", "function_calls", "calls")
 _NESTED = ("function", "function_call", "tool_call")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
@@ -102,9 +96,8 @@ def text_calls(text: str) -> list[Any] | None:
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block = (
-      _special_calls(block, bool(blocks)) or list(_json_calls(block)) or list(_dict_calls(block))
-    )
+    in_block = _special_calls(block, bool(blocks)) or list(_json_calls(block))
+    in_block = in_block or list(calls_of(_in_python(block)))  # JSON but for quotes, True and None
     in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
     calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
@@ -147,11 +140,6 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
       failures, position = failures + 1, start.end()
     else:
       yield from calls_of(value)
-
-
-def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
-  """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
-  yield from calls_of(_in_python(text))
 
 
 def _in_python(text: str) -> Any:

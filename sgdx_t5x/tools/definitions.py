@@ -197,12 +197,7 @@ def bfcl_name(name: str) -> str:
   return f"{name}_" if keyword.iskeyword(name) else name
 
 
-FORMATS = {
-  "openai": openai_tool,
-  "mcp": mcp_tool,
-  "bfcl": bfcl_tool,
-  "anthropic": anthropic_tool,
-}
+FORMATS = {"openai": openai_tool, "mcp": mcp_tool, "bfcl": bfcl_tool, "anthropic": anthropic_tool}
 
 
 def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:

@@ -44,10 +44,7 @@ def add_parser(subparsers: Any) -> None:
   add_variants(parser, "variants of the schema, see below")
   add_splits(parser)
   parser.add_argument(
-    "--format",
-    default="openai",
-    choices=_FORMATS,
-    help="format of the tools (default: openai)",
+    "--format", default="openai", choices=_FORMATS, help="format of the tools (default: openai)"
   )
   add_output(parser, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
   parser.set_defaults(run=run)

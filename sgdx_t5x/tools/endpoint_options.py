@@ -12,7 +12,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
@@ -217,22 +216,22 @@ def run_until_signal(runner: "Runner", groups: "list[list[Request]]") -> None:
   """
   import asyncio  # here: `sgdx --help` would need 20 ms more
 
-  caught: list[KeyboardInterrupt] = []
-  previous_handlers: dict[int, Any] = {}
-  with asyncio.Runner() as loops:
-    loop = loops.get_loop()
+  caught: list[type[KeyboardInterrupt]] = []
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-      caught.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
-      loop.call_soon_threadsafe(runner.interrupt)
+  def on_signal(stop: type[KeyboardInterrupt]) -> None:
+    caught.append(stop)
+    runner.interrupt()
 
-    try:
-      with contextlib.suppress(ValueError):  # not the main thread
-        for number in (signal.SIGINT, signal.SIGTERM):
-          previous_handlers[number] = signal.signal(number, on_signal)
-      loops.run(runner.run(groups))
-    finally:
-      for number, handler in previous_handlers.items():
-        signal.signal(number, handler)
+  async def run() -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, on_signal, KeyboardInterrupt)
+    loop.add_signal_handler(signal.SIGTERM, on_signal, Terminated)
+    await runner.run(groups)
+
+  previous_handler = signal.getsignal(signal.SIGTERM)
+  try:
+    asyncio.run(run())
+  finally:
+    signal.signal(signal.SIGTERM, previous_handler)
   if caught:
     raise caught[0]

@@ -2,8 +2,7 @@
 
 A line is {"custom_id", "response": {"status_code", "body"}, "error", "request": {"hash", "model"}}.
 It is passed to the operating system in one write before anything else is done with the answer: what
-a process has written survives it, and only the last line of a file can be incomplete. A crash of
-the whole machine can lose what came since the last `sync`, a few seconds of answers.
+a process has written survives it, and only the last line of a file can be incomplete.
 """
 
 import contextlib
@@ -241,15 +240,10 @@ class AnswerFile:
       expected = f"the file with its {number:,} answers, to which the next one is appended"
       raise _changed(f"--out {self.path}: the file", expected)
 
-  def sync(self) -> None:
-    """Flushes what was written to the disk (fsync), which may take a while."""
+  def close(self) -> None:
+    """Closes the file once it is on the disk."""
     if self._descriptor >= 0:
       os.fsync(self._descriptor)
-
-  def close(self) -> None:
-    """Syncs and closes the file."""
-    if self._descriptor >= 0:
-      self.sync()
       os.close(self._descriptor)
       self._descriptor = -1
 

@@ -16,7 +16,6 @@ _LONGEST_BACKOFF_S = 60.0
 _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
 _HOPELESS_REFUSALS = 256  # the same if the last was refused for its own length or content
-_SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
 
@@ -68,15 +67,9 @@ class Runner:
     """
     waiting = iter(groups)
     async with self._endpoint:
-      syncing = asyncio.create_task(self._sync())
-      try:
-        number = min(self._concurrency, len(groups))
-        self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
-        ends = await asyncio.gather(*self._workers, return_exceptions=True)
-      finally:
-        syncing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-          await syncing
+      number = min(self._concurrency, len(groups))
+      self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
+      ends = await asyncio.gather(*self._workers, return_exceptions=True)
     for end in ends:
       if isinstance(end, Exception):  # a fault of ours; the others are cancelled workers
         raise end
@@ -153,8 +146,3 @@ class Runner:
     """Waits, at most until the run is stopped."""
     with contextlib.suppress(TimeoutError):
       await asyncio.wait_for(self._stopped.wait(), seconds)
-
-  async def _sync(self) -> None:
-    while True:
-      await asyncio.sleep(_SECONDS_BETWEEN_SYNCS)
-      await asyncio.to_thread(self._answers.sync)
