@@ -99,11 +99,7 @@ class Answer:
 
 
 class NoAnswer(Exception):
-  """A request that the service did not answer.
-
-  Attributes:
-    asked_again: whether it may succeed if it is asked again.
-  """
+  """A request that the service did not answer. Attributes: asked_again, whether it may, later."""
 
   def __init__(self, reason: str, asked_again: bool = True):
     super().__init__(reason)
@@ -111,11 +107,7 @@ class NoAnswer(Exception):
 
 
 def read_answer(row: Mapping[str, Any], place: str) -> Answer:
-  """Returns the answer in a row or a response.
-
-  Args:
-    row: decoded JSON, in any of the forms above.
-    place: file and line, for errors.
+  """Returns the answer in a row or a response, decoded, in any of the forms above.
 
   Raises:
     NoAnswer: the service did not answer.
@@ -353,8 +345,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
 def read_call(call: Any, place: str) -> dict[str, Any]:
   """Returns {"name", "arguments"} of a call in any of the forms above.
 
-  Raises:
-    SgdxError: no object, or one that has neither a name nor arguments under a known key.
+  Raises SgdxError: no object, or one that has neither a name nor arguments under a known key.
   """
   if not isinstance(call, dict):
     raise unknown_form({}, place, f"a call {quoted(call)[:40]}, which is no object")

@@ -34,8 +34,7 @@ class RequestForm:
   """How requests are written.
 
   Attributes:
-    style: which tools they show.
-    model: name of the model, in lines of OpenAI's batches; "" for our own row format.
+    model: its name, in lines of OpenAI's batches; "" for our own row format.
     targets: whether to add the gold calls.
   """
 
@@ -46,13 +45,7 @@ class RequestForm:
 
 @dataclasses.dataclass
 class Size:
-  """The size of requests, to estimate the cost before they are sent.
-
-  Attributes:
-    requests: how many.
-    input_characters: characters of messages and tools.
-    output_characters: characters of the gold calls.
-  """
+  """The number of requests, and the characters of messages and tools, and of the gold calls."""
 
   requests: int = 0
   input_characters: int = 0

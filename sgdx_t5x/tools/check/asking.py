@@ -29,13 +29,7 @@ Send = Callable[[AnswerFile, list[list[Request]]], None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Words:
-  """Tools as a model sees them.
-
-  Attributes:
-    name: of these words, for people.
-    toolset: the tools.
-    rewording: their names, by which calls are read.
-  """
+  """Tools as a model sees them. Attributes: rewording, the names by which calls are read."""
 
   name: str
   toolset: ToolSet

@@ -21,11 +21,10 @@ _Search = Generator[Changes, bool | None, "Cause"]
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-  """Why a case is broken.
+  """Why a case is broken: by these changes together, if any were found.
 
-  Attributes:
-    changes: that break it together; empty if none were found.
-    necessary: whether the case is right with all changes but these; otherwise others do, too.
+  Attributes: necessary, whether it is right with all changes but these; otherwise others break it,
+  too.
   """
 
   changes: tuple[Change, ...] = ()

@@ -63,7 +63,6 @@ class Differences:
   """Two versions of tools.
 
   Attributes:
-    old_tools, new_tools: the versions.
     renames: pointer in the old tools -> new name.
     changes: that make the new ones of the old.
     possible_renames: (tool dropped, tool added) with the same parameters.

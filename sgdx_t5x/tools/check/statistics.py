@@ -248,8 +248,7 @@ def _log_factorials(largest: int) -> np.ndarray:
 class Noise:
   """What changes that mean nothing do: tools in another order, white space, a second run.
 
-  Attributes:
-    outcomes: name of a harmless change -> the cases without and with it; empty if none was asked.
+  Attributes: outcomes, name of a harmless change -> the cases without and with it.
   """
 
   outcomes: dict[str, PairedOutcomes]

@@ -89,8 +89,7 @@ class AnswerFile:
       file: all requests; None if it may have answers to any. Only new ones are counted then.
       model: its name, if `file` does not have it.
 
-    Raises:
-      SgdxError: the file has anything but answers to these requests.
+    Raises SgdxError: the file has anything but answers to these requests.
     """
     self.path, self.ids, self.counts = pathlib.Path(path), set[str](), Counts()
     self._model, self._descriptor, self._size = file.model if file else model, -1, 0
@@ -174,12 +173,9 @@ class AnswerFile:
     return list(waiting.values())
 
   def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
-    """Writes an answer.
+    """Writes an answer to requests of one digest.
 
-    Args:
-      requests: what it answers; all of one digest.
-      body: the answer.
-      status: another than 200 if the service could not parse the model's call.
+    Its status is another than 200 if the service could not parse the model's call.
 
     Raises:
       TooDeep: it is nested too deeply; nothing is written.

@@ -58,11 +58,7 @@ _UNPAID = re.compile(
 
 
 class Failed(Exception):
-  """A request that failed, and may succeed if it is retried.
-
-  Attributes:
-    wait: seconds that the service asks for.
-  """
+  """A request that failed, and may succeed if retried. Attributes: wait, seconds asked for."""
 
   def __init__(self, reason: str, wait: float = 0.0):
     super().__init__(reason)
@@ -84,11 +80,8 @@ class Refused(Exception):
 def chat_url(endpoint: str) -> str:
   """Returns the URL that requests are sent to.
 
-  Args:
-    endpoint: http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
-
-  Raises:
-    UsageError: not such a URL, or one with a name or password, which is not shown.
+  Args: endpoint, http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
+  Raises UsageError: not such a URL, or one with a name or password, which is not shown.
   """
   url, host = urllib.parse.urlsplit(""), None
   with contextlib.suppress(ValueError):

@@ -54,13 +54,9 @@ class TooDeep(SgdxError):
 
 
 class RequestFile:
-  """The requests of a file, with what is sent for each.
+  """The requests of a file, in its order, with what is sent for each.
 
-  Attributes:
-    requests: in the order of the file.
-    model: name of the model.
-    split: of the first request.
-    variants: of all requests.
+  Attributes: split, of the first request; variants, of all.
   """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):

@@ -113,7 +113,7 @@ def read_cases(
   fix: str = _FIX,
   also_of: ToolSet | None = None,
 ) -> list[Case]:
-  """Returns the cases of a file.
+  """Returns the cases of a file. Raises SgdxError: a line is not of the form, or has faults.
 
   Args:
     path: the file.
@@ -121,9 +121,6 @@ def read_cases(
     to_base: translates calls of the file into the words of `toolset`.
     fix: of the error.
     also_of: further tools of which a case may speak instead, as it stands in the file.
-
-  Raises:
-    SgdxError: a line is not of the form, or `check_cases` finds a fault.
   """
   path = pathlib.Path(path)
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
@@ -157,17 +154,10 @@ def check_cases(
   fix: str = _FIX,
   excused: Collection[str] = (),
 ) -> None:
-  """Checks cases against the tools.
+  """Checks cases against the tools of the suite. Args: excused, ids of cases that others allow.
 
-  Args:
-    located: file and line of each, for the error, and the case.
-    toolset: the tools of the suite, as they are.
-    fix: of the error.
-    excused: ids of cases that other tools allow.
-
-  Raises:
-    SgdxError: an id twice, no message to answer, a tool that is not there, or arguments that its
-      schema forbids. It lists the first faults of all cases.
+  Raises SgdxError, which lists the first faults of all cases: an id twice, no message to answer, a
+  tool that is not there, or arguments that its schema forbids.
   """
   found: list[str] = []
   ids: set[str] = set()

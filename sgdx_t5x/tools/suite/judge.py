@@ -74,12 +74,9 @@ class Judgement:
 
 @dataclasses.dataclass(frozen=True)
 class _Called:
-  """A call of a tool that was shown.
+  """A call of a tool that was shown, in the words of the base.
 
-  Attributes:
-    call: in the words of the base.
-    fault: of its arguments by the schema that was shown.
-    invented: see `Judgement`.
+  Attributes: fault, of its arguments by the schema that was shown; invented, see `Judgement`.
   """
 
   call: Call

@@ -26,13 +26,7 @@ _STOP_WORDS = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Leak:
-  """A word of a case that some wordings of its tools have and others lack.
-
-  Attributes:
-    case: id of the case.
-    word: in lower case.
-    wordings: names of those that have it.
-  """
+  """A word of a case, in lower case, that only these wordings of its tools have."""
 
   case: str
   word: str

@@ -49,11 +49,9 @@ _POINTERS = "a pointer to a tool, a property, a description or a title, as in /T
 
 @dataclasses.dataclass(frozen=True)
 class Rewording:
-  """Words for tools.
+  """Words for tools. Its name is unique in a suite.
 
-  Attributes:
-    name: of the rewording, unique in a suite.
-    replaced: JSON pointer -> the text in its place; see the module.
+  Attributes: replaced, JSON pointer -> the text in its place; see the module.
   """
 
   name: str

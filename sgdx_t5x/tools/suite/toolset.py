@@ -27,11 +27,7 @@ _ANNOTATIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class ToolSet:
-  """Tools that are shown together.
-
-  Attributes:
-    tools: definitions as they are, in the order in which they are shown; names are unique.
-  """
+  """Definitions of tools with unique names, in the order in which they are shown together."""
 
   tools: tuple[OwnTool, ...]
 
