@@ -78,17 +78,13 @@ def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
 def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
   """Returns the tools of services of one variant by name. Raises SgdxError: two have one name."""
   tools: dict[str, Tool] = {}
-  names: dict[str, tuple[str, str]] = {}  # of a tool -> its service and intent in the variant
+  names: dict[str, str] = {}  # of a tool -> SERVICE__INTENT, with all characters
   for pair in pairs.values():
     for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
+      full_name = f"{pair.variant.name}{_BETWEEN}{intent.name}"
       if tool.name in names:
-        service, earlier = names[tool.name]
-        raise _collision(
-          f"{service}, intent {earlier!r}, and {pair.variant.name}, intent {intent.name!r}",
-          "tools",
-          (service + _BETWEEN + earlier, pair.variant.name + _BETWEEN + intent.name),
-        )
-      tools[tool.name], names[tool.name] = tool, (pair.variant.name, intent.name)
+        raise _collision("tools", names[tool.name], full_name)
+      tools[tool.name], names[tool.name] = tool, full_name
   return tools
 
 
@@ -99,12 +95,8 @@ def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
   for slot, of_original in _arguments(pair, original):
     name = legal_name(slot.name)
     if name in slots:
-      raise _collision(
-        f"slots {slot_names[name]!r} and {slot.name!r} of {pair.variant.name}, "
-        f"intent {variant.name!r}",
-        "arguments",
-        (slot_names[name], slot.name),
-      )
+      place = f"{pair.variant.name}, intent {variant.name!r}: "
+      raise _collision("arguments", slot_names[name], slot.name, place)
     properties[name], slots[name], slot_names[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
   described = _sentences((variant.description, pair.variant.description))
@@ -131,9 +123,9 @@ def _sentences(texts: Iterable[str]) -> str:
   return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
 
 
-def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
-  """Returns the error for two names that become the same legal name. Args: names, as they were."""
-  name, other_name = (_ILLEGAL.sub("_", name) for name in names)
+def _collision(kind: str, first: str, second: str, place: str = "") -> SgdxError:
+  """Returns the error for two names that become the same legal name."""
+  name, other_name = (_ILLEGAL.sub("_", full_name) for full_name in (first, second))
   if name == other_name:
     reason = f"both names become {legal_name(name)!r} without illegal characters"
     fix = "rename one of the two in the schema"
@@ -144,7 +136,7 @@ def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
     )
     fix = f"shorten them in the schema, so that their first {LONGEST_NAME} characters differ"
   return SgdxError(
-    f"{message}: {reason}",
+    f"{place}{kind} {first!r} and {second!r}: {reason}",
     expected=f"{kind} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
     "and dashes",
     fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if kind == "tools" else fix,

@@ -145,10 +145,15 @@ def say_costs(args: argparse.Namespace, size: "Size", purpose: str) -> None:
   """Prints what would be sent. Args: size of the requests; what they are for."""
   print(f"requests: {size.requests:,} to send, for {purpose}", file=sys.stderr)
   if size.requests:
-    tokens = size.tokens[0]
-    price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
-    line = f"tokens:   about {tokens:,} input, at 4 characters per token{price}"
-    print(line, file=sys.stderr)
+    say_tokens(args, size)
+
+
+def say_tokens(args: argparse.Namespace, size: "Size") -> None:
+  """Prints how many tokens would be sent, and by --price what they cost."""
+  tokens = size.tokens[0]
+  price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
+  line = f"tokens:   about {tokens:,} input, at 4 characters per token{price}"
+  print(line, file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -179,7 +184,7 @@ def make_runner(
   from sgdx_t5x.tools.endpoints.runner import Runner
 
   url, key = chat_url(args.endpoint), api_key(args)
-  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
+  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout)
   endpoint.has_answered = bool(answers.ids)
   return Runner(endpoint, body, answers, args.concurrency, args.retries, args.backoff)
 

@@ -102,9 +102,9 @@ def _definitions(args: argparse.Namespace) -> tuple[Any, bytes]:
     data = server_tools(args.command)
     return data, output.as_json(data).encode()
   path = pathlib.Path(args.file)
-  data = decoded(path)
-  is_yaml = path.suffix in (".yaml", ".yml")
-  return data, output.as_json(data).encode() if is_yaml else read_input(path, "")
+  content = read_input(path, "definitions of tools")
+  data = decoded(content, path)
+  return data, output.as_json(data).encode() if path.suffix in (".yaml", ".yml") else content
 
 
 def _has_more(data: dict[str, Any]) -> bool:

@@ -72,12 +72,11 @@ def read_tools(path: pathlib.Path) -> list[OwnTool]:
   Raises SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference
   to what is not there.
   """
-  return tools_of(decoded(path), path)
+  return tools_of(decoded(read_input(path, _EXPECTED), path), path)
 
 
-def decoded(path: pathlib.Path) -> Any:
-  """Returns what a file holds, decoded. Raises SgdxError: neither JSON nor YAML."""
-  content = read_input(path, _EXPECTED)
+def decoded(content: bytes, path: pathlib.Path) -> Any:
+  """Returns the content of a file, decoded. Raises SgdxError: neither JSON nor YAML."""
   if path.suffix not in (".yaml", ".yml"):
     return decode_json(content, str(path), _EXPECTED, "name YAML *.yaml; correct JSON")
   yaml = require("yaml", extra="tools", why=f"reading {path}")

@@ -43,6 +43,7 @@ from sgdx_t5x.tools.endpoint_options import (
   make_runner,
   request_parameters,
   run_until_signal,
+  say_tokens,
 )
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
@@ -163,15 +164,9 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
 
 
 def _dry_run(args: argparse.Namespace, selected: "Sequence[Request]", answers: "AnswerFile") -> int:
-  from sgdx_t5x.tools.requests import Size
-
-  groups = answers.pending(selected, write=False)
-  size = Size(len(groups), sum(group[0].size for group in groups))
-  print(f"would be sent: {len(groups):,} of {len(selected):,} requests", file=sys.stderr)
-  print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
-  if args.price:
-    total = cost(args.price, size.tokens[0])
-    print(f"cost:    about {total:,.2f}, plus what the model writes", file=sys.stderr)
+  size = answers.missing(selected)
+  print(f"would be sent: {size.requests:,} of {len(selected):,} requests", file=sys.stderr)
+  say_tokens(args, size)
   return 0
 
 

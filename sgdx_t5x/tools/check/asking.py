@@ -94,8 +94,7 @@ class Asker:
   ) -> Size:
     """Returns the size of the requests that `ask` and `texts` would send."""
     requests = [*self._of_questions(questions), *self._of_prompts(prompts or {})]
-    groups = self.answers.pending(requests, write=False)
-    return Size(len(groups), sum(group[0].size for group in groups))
+    return self.answers.missing(requests)
 
   def ask(self, questions: Sequence[Question]) -> dict[Question, Response]:
     """Returns the responses, without those that the service refused to give."""

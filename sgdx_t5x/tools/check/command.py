@@ -19,7 +19,6 @@ import dataclasses
 import pathlib
 import subprocess
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
@@ -144,15 +143,15 @@ def _differences(args: argparse.Namespace, tools: "ToolSet") -> "Differences | N
   if args.against is None:
     return None
   from sgdx_t5x.tools.check.differences import differences, read_renames
-  from sgdx_t5x.tools.own_tools import read_tools
+  from sgdx_t5x.tools.own_tools import decoded, read_tools, tools_of
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
   path, renames = pathlib.Path(args.against), read_renames(args.renames) if args.renames else {}
-  with tempfile.TemporaryDirectory() as folder:
-    if not path.exists() and ":" in args.against:
-      path = pathlib.Path(folder) / args.against.replace("/", "_")
-      path.write_bytes(_of_revision(args.against))
-    return differences(ToolSet(tuple(read_tools(path))), tools, renames)
+  if path.exists() or ":" not in args.against:
+    old_tools = read_tools(path)
+  else:
+    old_tools = tools_of(decoded(_of_revision(args.against), path), path)
+  return differences(ToolSet(tuple(old_tools)), tools, renames)
 
 
 def _of_revision(name: str) -> bytes:

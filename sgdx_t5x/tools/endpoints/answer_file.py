@@ -17,6 +17,7 @@ from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
 from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
+from sgdx_t5x.tools.requests import Size
 
 _EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
@@ -171,6 +172,11 @@ class AnswerFile:
       if write:
         self.add(group, *self.known(digest))
     return list(waiting.values())
+
+  def missing(self, requests: Sequence[Request]) -> Size:
+    """Returns the size of the requests that would be sent, equal ones once."""
+    groups = self.pending(requests, write=False)
+    return Size(len(groups), sum(group[0].size for group in groups))
 
   def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
     """Writes an answer to requests of one digest.

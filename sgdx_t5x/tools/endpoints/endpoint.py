@@ -108,7 +108,7 @@ class Endpoint:
     has_answered: whether it answered any request, in this run or before.
   """
 
-  def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
+  def __init__(self, url: str, key: str, key_name: str, timeout: float):
     """Opens no connection yet.
 
     Args:
@@ -116,12 +116,11 @@ class Endpoint:
       key: sent with every request; "" for none.
       key_name: environment variable that holds the key.
       timeout: seconds for a request, from its start to the end of the answer.
-      connections: maximum number at once.
     """
     self._url, self._key, self._key_name = url, key, key_name
     self._secret = key if len(key) >= _SHORTEST_SECRET else ""
-    self._timeout, self._connections = timeout, connections
-    self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
+    self._timeout, self.shown = timeout, url.partition("?")[0]
+    self.has_answered = self._is_there = False
 
   async def __aenter__(self) -> "Endpoint":
     self._proxy = _proxy(self._url)
@@ -129,7 +128,7 @@ class Endpoint:
     if self._key:
       headers["Authorization"] = f"Bearer {self._key}"
     self._session = aiohttp.ClientSession(
-      connector=aiohttp.TCPConnector(limit=self._connections),
+      connector=aiohttp.TCPConnector(limit=0),  # the runner says how many requests are in flight
       timeout=aiohttp.ClientTimeout(total=self._timeout),
       headers=headers,
     )
