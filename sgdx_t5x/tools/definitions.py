@@ -99,7 +99,8 @@ def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
       raise _collision("arguments", slot_names[name], slot.name, place)
     properties[name], slots[name], slot_names[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
-  described = _sentences((variant.description, pair.variant.description))
+  texts = filter(str.strip, (variant.description, pair.variant.description))
+  described = " ".join(f"{text.rstrip('. ')}." for text in texts)
   required = tuple(name for name, slot in slots.items() if slot in original.required_slots)
   return Tool(name, pair.original.name, original.name, described, properties, slots, required)
 
@@ -117,10 +118,6 @@ def _property(slot: Slot) -> dict[str, Any]:
   if slot.is_categorical:
     schema["enum"] = list(dict.fromkeys((*slot.possible_values, DONTCARE)))
   return schema
-
-
-def _sentences(texts: Iterable[str]) -> str:
-  return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
 
 
 def _collision(kind: str, first: str, second: str, place: str = "") -> SgdxError:

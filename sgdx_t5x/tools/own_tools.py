@@ -97,7 +97,8 @@ def decoded(content: bytes, path: pathlib.Path) -> Any:
 def tools_of(data: Any, path: pathlib.Path) -> list[OwnTool]:
   """Returns the tools of decoded JSON. Args: path, for errors. Raises: as `read_tools`."""
   try:
-    tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
+    is_openapi = isinstance(data, dict) and str(data.get("openapi", "")).startswith("3.")
+    tools = list(_openapi(path, data) if is_openapi else _listed(path, data))
     _check(path, tools)
   except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
     raise _error(path, "", f"not of the form: {malformed(e)}") from None
@@ -156,10 +157,6 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
 
 
 # --- OpenAPI -------------------------------------------------------------------------------
-
-
-def _is_openapi(data: Any) -> bool:
-  return isinstance(data, dict) and str(data.get("openapi", "")).startswith("3.")
 
 
 def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
