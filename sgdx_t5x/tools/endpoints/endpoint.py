@@ -202,43 +202,32 @@ class Endpoint:
     unpaid = status == 402 or (status in (400, 403, 429) and _UNPAID.search(text))
     if (status in _TEMPORARY or status >= 500) and not unpaid:
       raise Failed(fault, _retry_after(headers.get("Retry-After", "")))
-    message = f"{self.shown}: {fault}"
-    if status == 403 and not unpaid and _OF_CONTENT.search(fault):
-      raise Refused(fault, of_request=True)  # as routers do: the key is valid
-    if status in (401, 403) and not unpaid:
-      raise SgdxError(
-        message,
-        expected=f"a valid API key in the environment variable {self._key_name}",
-        available=f"{self._key_name} is {'set' if self._key else 'not set'}",
-        fix=f"export {self._key_name}=..., or name another variable with --key-env",
-      )
-    if unpaid:
-      raise SgdxError(
-        message, expected="an account with sufficient credit", fix="check the account's billing"
-      )
+    message, available = f"{self.shown}: {fault}", ""
     is_without_tools = _WITHOUT_TOOLS.search(fault) and not _TOO_LONG.search(fault)
-    if status == 404 and not is_without_tools:
-      raise SgdxError(
-        message,
-        expected="a model of the endpoint, and the address of an OpenAI-compatible API",
-        available=await self._models(),
-        fix="pass another --model or --endpoint",
-      )
-    if status < 400 or status == 405:
-      to = headers.get("Location", "")
-      raise SgdxError(
-        message + (f"; redirects to {self._said(to)}" if to else ""),
-        expected="the address of an OpenAI-compatible API, which answers POST requests",
-        fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
-      )
-    if is_without_tools and (status == 404 or not self.has_answered):
-      raise SgdxError(
-        message,
-        expected="a model and a server that support tools and tool_choice",
-        fix=SUPPORT_TOOLS,
-      )
-    is_too_long = status == 413 or _TOO_LONG.search(fault)  # 413: content too large
-    raise Refused(fault, bool(is_too_long or _OF_CONTENT.search(fault)))
+    if unpaid:
+      expected, fix = "an account with sufficient credit", "check the account's billing"
+    elif status == 403 and _OF_CONTENT.search(fault):
+      raise Refused(fault, of_request=True)  # as routers do: the key is valid
+    elif status in (401, 403):
+      expected = f"a valid API key in the environment variable {self._key_name}"
+      available = f"{self._key_name} is {'set' if self._key else 'not set'}"
+      fix = f"export {self._key_name}=..., or name another variable with --key-env"
+    elif status == 404 and not is_without_tools:
+      expected = "a model of the endpoint, and the address of an OpenAI-compatible API"
+      available, fix = await self._models(), "pass another --model or --endpoint"
+    elif status < 400 or status == 405:
+      expected = "the address of an OpenAI-compatible API, which answers POST requests"
+      fix = "check --endpoint"
+      if to := headers.get("Location", ""):
+        message += f"; redirects to {self._said(to)}"
+        fix = "pass the address that it redirects to as --endpoint"
+    elif is_without_tools and (status == 404 or not self.has_answered):
+      expected = "a model and a server that support tools and tool_choice"
+      fix = SUPPORT_TOOLS
+    else:
+      is_too_long = status == 413 or _TOO_LONG.search(fault)  # 413: content too large
+      raise Refused(fault, bool(is_too_long or _OF_CONTENT.search(fault)))
+    raise SgdxError(message, expected=expected, available=available, fix=fix)
 
   async def _models(self) -> str:
     """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
