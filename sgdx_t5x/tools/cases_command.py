@@ -34,7 +34,7 @@ from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
-from sgdx_t5x.tools.endpoint_options import add_service, asker_of_suite, say_costs
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.cases import Case
@@ -201,6 +201,7 @@ def _by_model(
   toolset: "ToolSet",
 ) -> "tuple[list[Case], list[str]]":  # fmt: skip
   """Returns the drafts in a model's words, and what was lost."""
+  from sgdx_t5x.tools.check.asking import asker_of_suite
   from sgdx_t5x.tools.suite.toolset import ToolSet
   from sgdx_t5x.tools.writing.model import neutral_cards, rewritten, size_of_rewriting
 

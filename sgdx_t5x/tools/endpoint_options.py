@@ -1,17 +1,15 @@
 """What commands share that ask an endpoint: its options, what sends requests, what they cost."""
 
 import argparse
-import contextlib
 import json
 import math
 import operator
 import os
-import pathlib
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
@@ -19,12 +17,10 @@ from sgdx_t5x.cli.options import check_least
 from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
-  from sgdx_t5x.tools.check.asking import Asker, Send
-  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile, Send
   from sgdx_t5x.tools.endpoints.request_file import Request
   from sgdx_t5x.tools.endpoints.runner import Runner
   from sgdx_t5x.tools.requests import Size
-  from sgdx_t5x.tools.suite.toolset import ToolSet
 
 KEY = "OPENAI_API_KEY"
 
@@ -154,25 +150,6 @@ def say_tokens(args: argparse.Namespace, size: "Size") -> None:
   price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
   line = f"tokens:   about {tokens:,} input, at 4 characters per token{price}"
   print(line, file=sys.stderr)
-
-
-@contextlib.contextmanager
-def asker_of_suite(args: argparse.Namespace, tools: "ToolSet") -> "Iterator[Asker]":
-  """Yields what asks a model about tools; a suite's answers are locked while some may be added.
-
-  Args:
-    args: the options; without --calls-from-text, calls in texts count.
-    tools: of which the suite's cases speak.
-  """
-  from sgdx_t5x.files.locks import lock
-  from sgdx_t5x.tools.check.asking import ANSWERS, Asker
-
-  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
-  with contextlib.nullcontext() if args.dry_run else lock(folder / ANSWERS, "SUITE"):
-    from_text = getattr(args, "calls_from_text", True)
-    asker = Asker(folder, tools, args.model, parameters, from_text, sender(args))
-    with contextlib.closing(asker.answers):
-      yield asker
 
 
 def make_runner(

@@ -115,7 +115,7 @@ def _has_more(data: dict[str, Any]) -> bool:
 
 def _notes(toolset: "ToolSet") -> list[str]:
   """Returns what a maintainer should know of the tools. Raises SgdxError: not a JSON Schema."""
-  from sgdx_t5x.tools.suite.schemas import PATTERNS, PROPERTIES, all_schemas, is_readable
+  from sgdx_t5x.tools.schemas import PATTERNS, PROPERTIES, all_schemas, is_readable
 
   hidden, unchecked, bare = collections.Counter(), collections.Counter(), collections.Counter()
   by_description = collections.defaultdict(list)

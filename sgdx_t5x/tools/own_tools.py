@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME, legal_name
-from sgdx_t5x.tools.suite.schemas import pointer_keys, references, resolved
+from sgdx_t5x.tools.schemas import pointer_keys, references, resolved
 
 _EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3 (JSON, YAML)"
 _SCHEMAS = ("inputSchema", "input_schema", "parameters")

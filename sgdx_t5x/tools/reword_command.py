@@ -26,7 +26,7 @@ from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.tools.endpoint_options import add_service, asker_of_suite, say_costs
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.composing import Paraphrases
@@ -119,6 +119,7 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
   """Asks for the paraphrases of each tool; answers are kept in SUITE/answers.jsonl."""
   if not args.model:
     raise UsageError("--endpoint without --model", expected="both", fix="add --model NAME")
+  from sgdx_t5x.tools.check.asking import asker_of_suite
   from sgdx_t5x.tools.suite.composing import paraphrases_in, prompt
 
   prompts = {tool.name: prompt(tool, args.variants) for tool in tools.tools}

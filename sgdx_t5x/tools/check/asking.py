@@ -3,16 +3,19 @@
 An answer is known by the hash of its request, so one file holds those of all wordings and versions.
 """
 
+import argparse
 import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.tools.calls import call_parts
-from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+from sgdx_t5x.tools.endpoint_options import request_parameters, sender
+from sgdx_t5x.tools.endpoints.answer_file import AnswerFile, Send
 from sgdx_t5x.tools.endpoints.request_file import Request, to_json
 from sgdx_t5x.tools.messages import NoAnswer, read_answer
 from sgdx_t5x.tools.requests import Size
@@ -22,9 +25,6 @@ from sgdx_t5x.tools.suite.rewording import Rewording, back
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 ANSWERS = "answers.jsonl"  # in a suite's folder
-
-# Sends groups of equal requests, and writes the answers: those without one were refused.
-Send = Callable[[AnswerFile, list[list[Request]]], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,3 +155,19 @@ class Asker:
       names.append(translated[0])
       calls.append(json.dumps(translated, sort_keys=True))
     return Response(judgement, tuple(names), "\n".join(sorted(calls)), text_call)
+
+
+@contextlib.contextmanager
+def asker_of_suite(args: argparse.Namespace, tools: ToolSet) -> Iterator[Asker]:
+  """Yields what asks a model about tools; a suite's answers are locked while some may be added.
+
+  Args:
+    args: the options; without --calls-from-text, calls in texts count.
+    tools: of which the suite's cases speak.
+  """
+  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
+  with contextlib.nullcontext() if args.dry_run else lock(folder / ANSWERS, "SUITE"):
+    from_text = getattr(args, "calls_from_text", True)
+    asker = Asker(folder, tools, args.model, parameters, from_text, sender(args))
+    with contextlib.closing(asker.answers):
+      yield asker

@@ -26,7 +26,7 @@ from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.tools.endpoint_options import add_service, asker_of_suite, say_costs
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
   """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM)."""
   _check_options(args)
+  from sgdx_t5x.tools.check.asking import asker_of_suite
   from sgdx_t5x.tools.check.plan import plan_rewordings, plan_versions, with_noise
   from sgdx_t5x.tools.suite.toolset import read_suite
 

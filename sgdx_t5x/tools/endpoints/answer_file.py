@@ -9,8 +9,8 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
@@ -52,10 +52,10 @@ class Counts:
     """Counts an answer."""
     usage = body.get("usage")
     if isinstance(usage, dict):
-      input_tokens, output_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-      if _is_count(input_tokens) and _is_count(output_tokens):
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
+      tokens: list[Any] = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+      if all(type(number) is int and number >= 0 for number in tokens):
+        self.input_tokens += tokens[0]
+        self.output_tokens += tokens[1]
         self.metered += 1
     if has_plain_calls(body):
       self.answers += 1
@@ -67,10 +67,6 @@ class Counts:
       self.cut_off += answer.cut_off
       if text := answer.call_in_text:
         self.in_text, self.example = self.in_text + 1, self.example or text
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-  return type(value) is int and value >= 0
 
 
 class AnswerFile:
@@ -116,18 +112,18 @@ class AnswerFile:
   ) -> None:
     """Raises SgdxError for an answer of the file to none of the requests at `path`."""
     name, request = row["custom_id"], row["request"]
-    if digests.get(name) != request["hash"]:
-      message = f"{self.path}: an answer to {name!r}, which is not in {path}"
-      if name in digests:
-        difference = "different text or parameters"
-        if (model := request.get("model")) != self._model:
-          difference = f"model {model!r}, now {self._model!r}"
-        message = f"{self.path}: an answer to a different request {name!r}: {difference}"
-      raise SgdxError(
-        message,
-        expected="a new file, or the answers of an earlier run to the same requests",
-        fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
-      )
+    if digests.get(name) == request["hash"]:
+      return
+    fault = f"a different request {name!r}: different text or parameters"
+    if name not in digests:
+      fault = f"{name!r}, which is not in {path}"
+    elif (model := request.get("model")) != self._model:
+      fault = f"a different request {name!r}: model {model!r}, now {self._model!r}"
+    raise SgdxError(
+      f"{self.path}: an answer to {fault}",
+      expected="a new file, or the answers of an earlier run to the same requests",
+      fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
+    )
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
     """Registers answers of other files to requests of these digests. Raises SgdxError: no file."""
@@ -296,3 +292,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, int, dict[str, Any]]]:
         )
       yield (path, start), start + len(line), row
       start += len(line)
+
+
+# Sends groups of equal requests, and writes the answers: those without one were refused.
+Send = Callable[[AnswerFile, list[list[Request]]], None]

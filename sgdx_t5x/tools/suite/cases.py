@@ -9,8 +9,8 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
+from sgdx_t5x.tools.schemas import undeclared
 from sgdx_t5x.tools.suite.rewording import BASE, Rewording, forth
-from sgdx_t5x.tools.suite.schemas import undeclared
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 CASES = "cases.jsonl"  # in a suite's folder

@@ -17,9 +17,7 @@ from typing import Any
 
 from sgdx_t5x.errors import quoted
 from sgdx_t5x.tools.calls import call_parts
-from sgdx_t5x.tools.suite.cases import Call, Case, Expected
-from sgdx_t5x.tools.suite.rewording import Rewording, back
-from sgdx_t5x.tools.suite.schemas import (
+from sgdx_t5x.tools.schemas import (
   PROPERTIES,
   Schema,
   declares,
@@ -28,6 +26,8 @@ from sgdx_t5x.tools.suite.schemas import (
   of_same_value,
   undeclared,
 )
+from sgdx_t5x.tools.suite.cases import Call, Case, Expected
+from sgdx_t5x.tools.suite.rewording import Rewording, back
 from sgdx_t5x.tools.suite.toolset import ToolSet, normal_form
 
 # Keyword of JSON Schema that a call violates -> reason; any other is "invalid".

@@ -5,9 +5,9 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import elements
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase

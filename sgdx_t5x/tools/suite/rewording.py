@@ -25,7 +25,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME
 from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
-from sgdx_t5x.tools.suite.schemas import (
+from sgdx_t5x.tools.schemas import (
   DEPENDENT,
   PROPERTIES,
   Keys,

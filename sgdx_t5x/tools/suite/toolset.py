@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.tools.own_tools import OwnTool, read_tools
-from sgdx_t5x.tools.suite.schemas import PATTERNS, is_readable, with_children
+from sgdx_t5x.tools.schemas import PATTERNS, is_readable, with_children
 
 TOOLS = "tools.json"  # in a suite's folder
 _EXTRA = "tools"

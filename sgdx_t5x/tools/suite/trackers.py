@@ -16,7 +16,7 @@ from typing import Any
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.schemas import PROPERTIES, of_same_value
+from sgdx_t5x.tools.schemas import PROPERTIES, of_same_value
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _TOGETHER = (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import quoted
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import ASK, Call, Case, Expected
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.purposes import Purpose, arguments, check_distinct, says
 from sgdx_t5x.tools.writing.values import Pool, allowed, lists, pool

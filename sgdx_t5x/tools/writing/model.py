@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from sgdx_t5x.tools.check.asking import Asker, Question, Words
 from sgdx_t5x.tools.requests import Size
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.purposes import Purpose
 from sgdx_t5x.tools.writing.values import pool

@@ -18,7 +18,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.values import Pool, pool, said_as
 
