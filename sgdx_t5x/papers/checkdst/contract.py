@@ -5,8 +5,7 @@ wherever they did.
 """
 
 import collections
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.annotation import Violation, annotation_violations
@@ -37,20 +36,19 @@ class Contract:
     self._free, self._is_cut = free_slots(schema), is_cut
     self._violations = annotation_violations(schema)
 
-  def check(
-    self, data: Mapping[str, Any], original: Callable[[], Mapping[str, Any]], location: str
-  ) -> None:
+  def check(self, data: Mapping[str, Any], original: Mapping[str, Any], file: str) -> None:
     """Raises SgdxError, with turn, slot and value, if a perturbed dialogue breaks the contract.
 
     Args:
       data: decoded.
-      original: returns the dialogue before. Most dialogues are flawless, and need not be compared.
-      location: file and id.
+      original: the dialogue before.
+      file: where it is, for the error.
     """
     values, violations = self._condition(data)
-    wordings = itertools.chain.from_iterable(by_value.values() for by_value in values.values())
-    if violations or any(wording != SAID for wording in wordings):
-      _compare(self._condition(original()), (values, violations), location)
+    all_said = all(said == SAID for by_value in values.values() for said in by_value.values())
+    if violations or not all_said:  # most dialogues are flawless, and need not be compared
+      location = f"{file}, dialogue {data['dialogue_id']}"
+      _compare(self._condition(original), (values, violations), location)
 
   def _condition(self, data: Mapping[str, Any]) -> _Condition:
     first_turn = len(data["turns"]) - 1 if self._is_cut else 0

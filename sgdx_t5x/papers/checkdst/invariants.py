@@ -58,7 +58,7 @@ def compare(
         problem = f"it cannot be compared: {malformed(e)}"
       if problem:
         raise _broken(f"{location}: {problem}", "the original, but for what changes.jsonl records")
-      contract.check(data, lambda: original_data, location)  # noqa: B023  # called at once
+      contract.check(data, original_data, name)
       values, unsaid = gold_factuality(data, slots)
       counts.update(dialogues=1, values=values, unsaid=len(unsaid))
       on_dialogue(counts["dialogues"])

@@ -1,7 +1,6 @@
 """Writes a perturbed corpus in the official layout, all of it or nothing."""
 
 import collections
-import functools
 import json
 import pathlib
 import zlib
@@ -51,13 +50,11 @@ def write_perturbed(
     contract = Contract(split.schema)
     broken: SgdxError | None = None
     for name, raw, dialogues in split.files():
-      originals = functools.cache(functools.partial(decode_dialogues, raw, name))
-      for number, data in enumerate(dialogues):
-        original = snapshot(data)
+      originals = decode_dialogues(raw, name)  # again, as the others are changed in place
+      for data, original in zip(dialogues, originals, strict=True):
         if changes := changed(perturber, data, counts):
-          location = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
           try:
-            contract.check(data, lambda: originals()[number], location)  # noqa: B023  # called at once
+            contract.check(data, original, f"{corpus.origin}: {name}")
           except SgdxError as e:
             broken = broken or e  # raised below: spans may be missing altogether
           lines += changes
@@ -162,49 +159,46 @@ def write_file(path: pathlib.Path, content: bytes) -> None:
 
 # --- which user frames changed: those on which both sets are compared --------------------------
 
-Snapshot = list[tuple[str, list[dict[str, Any]]]]  # utterance and states of each user turn
 
-
-def snapshot(data: Mapping[str, Any]) -> Snapshot:
-  """Returns the parts of a decoded dialogue that decide whether a frame is changed."""
-  return [
-    (turn["utterance"], [dict(frame["state"]["slot_values"]) for frame in turn["frames"]])
-    for turn in data["turns"][::2]
-  ]
-
-
-def changed_frames(data: Mapping[str, Any], original: Snapshot, by_state: bool) -> list[str]:
-  """Returns the ids of the user frames that differ from a snapshot.
+def changed_frames(
+  data: Mapping[str, Any], original: Mapping[str, Any], by_state: bool
+) -> list[str]:
+  """Returns the ids of the user frames that differ from the original.
 
   Args:
-    data: the perturbed dialogue.
-    original: snapshot of the original.
+    data: the perturbed dialogue, decoded.
+    original: the dialogue before.
     by_state: whether the gold state is compared (ned, vs) or the frame's utterance (pi, sdi).
   """
   frame_ids = []
-  for i, (turn, (utterance, states)) in enumerate(zip(data["turns"][::2], original, strict=True)):
-    for frame, state in zip(turn["frames"], states, strict=True):
-      is_other_state = frame["state"]["slot_values"] != state
-      if is_other_state if by_state else turn["utterance"] != utterance:
-        frame_ids.append(frame_id(data["dialogue_id"], 2 * i, frame["service"]))
+  for number, (turn, before) in enumerate(zip(data["turns"], original["turns"], strict=True)):
+    for frame, frame_before in zip(turn["frames"], before["frames"], strict=True):
+      is_changed = turn["utterance"] != before["utterance"]
+      if by_state:
+        is_changed = frame.get("state") != frame_before.get("state")
+      if is_changed and turn["speaker"] == USER:
+        frame_ids.append(frame_id(data["dialogue_id"], number, frame["service"]))
   return frame_ids
 
 
 def count(
-  counts: collections.Counter, data: Mapping[str, Any], original: Snapshot, by_state: bool
+  counts: collections.Counter,
+  data: Mapping[str, Any],
+  original: Mapping[str, Any],
+  by_state: bool,
 ) -> None:
   """Adds a dialogue to a manifest's counts, and to those that show what is annotated."""
   counts["dialogues"] += 1
-  counts["user_turns"] += len(original)
   counts["frames_changed"] += len(changed_frames(data, original, by_state))
-  for turn, (utterance, states) in zip(data["turns"][::2], original, strict=True):
-    counts["turns_changed"] += turn["utterance"] != utterance
-    counts["frames"] += len(states)
-    counts["values"] += sum(map(bool, states))
-  for turn in data["turns"]:
-    for frame in turn["frames"]:
-      counts["spans"] += len(frame.get("slots") or ())
-      counts["acts"] += len(frame.get("actions") or ()) if turn["speaker"] == USER else 0
+  for turn, before in zip(data["turns"], original["turns"], strict=True):
+    counts["spans"] += sum(len(frame.get("slots") or ()) for frame in turn["frames"])
+    if turn["speaker"] == USER:
+      counts["user_turns"] += 1
+      counts["turns_changed"] += turn["utterance"] != before["utterance"]
+      for frame in turn["frames"]:
+        counts["frames"] += 1
+        counts["values"] += bool(frame["state"]["slot_values"])
+        counts["acts"] += len(frame.get("actions") or ())
 
 
 # --- the layouts of dialogue files ---------------------------------------------------------------
