@@ -47,12 +47,10 @@ def perturber(split: Split, seed: int, *, provider: str = "exchange") -> Perturb
           line = {"dialogue_id": dialogue_id, "turn": number, "provider": provider, **wording.note}
           lines.append({**line, "overlap": round(share, 4), **put(turn, wording)})
           counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
-          counts["turns"] += 1
       history += f"{turn['utterance']}\n"
     return lines
 
-  needs = ("spans", "acts")
-  return Perturber("pi", {"provider": provider}, change, needs, means={"overlap": "turns"})
+  return Perturber("pi", {"provider": provider}, change, needs_acts=True)
 
 
 def _reworded(

@@ -92,7 +92,7 @@ def perturber(split: Split, seed: int) -> Perturber:
         counts.update(f"{x.kind}s" for x in insertions)
     return lines
 
-  return Perturber("sdi", _OPTIONS, change, ("spans",))
+  return Perturber("sdi", _OPTIONS, change)
 
 
 def _drawn(name: str, rng: random.Random) -> str:

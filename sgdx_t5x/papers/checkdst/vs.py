@@ -66,7 +66,7 @@ def perturber(split: Split, seed: int) -> Perturber:
       return []
     return [{"dialogue_id": data["dialogue_id"], **line}]
 
-  return Perturber("vs", {"values": "in"}, change, ("spans",), slots, changes_states=True)
+  return Perturber("vs", {"values": "in"}, change, slots)
 
 
 def _source(split: Split, slots: Slots) -> NameSource:

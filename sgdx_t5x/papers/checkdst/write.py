@@ -58,11 +58,11 @@ def write_perturbed(
           except SgdxError as e:
             broken = broken or e  # raised below: spans may be missing altogether
           lines += changes
-        count(counts, data, original, perturber.changes_states)
+        count(counts, data, original, by_state=bool(perturber.slots))
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
       write_file(folder / name, encode_like(raw, dialogues))
-    _check_needs(perturber, split, counts)
+    _check_annotated(perturber, split, counts)
     if broken:
       raise broken
     return finish(
@@ -72,7 +72,7 @@ def write_perturbed(
       kind=perturber.kind,
       options=perturber.options,
       seed=seed,
-      counts=_shown_counts(counts, perturber),
+      counts=_shown_counts(counts),
       files=files,
       complete=corpus.is_complete(split.name, counts["dialogues"]),
       slots=perturber.slots,
@@ -102,17 +102,16 @@ def finish(folder: pathlib.Path, split: Split, lines: Iterable[Line], **fields: 
 
 
 _BASIC = ("dialogues", "user_turns", "turns_changed", "frames", "frames_changed")
-_ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
+_ONLY_TO_CHECK = ("spans", "acts", "values")
 
 
-def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
+def _shown_counts(counts: collections.Counter) -> dict[str, Any]:
   statistics: dict[str, Any] = {name: counts[name] for name in _BASIC}
   statistics["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
   for name, number in counts.items():
     if isinstance(name, str) and name not in (*_BASIC, *_ONLY_TO_CHECK):
-      if name in perturber.means:
-        number = round(number / counts[perturber.means[name]], 4)
-      statistics[name] = number
+      is_sum = name == "overlap"  # over the turns that pi changed, of which a set has the mean
+      statistics[name] = round(number / counts["turns_changed"], 4) if is_sum else number
   return statistics
 
 
@@ -127,23 +126,23 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
     )
 
 
-def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
+def _check_annotated(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
   """Refuses a split without dialogues, or without the annotation that the kind needs."""
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
-  for needed in perturber.needs:
-    if not counts[needed] and (needed != "spans" or counts["values"]):
-      annotation, alternative = _NEEDED[needed]
-      raise SgdxError(
-        f"{split.corpus.origin}: {split.name} has no {annotation}",
-        expected=f"this annotation, as in SGD, for {perturber.kind}",
-        fix=f"add the annotation{alternative}",
-      )
-
-
-_NEEDED = {  # annotation -> its description, and what to do without it
-  "spans": ("spans: slots with start and exclusive_end", ""),
-  "acts": ("user acts: actions in user frames", ", or choose ned, vs or sdi, which need none"),
-}
+  lacks, fix = "", "add the annotation"
+  if counts["values"] and not counts["spans"]:
+    lacks = "spans: slots with start and exclusive_end"
+  elif perturber.needs_acts and not counts["acts"]:
+    lacks, fix = (
+      "user acts: actions in user frames",
+      f"{fix}, or choose ned, vs or sdi, which need none",
+    )
+  if lacks:
+    raise SgdxError(
+      f"{split.corpus.origin}: {split.name} has no {lacks}",
+      expected=f"this annotation, as in SGD, for {perturber.kind}",
+      fix=fix,
+    )
 
 
 def checksum(content: bytes) -> str:

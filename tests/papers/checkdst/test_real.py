@@ -59,7 +59,7 @@ def _perturbed(split: Split, kind: str, **options) -> collections.Counter:
   for number, data in enumerate(split.dialogues()):
     before = copy.deepcopy(data)
     lines = changed(perturber, data, counts)
-    count(counts, data, before, perturber.changes_states)
+    count(counts, data, before, bool(perturber.slots))
     check(Dialogue.from_json(data), schema, "test")
     total, unsaid = gold_factuality(data, slots)
     assert not unsaid
@@ -93,7 +93,7 @@ def test_sdi(split):
 def test_pi(split, provider, turns, overlap):
   counts = _perturbed(split, "pi", provider=provider)
   assert counts["turns_changed"] >= turns
-  assert counts["overlap"] / counts["turns"] <= overlap
+  assert counts["overlap"] / counts["turns_changed"] <= overlap
   assert counts["kept", "carried"] == 1_386
 
 
