@@ -149,8 +149,7 @@ def newly_unsaid(
   """
   unsaid: dict[str, None] = {}
   for place, wording in wordings_before.items():
-    wording_after = wordings_after[place._replace(value=new_value(place))]
-    if wording.in_words > wording_after.in_words or wording.literally > wording_after.literally:
+    if wording.is_more_than(wordings_after[place._replace(value=new_value(place))]):
       unsaid[place.value] = None
   return list(unsaid)
 

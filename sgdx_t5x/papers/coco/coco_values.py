@@ -9,7 +9,7 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import free_slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.checkdst.train_values import lookup_in_train
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
 from sgdx_t5x.papers.simulator.variation import forms, is_moment, is_relative_day
 
@@ -132,8 +132,7 @@ def _of_split(
 ) -> tuple[dict[tuple[str, str], Draw], list[str]]:
   keys = {place: ".".join(place) for place in kinds}
   values_by_slot = values_of_corpus(split, free_slots(split.schema), keys)
-  train = TrainValues(split.corpus)
-  is_train = split.name == "train" or not train.is_available
+  in_train = lookup_in_train(split.corpus) if split.name != "train" else None
   by_kind: dict[str, list[tuple[str, list[str]]]] = {}
   for place in places:
     by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(keys[place], ()))
@@ -141,8 +140,8 @@ def _of_split(
   for place in places:
     values = values_by_slot.get(keys[place], [])
     pools = [values, by_kind[kinds[place]]]
-    if not is_train:
-      unseen = [v for v in values if not any(map(train.__contains__, (v[0], *v[1])))]
+    if in_train:
+      unseen = [v for v in values if not any(map(in_train, (v[0], *v[1])))]
       pools.insert(0, unseen)
       if len(unseen) < _FEWEST:
         fallbacks.append(keys[place])

@@ -8,7 +8,7 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -21,7 +21,7 @@ from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.ratios import Counts
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.checkdst.train_values import lookup_in_train
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import load_format, signature_fields
 from sgdx_t5x.scoring.predictions.files import Paths, have_rows
@@ -141,7 +141,8 @@ def check(
     options = dataclasses.replace(options, prompt_format=load_format())
   by_set = labels(predictions, sets, VariantSchemas(corpus, options.schemas), split, names)
   entities = entity_slots(corpus.schema(split))
-  work = _Work(corpus, split, options, entities, failures, on_progress, TrainValues(corpus))
+  in_train = lookup_in_train(corpus)
+  work = _Work(corpus, split, options, entities, failures, on_progress, in_train)
   for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
     if name == ORIGINAL:  # "original+v1" is "v1"
@@ -165,7 +166,7 @@ class _Work:
   entities: Slots
   with_failures: bool
   on_progress: OnProgress
-  train: TrainValues
+  in_train: Callable[[str], bool] | None
   checked: dict[str, CheckedSet] = dataclasses.field(default_factory=dict)
   warnings: dict[str, None] = dataclasses.field(default_factory=dict)
   notes: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -190,7 +191,7 @@ class _Work:
       self.baselines = {variant: known_predictions(scored, variant) for variant in labels}
     self._say(test_set, scored)
     counter = Counter(
-      test_set, self.split, self.entities, self.original, gold, self.train, self.settings.fuzzy
+      test_set, self.split, self.entities, self.original, gold, self.in_train, self.settings.fuzzy
     )
     for variant, label in labels.items():
       compared_with = "" if is_original or variant not in self.baselines else variant

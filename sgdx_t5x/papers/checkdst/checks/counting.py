@@ -1,6 +1,6 @@
 """Counts the frames of one set, see `metrics.perturbed`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
 from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Before, FrameFacts, frame_counts
 from sgdx_t5x.papers.checkdst.ratios import Counts
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
 from sgdx_t5x.scoring.score import Scored
 
 # Predictions for the original set: frame id -> state, and its JGA.
@@ -39,16 +38,15 @@ class Counter:
     entities: Slots,
     original: Gold,
     gold: Gold,
-    train: TrainValues,
+    in_train: Callable[[str], bool] | None,
     fuzzy: str,
   ):
     """Args: see `check.check`; `original` is what the set is compared with."""
     self._set, self._gold, self._fuzzy = test_set, gold, fuzzy
-    self._original = original
+    self._original, self._in_train = original, in_train
     self._schema = test_set.corpus.schema(split)
     self._entities, self._replaced = entities, test_set.replaced(entities)
     self._changes = changes_of(test_set, split, original, gold)
-    self._in_train = train.__contains__ if train.is_available else None
 
   def counts(self, frames: FrameScores, states: Mapping[str, State], baseline: Baseline) -> Counts:
     """Returns the counts of the scored frames, in the same order.

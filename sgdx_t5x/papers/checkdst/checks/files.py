@@ -76,10 +76,7 @@ def save(
       file.writelines(lines)
     name = score_files.name_in_report(frames_path, report_path)
     report = {**report, "per_frame": {"file": name, "checksum": checksum}}
-  if report_path is not None:
-    with atomic_write(report_path, "--json") as out:
-      out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
-  return dict(report)
+  return score_files.save(report, None, report_path, None)
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
