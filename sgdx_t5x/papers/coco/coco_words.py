@@ -91,41 +91,46 @@ def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dic
   Raises:
     SgdxError: no such file, a malformed line, or a duplicate id.
   """
-  path = pathlib.Path(path)
-  texts: dict[str, list[str]] = {}
-  inputs: dict[str, str] = {}
   expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
-  for location, line in read_lines(path, expected):
-    utterances = line.get("candidates", predictions(line) or None)
-    if not isinstance(utterances, list) or not all(isinstance(text, str) for text in utterances):
-      raise SgdxError(f"{location}: no candidates", expected=expected, fix="correct the file")
-    texts[line["id"]] = utterances
-    if isinstance(line.get("inputs"), str):
-      inputs[line["id"]] = line["inputs"]
-  return texts, inputs
+  return _read_answers(path, "candidates", expected, lambda decodes: decodes or None)
 
 
-def predictions(line: Mapping[str, Any]) -> list[Any]:
-  """Returns the predictions of `t5x.infer` in a line, best first; empty if the line has none."""
-  prediction = line.get("prediction", [])
-  return prediction[::-1] if isinstance(prediction, list) else [prediction]
+def _read_answers(
+  path: str | pathlib.Path, key: str, expected: str, answer: Callable[[list[Any]], Any]
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+  """Reads JSON lines with an "id". Returns id -> list of strings, and id -> the model's input.
 
-
-def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
-  """Yields location and content of JSON lines. Raises SgdxError unless each has its own "id"."""
-  text, ids = read_input(path, f"a file with lines {expected}"), set()
-  for location, line in decode_lines(text, str(path), expected, "correct the file"):
-    if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
-      features = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
-      line = {**line, "id": features.get("id"), "inputs": features.get("inputs")}
+  Args:
+    path: the file.
+    key: of the list in a line.
+    expected: a line, for errors.
+    answer: makes the list of what `t5x.infer` predicted, best first, where a line has no such key.
+  """
+  texts_by_id: dict[str, list[str]] = {}
+  inputs_by_id: dict[str, str] = {}
+  content = read_input(path, f"a file with lines {expected}")
+  for location, line in decode_lines(content, str(path), expected, "correct the file"):
+    if isinstance(line, dict) and isinstance(features := line.get("inputs"), dict):  # of t5x.infer
+      for name in ("id", "inputs"):
+        line[name] = features.get(f"{name}_pretokenized", features.get(name))
+    problem, texts = "", None
     if not isinstance(line, dict) or not isinstance(line.get("id"), str):
-      raise SgdxError(f"{location}: no id", expected=expected, fix="correct the file")
-    if line["id"] in ids:
-      raise SgdxError(
-        f"{location}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
-      )
-    ids.add(line["id"])
-    yield location, line
+      problem = "no id"
+    elif line["id"] in texts_by_id:
+      problem = f"duplicate id {line['id']}"
+    else:
+      prediction = line.get("prediction", [])
+      decodes = prediction[::-1] if isinstance(prediction, list) else [prediction]
+      texts = line.get(key, answer(decodes))
+    if not problem and not (isinstance(texts, list) and all(isinstance(x, str) for x in texts)):
+      problem = f"no {key}"
+    if problem:
+      each_once = f"{expected}, each id once"
+      raise SgdxError(f"{location}: {problem}", expected=each_once, fix="correct the file")
+    texts_by_id[line["id"]] = texts
+    if isinstance(line.get("inputs"), str):
+      inputs_by_id[line["id"]] = line["inputs"]
+  return texts_by_id, inputs_by_id
 
 
 def check_answers(
@@ -227,17 +232,13 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
     SgdxError: no such file, a malformed line, or a duplicate id.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
-  slots_by_id, inputs = {}, {}
-  for location, line in read_lines(pathlib.Path(path), expected):
-    slots = line.get("slots")
-    if slots is None and isinstance(answer := next(iter(predictions(line)), None), str):
-      slots = [slot.strip() for slot in answer.split(",")]
-    if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
-      raise SgdxError(f"{location}: no slots", expected=expected, fix="correct the file")
-    slots_by_id[line["id"]] = frozenset(slots) - {NONE}
-    if isinstance(line.get("inputs"), str):
-      inputs[line["id"]] = line["inputs"]
-  return slots_by_id, inputs
+  texts_by_id, inputs_by_id = _read_answers(path, "slots", expected, _slots_of_best)
+  return {key: frozenset(slots) - {NONE} for key, slots in texts_by_id.items()}, inputs_by_id
+
+
+def _slots_of_best(decodes: list[Any]) -> list[str] | None:
+  best = next(iter(decodes), None)
+  return [slot.strip() for slot in best.split(",")] if isinstance(best, str) else None
 
 
 def quality_of(answers: Mapping[str, frozenset[str]], turns: Iterable[UserTurn]) -> Quality:

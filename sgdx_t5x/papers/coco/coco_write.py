@@ -156,9 +156,7 @@ def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
 
 def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> int:
   """Writes JSON lines. Returns how many. Args: option, the one that named the file."""
-  number = 0
   with atomic_write(path, option) as file:
-    for line in lines:
-      file.write(json_line(line))
-      number += 1
-  return number
+    texts = [json_line(line) for line in lines]
+    file.writelines(texts)
+  return len(texts)
