@@ -21,7 +21,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
-from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
+from sgdx_t5x.papers.checkdst.checks.counterfactual import jga_by_frame, original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
 from sgdx_t5x.papers.checkdst.texts import pattern_of
 from sgdx_t5x.report.browser import Edits, Said, Texts
@@ -52,10 +52,8 @@ class Check:
     """Label -> id of the original frame -> JGA, for the perturbed sets."""
     by_label = {}
     for label, checked_set in self.sets.items():
-      counts = dict(zip(checked_set.counts.names, checked_set.counts.values, strict=True))
-      scored, jga = counts["scored"], counts["jga"]
-      pairs = zip(original_ids(checked_set).values(), scored.tolist(), jga.tolist(), strict=True)
-      by_label[label] = {key: score for key, is_scored, score in pairs if is_scored}
+      ids = original_ids(checked_set)
+      by_label[label] = {ids[key]: score for key, score in jga_by_frame(checked_set).items()}
     return by_label
 
   @functools.cached_property

@@ -53,7 +53,8 @@ def _of_set(
   control: CheckedSet | None,
   samples: metrics.BootstrapSamples | None,
 ) -> dict[str, Any]:
-  original_jga, new_jga, edited_jga = _jga(original), _jga(edited_set), _jga(edited_set, "changed")
+  original_jga, new_jga = jga_by_frame(original), jga_by_frame(edited_set)
+  edited_jga = jga_by_frame(edited_set, "changed")
   ids = original_ids(edited_set)
   replaced = {ids[key]: value for key, value in new_jga.items() if ids[key] in original_jga}
   report: dict[str, Any] = {
@@ -61,7 +62,7 @@ def _of_set(
     "original_all": _mean(original_jga),
     "with_fallback": _mean({**original_jga, **replaced}),
   }
-  control_jga = _jga(control) if control else {}
+  control_jga = jga_by_frame(control) if control else {}
   keys = [key for key in edited_jga if not control or key in control_jga]
   jga = [(original_jga[ids[key]], control_jga.get(key, 0.0), new_jga[key]) for key in keys]
   right = np.array(jga).reshape(-1, 3).T >= 1
@@ -78,7 +79,7 @@ def _of_set(
   return report
 
 
-def _jga(checked_set: CheckedSet, selection: str = "scored") -> dict[str, float]:
+def jga_by_frame(checked_set: CheckedSet, selection: str = "scored") -> dict[str, float]:
   """Returns frame id -> JGA of a set's frames; "changed": only of those whose goal was edited."""
   names = checked_set.counts.names
   selected, jga = (checked_set.counts.values[names.index(name)] for name in (selection, "jga"))

@@ -56,11 +56,10 @@ class Counter:
       states: frame id -> predicted state.
       baseline: predictions for the original set to compare with; empty if there are none.
     """
-    values = np.zeros((len(frames), len(COUNTS)))
-    position = {name: i for i, name in enumerate(COUNTS)}
+    values = np.zeros((len(COUNTS), len(frames)))
     dialogue, history = "", History(())
     jga = frames.metrics[metrics.JOINT_GOAL].tolist()
-    for row, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
+    for column, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
       gold = self._gold.by_id[key]
       if gold.dialogue_id != dialogue:
         dialogue, history = gold.dialogue_id, History(self._gold.utterances[gold.dialogue_id])
@@ -73,9 +72,9 @@ class Counter:
         self._facts(gold, history),
         self._fuzzy,
       )
-      for name, number in (counts | self._goal(gold, states[key])).items():
-        values[row, position[name]] = number
-    return Counts(COUNTS, values.T, self.dialogues(frames))
+      counts |= self._goal(gold, states[key])
+      values[:, column] = [counts.get(name, 0) for name in COUNTS]
+    return Counts(COUNTS, values, self.dialogues(frames))
 
   def dialogues(self, frames: FrameScores) -> np.ndarray:
     """Returns the ids of the frames' original dialogues: [F] str."""
@@ -93,7 +92,6 @@ class Counter:
     original = self._original.by_id.get(key)
     if key not in baseline or original is None:
       return None
-    choices = self._changes.choices.get(gold.dialogue_id, {})
     edit = self._changes.goals[gold.dialogue_id] if self._set.of_goals else None
     if edit:
       is_changed = edit.service == gold.service
@@ -105,18 +103,17 @@ class Counter:
       *baseline[key],
       is_changed,
       self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None,
-      {slot: values for (service, slot), values in choices.items() if service == gold.service},
+      self._changes.choices.get((gold.dialogue_id, gold.service), {}),
       same_goal=edit is None or edit.is_empty,
     )
 
   def _facts(self, gold: GoldFrame, history: History) -> FrameFacts:
-    repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})
     none: frozenset[str] = frozenset()
     return FrameFacts(
       history,
       self._entities.get(gold.service, none),
       self._replaced.get(gold.service, none),
       gold.is_sticky,
-      {slot: value for (service, slot), value in repairs.items() if service == gold.service},
+      self._changes.repairs.get((gold.dialogue_id, gold.turn, gold.service), {}),
       self._in_train,
     )
