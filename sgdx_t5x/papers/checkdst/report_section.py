@@ -123,7 +123,9 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
       by_dialogue = utterances[name] = {}
       for dialogue in changed.dialogues(split):
         if original := originals.get(dialogue.dialogue_id):
-          by_dialogue[dialogue.dialogue_id] = _changed(original, dialogue)
+          pairs = enumerate(zip(original.turns, dialogue.turns, strict=False))
+          changed_turns = {i: b.utterance for i, (a, b) in pairs if a.utterance != b.utterance}
+          by_dialogue[dialogue.dialogue_id] = changed_turns
   return Texts(said=utterances, edits=edits, lacks=lines)
 
 
@@ -205,11 +207,6 @@ def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -
       expected="a check of the same predictions for the original dialogues, with the same settings",
       fix="run `sgdx checkdst check` on the scored predictions, or name the run: NAME=FILE",
     )
-
-
-def _changed(original: Dialogue, perturbed: Dialogue) -> dict[int, str]:
-  pairs = enumerate(zip(original.turns, perturbed.turns, strict=False))
-  return {number: b.utterance for number, (a, b) in pairs if a.utterance != b.utterance}
 
 
 # --- counterfactual turns: what users inform instead, and where in the utterance --------------

@@ -207,7 +207,10 @@ def exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[An
       places = zip(moved(edits), edits, strict=True)
       old_texts[str(number)] = [[*place, text[a:b]] for place, (a, b, _) in places]
       edit_turn(turn, edits)
-  _exchange_annotation(data, swaps)
+  pairs, turns = _pairs(swaps), range(len(data["turns"]))
+  unsorted = {(number, *place) for number, place in itertools.product(turns, pairs)}
+  for (service, slot), swap in pairs.items():
+    replace_values(data, {service: frozenset({slot})}, swap, unsorted)
   return old_texts
 
 
@@ -225,10 +228,3 @@ def _pairs(swaps: list[_Swap]) -> _Pairs:
   for service, slot, value, partner in swaps:
     pairs.setdefault((service, slot), {}).update({value: partner, partner: value})
   return pairs
-
-
-def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
-  pairs, turns = _pairs(swaps), range(len(data["turns"]))
-  unsorted = {(number, *place) for number, place in itertools.product(turns, pairs)}
-  for (service, slot), swap in pairs.items():
-    replace_values(data, {service: frozenset({slot})}, swap, unsorted)

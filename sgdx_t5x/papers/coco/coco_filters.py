@@ -9,7 +9,7 @@ from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.texts import gaps, same_text, span_texts, words
-from sgdx_t5x.papers.checkdst.values import act_values, said_values
+from sgdx_t5x.papers.checkdst.values import said_values, values_of_act
 from sgdx_t5x.papers.coco.coco_turns import Goal
 from sgdx_t5x.papers.coco.coco_values import Value
 from sgdx_t5x.variants.wording import INTENT, name_words
@@ -109,7 +109,10 @@ def _extra(
   pieces: Sequence[Sequence[str]], outlined: Mapping[str, Any], known_values: KnownValues
 ) -> bool:
   """Whether the text says a value that no act of the turn has."""
-  allowed = {" ".join(words(_plain(value))) for value in act_values(outlined["frames"])}
+  allowed: set[str] = set()
+  for frame in outlined["frames"]:
+    for action in frame["actions"]:
+      allowed.update(" ".join(words(_plain(value))) for value in values_of_act(action))
   unwanted = known_values.values - allowed
   for piece in pieces:
     for i in range(len(piece)):

@@ -8,7 +8,7 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -98,11 +98,6 @@ class Checked:
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
 
-  @property
-  def complete(self) -> bool:
-    """Whether every frame of the published split has been scored, in every set."""
-    return not self.warnings
-
 
 def check(
   corpus: Corpus | str | pathlib.Path,
@@ -148,9 +143,15 @@ def check(
     if name == ORIGINAL:  # "original+v1" is "v1"
       by_variant = {variant: variant for variant in by_variant}
     work.add(sets[name], by_variant, sources)
-  notes = (*work.notes, *_few_changes(work.checked))
+  for label, checked_set in work.checked.items():
+    changed = int(checked_set.counts.sums()["changed"])
+    if checked_set.compared_with and changed < FEWEST_FRAMES:
+      few = f"{label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}"
+      work.notes[f"{few}; its scores may be due to chance"] = None
   signature = _signature(work, [sets[name] for name in by_set])
-  return Checked(options, work.checked, entities, signature, tuple(work.warnings), notes)
+  return Checked(
+    options, work.checked, entities, signature, tuple(work.warnings), tuple(work.notes)
+  )
 
 
 # --- parts -----------------------------------------------------------------------------------
@@ -264,13 +265,3 @@ def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
     "checksum": corpus.checksum(),
     "steps": [{name: getattr(manifest, name) for name in names}] if manifest else [],
   }
-
-
-def _few_changes(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
-  for checked_set in checked.values():
-    changed = int(checked_set.counts.sums()["changed"])
-    if checked_set.compared_with and changed < FEWEST_FRAMES:
-      yield (
-        f"{checked_set.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; "
-        "its scores may be due to chance"
-      )

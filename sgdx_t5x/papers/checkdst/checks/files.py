@@ -9,7 +9,7 @@ import itertools
 import json
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -122,10 +122,13 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       available=f"checksum {checksum}",
       fix=f"{_AGAIN}, with separate files for each run",
     )
-  rows = decode_lines(content, str(file), expected, _AGAIN, first=2)
   try:
     names = tuple(json.loads(head)["counts"])
-    return CheckTable(path, report, _sets(report, (row for _, row in rows), names))
+    by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
+    for _, (label, *row) in decode_lines(content, str(file), expected, _AGAIN, first=2):
+      by_label[label].append(row)
+    sets = {key: _set(key, report["sets"][key], rows, names) for key, rows in by_label.items()}
+    return CheckTable(path, report, sets)
   except (KeyError, TypeError, ValueError) as e:
     location = f"{file}: {type(e).__name__}: {e}"
     raise SgdxError(location, expected=expected, fix=_AGAIN) from None
@@ -143,16 +146,6 @@ def _lines(checked: Checked) -> Iterator[str]:
       if checked_set.failures and place[0] in checked_set.failures:
         row.append(checked_set.failures[place[0]])
       yield json.dumps(row, separators=(",", ":")) + "\n"
-
-
-def _sets(
-  report: Mapping[str, Any], lines: Iterable[list[Any]], names: tuple[str, ...]
-) -> dict[str, CheckedSet]:
-  by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
-  for label, *row in lines:
-    by_label[label].append(row)
-  sets = report["sets"]
-  return {label: _set(label, sets[label], rows, names) for label, rows in by_label.items()}
 
 
 def _set(
