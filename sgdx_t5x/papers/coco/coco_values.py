@@ -75,14 +75,13 @@ class ValueSource:
     return None
 
   def _in_order(self, service: str, slot: str, name: str, canonical: Mapping[str, str]) -> bool:
-    for earlier_slot, later_slot in self.earlier.get(service, ()):
-      earlier_value = name if earlier_slot == slot else canonical.get(earlier_slot)
-      later_value = name if later_slot == slot else canonical.get(later_slot)
-      if slot not in (earlier_slot, later_slot) or not earlier_value or not later_value:
+    values = {**canonical, slot: name}
+    for pair in self.earlier.get(service, ()):
+      moments = [values[x] for x in pair if is_moment(values.get(x, ""))]
+      if slot not in pair or len(moments) < 2:
         continue
-      same_unit = (":" in earlier_value) == (":" in later_value)  # times, or days
-      comparable = same_unit and is_moment(earlier_value) and is_moment(later_value)
-      if comparable and earlier_value >= later_value:
+      is_same_unit = (":" in moments[0]) == (":" in moments[1])  # times, or days
+      if is_same_unit and moments[0] >= moments[1]:
         return False
     return True
 

@@ -3,6 +3,7 @@
 Also what a classifier says of them: which slots an utterance informs.
 """
 
+import copy
 import dataclasses
 import itertools
 import pathlib
@@ -16,7 +17,7 @@ from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.texts import edited, moved, places_outside_spans, spans_of
+from sgdx_t5x.papers.checkdst.texts import edit_turn, places_outside_spans, spans_of
 from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
 from sgdx_t5x.papers.simulator.surface import find_values
 
@@ -171,13 +172,12 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
     The goal that is then informed, and the words; None if no value can be replaced.
   """
   text, free = turn.data["utterance"], schema[goal.service].noncategorical_slots
-  spans = sorted(spans_of(turn.data), key=lambda span: span[2])
   edits: list[tuple[int, int, str]] = []
   changed = {}
   for slot, old_value in goal.changed.items():
     new_text = goal.informed[slot].spoken
     if slot in free:
-      places = [span[2:] for span in spans if span[:2] == (goal.service, slot)]
+      places = [span[2:] for span in spans_of(turn.data) if span[:2] == (goal.service, slot)]
     else:
       places = list(places_outside_spans(turn.data, old_value.canonical))
       places = places if len(places) == 1 else []  # said twice: one may mean something else
@@ -191,14 +191,10 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
   if not changed or any(b[0] < a[1] for a, b in itertools.pairwise(edits)):
     return None
   informed = {**turn.goal.informed, **{slot: goal.informed[slot] for slot in changed}}
-  # The spans of the new text: those of edits have new ends, the others only move.
-  new_places = {edit[:2]: place for edit, place in zip(edits, moved(edits), strict=True)}
-  new_spans = []
-  for service, slot, start, end in spans:
-    shift = sum(len(new) - (b - a) for a, b, new in edits if b <= start)
-    place = new_places.get((start, end), (start + shift, end + shift))
-    new_spans.append((service, slot, *place))
-  return Goal(goal.frame, goal.service, informed, changed), NewWords(edited(text, edits), new_spans)
+  new_turn = copy.deepcopy(dict(turn.data))
+  edit_turn(new_turn, edits)
+  wording = NewWords(new_turn["utterance"], tuple(spans_of(new_turn)))
+  return Goal(goal.frame, goal.service, informed, changed), wording
 
 
 NONE = "none"
