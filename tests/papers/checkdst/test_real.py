@@ -104,7 +104,8 @@ def test_coco(split):
   words, known, remarks = generator("templates", split, {}), known_values(split), {}
   check, found = validate_annotation(schema, remarks), {}
   for which in ("freq", "neutral", "rare"):
-    coco = Coco({}, 0, which, Rules(), *shared, words, "templates", known)
+    options = {"slots": which, "generator": "templates", "plus": False}
+    coco = Coco(options, 0, Rules(), *shared, words, known)
     counts = collections.Counter()
     for data in split.dialogues():
       for made in counterfactuals(coco, data, counts):

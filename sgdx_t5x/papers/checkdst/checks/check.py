@@ -56,7 +56,6 @@ class CheckedSet:
   """One set, with one schema variant.
 
   Attributes:
-    label: the name of the predictions: "original", "ned", "v3", "ned+v3".
     name: the name of the set: "original" or "ned".
     variant: the schema variant.
     kind: of perturbation; "" for the original.
@@ -67,7 +66,6 @@ class CheckedSet:
     failures: frame id -> failed slots of a perturbed set; None if not requested.
   """
 
-  label: str
   name: str
   variant: str
   kind: str
@@ -84,7 +82,7 @@ class Checked:
 
   Attributes:
     settings: how it was scored.
-    sets: label -> set.
+    sets: label of the predictions ("original", "ned", "v3", "ned+v3") -> set.
     entities: slots whose values are names.
     signature: what the numbers depend on.
     warnings: what makes them PARTIAL, a line each.
@@ -201,7 +199,6 @@ class _Work:
       frames, states = scored.frames[variant], scored.states[variant]
       has_failures = self.with_failures and not is_original
       self.checked[label] = CheckedSet(
-        label,
         test_set.name,
         variant,
         test_set.kind,

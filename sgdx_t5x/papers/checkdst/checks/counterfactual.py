@@ -35,8 +35,10 @@ def counterfactual_report(
   reports = {}
   for label, edited_set in sets.items():
     if edited_set.kind in CONTROLS and edited_set.compared_with:
-      control = next((x for x in sets.values() if _is_control(edited_set, x)), None)
-      reports[label] = _of_set(edited_set, sets[edited_set.compared_with], control, samples)
+      control = next((key for key, x in sets.items() if _is_control(edited_set, x)), None)
+      original, control_set = sets[edited_set.compared_with], sets[control] if control else None
+      numbers = _of_set(edited_set, original, control_set, samples)
+      reports[label] = {"control_set": control, **numbers}
   return reports
 
 
@@ -58,7 +60,6 @@ def _of_set(
   ids = original_ids(edited_set)
   replaced = {ids[key]: value for key, value in new_jga.items() if ids[key] in original_jga}
   report: dict[str, Any] = {
-    "control_set": control.label if control else None,
     "original_all": _mean(original_jga),
     "with_fallback": _mean({**original_jga, **replaced}),
   }

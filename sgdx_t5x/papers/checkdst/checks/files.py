@@ -127,7 +127,7 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
     by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
     for _, (label, *row) in decode_lines(content, str(file), expected, _AGAIN, first=2):
       by_label[label].append(row)
-    sets = {key: _set(key, report["sets"][key], rows, names) for key, rows in by_label.items()}
+    sets = {key: _set(report["sets"][key], rows, names) for key, rows in by_label.items()}
     return CheckTable(path, report, sets)
   except (KeyError, TypeError, ValueError) as e:
     location = f"{file}: {type(e).__name__}: {e}"
@@ -149,7 +149,7 @@ def _lines(checked: Checked) -> Iterator[str]:
 
 
 def _set(
-  label: str, set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
+  set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
 ) -> CheckedSet:
   *places, counts = zip(*(row[:6] for row in rows), strict=True)
   types = (str, str, np.int32, str, bool)  # of frame and dialogue ids, turns, services, seen
@@ -161,7 +161,6 @@ def _set(
     if row[6:]:
       failures[row[0]] = list(itertools.starmap(SetFailure, row[6]))
   return CheckedSet(
-    label,
     set_report["set"],
     set_report["variant"],
     next(iter(set_report["kinds"]), ""),
