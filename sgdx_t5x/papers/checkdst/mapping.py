@@ -35,7 +35,6 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
   for number, turn in enumerate(data["turns"]):
     text, spans = turn["utterance"], list(spans_of(turn))
     new_texts: dict[tuple[int, int], str] = {}  # by place
-    outside_spans: set[tuple[int, int]] = set()
     for service, slot, start, end in spans:
       if slot in slots.get(service, ()) and (new_text := strings.get(text[start:end])):
         new_texts[start, end] = new_text
@@ -44,10 +43,10 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
         start, end = match.span()
         if not any(a < end and start < b for _, _, a, b in spans):
           new_texts[start, end] = strings[match[0]]
-          outside_spans.add((start, end))
     edits: list[Edit] = [(*place, new_texts[place]) for place in sorted(new_texts)]
+    span_places = {span[2:] for span in spans}
     for edit, place in zip(edits, moved(edits), strict=True):
-      if edit[:2] in outside_spans:
+      if edit[:2] not in span_places:
         mentions.setdefault(str(number), []).append([*place])
     edit_turn(turn, edits)
   replace_values(data, slots, strings, kept_order)

@@ -113,7 +113,6 @@ class Counter:
       history,
       self._entities.get(gold.service, none),
       self._replaced.get(gold.service, none),
-      gold.is_sticky,
       self._changes.repairs.get((gold.dialogue_id, gold.turn, gold.service), {}),
       self._in_train,
     )
