@@ -84,11 +84,9 @@ def _source(split: Split, slots: Slots) -> NameSource:
       values = values_by_key.get(key, [])
       if len(values) < _FEWEST:
         values = shared.get(kind, [])
-      if len(values) < _FEWEST:
-        draws[key] = _plainly(invented(kind, split))
-      else:
-        draws[key] = _plainly(listed(values))
-      if kind in _CLOSED or len(values) >= _FEWEST:
+      has_values = len(values) >= _FEWEST
+      draws[key] = _plainly(listed(values) if has_values else invented(kind, split))
+      if has_values or kind in _CLOSED:
         closed.add(key)
       if kind in _ORDERED:
         ordered[key] = kind

@@ -151,15 +151,15 @@ def _lines(checked: Checked) -> Iterator[str]:
 def _set(
   set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
 ) -> CheckedSet:
-  *places, counts = zip(*(row[:6] for row in rows), strict=True)
-  types = (str, str, np.int32, str, bool)  # of frame and dialogue ids, turns, services, seen
-  ids, dialogues, turns, services, is_seen = map(np.array, places, types)
-  frames = FrameScores(ids, dialogues, turns, services, is_seen, {})
-  values = np.array(counts, dtype=np.float64).reshape(len(rows), len(names)).T
+  places, counts = [], []
   failures: dict[str, list[SetFailure]] = {}
-  for row in rows:
-    if row[6:]:
-      failures[row[0]] = list(itertools.starmap(SetFailure, row[6]))
+  for key, dialogue, turn, service, is_seen, numbers, *failed in rows:
+    places.append((key, dialogue, turn, service, is_seen))
+    counts.append(numbers)
+    if failed:
+      failures[key] = list(itertools.starmap(SetFailure, failed[0]))
+  frames = FrameScores.of(places, {})
+  values = np.array(counts, dtype=np.float64).reshape(len(rows), len(names)).T
   return CheckedSet(
     set_report["set"],
     set_report["variant"],
