@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.papers.checkdst.answerable import StateValue, said_state_values
+from sgdx_t5x.papers.checkdst.answerable import said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.mapping import blamed, newly_unsaid
 from sgdx_t5x.papers.checkdst.ned import entities_of, replace_entities
@@ -174,12 +174,7 @@ def _answerable_exchange(
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
     old_texts = exchange(data, swaps)
-    pairs = _pairs(swaps)
-
-    def new_value(place: StateValue, pairs: _Pairs = pairs) -> str:
-      return pairs.get((place.service, place.slot), {}).get(place.value, place.value)
-
-    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
+    unsaid = newly_unsaid(said_before, said_state_values(data, free), _pairs(swaps))
     if not unsaid:
       return swaps, old_texts
     data.update(pickle.loads(pickled))
