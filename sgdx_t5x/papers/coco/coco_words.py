@@ -21,7 +21,7 @@ from sgdx_t5x.papers.checkdst.texts import edit_turn, places_outside_spans, span
 from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
 from sgdx_t5x.papers.simulator.surface import find_values
 
-TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
+TEMPLATES, EXCHANGE = "templates", "exchange"  # a third generator is a file of candidates
 _TRIES = 5  # draws of templates and of donors; the first that passes is used
 ORIGINAL_GOAL = "+ori"  # suffix of the id of a turn with its original goal
 # (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
@@ -34,16 +34,19 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
   Args:
     name: "templates", "exchange" or "file".
     split: what is perturbed; "exchange" reads the turns whose words may be reused.
-    candidates: for "file": goal id -> utterances, best first.
+    candidates: for "file": goal id -> utterances, best first; else empty.
   """
-  if name == FILE:
-    return _from_candidates(candidates)
   templates = pi_templates.provider(split) if name == TEMPLATES else None
   exchanged = pi_exchange.provider(split) if name == EXCHANGE else None
 
   def generate(
     turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
   ) -> Iterator[NewWords | str]:
+    if turn.carried and not templates:  # only the simulator words a reference by itself
+      yield "carried"
+      return
+    for text in candidates.get(goal_id, ()):
+      yield NewWords(text, tuple(_found_spans(text, outlined)))
     data = turn.exchange.data
     turns = [*data["turns"][: turn.number], outlined]
     exchange = Exchange({**data, "turns": turns}, turn.exchange.states_before)
@@ -52,21 +55,7 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
       if templates:
         yield templates(exchange, turn.number, rng, carried=turn.carried)
       elif exchanged:
-        yield "carried" if turn.carried else exchanged(exchange, turn.number, rng)
-
-  return generate
-
-
-def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
-  def generate(
-    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
-  ) -> Iterator[NewWords | str]:
-    if turn.carried:
-      yield "carried"
-    elif not candidates.get(goal_id):
-      yield "no-candidate"
-    for text in candidates.get(goal_id, ()):
-      yield NewWords(text, tuple(_found_spans(text, outlined)))
+        yield exchanged(exchange, turn.number, rng)
 
   return generate
 
