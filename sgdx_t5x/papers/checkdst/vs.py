@@ -70,20 +70,21 @@ def perturber(split: Split, seed: int) -> Perturber:
 
 
 def _source(split: Split, slots: Slots) -> NameSource:
-  """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
+  """Returns a source with one draw function per slot, under the key "service.slot"."""
   kinds = kinds_of_slots(split.schema)
-  keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
-  values_by_key = values_of_corpus(split, slots, keys)
-  shared: dict[str, list[tuple[str, list[str]]]] = {}
-  for key, values in values_by_key.items():
-    shared.setdefault(key.partition(":")[0], []).extend(values)
-  draws, closed, ordered = {}, set(), {}
+  values_by_slot = values_of_corpus(split, slots)
+  values_by_kind: dict[str, list[tuple[str, list[str]]]] = {}
+  for place, values in values_by_slot.items():
+    values_by_kind.setdefault(kinds[place], []).extend(values)
+  keys, draws, closed, ordered = {}, {}, set(), {}
   for service, names in slots.items():
     for slot in names:
-      kind, key = kinds[service, slot], keys[service, slot]
-      values = values_by_key.get(key, [])
+      place = service, slot
+      kind, key = kinds[place], ".".join(place)
+      keys[place] = key
+      values = values_by_slot.get(place, [])
       if len(values) < _FEWEST:
-        values = shared.get(kind, [])
+        values = values_by_kind.get(kind, [])
       has_values = len(values) >= _FEWEST
       draws[key] = _plainly(listed(values) if has_values else invented(kind, split))
       if has_values or kind in _CLOSED:
@@ -200,10 +201,7 @@ def exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[An
       places = zip(moved(edits), edits, strict=True)
       old_texts[str(number)] = [[*place, text[a:b]] for place, (a, b, _) in places]
       edit_turn(turn, edits)
-  pairs, turns = _pairs(swaps), range(len(data["turns"]))
-  unsorted = {(number, *place) for number, place in itertools.product(turns, pairs)}
-  for (service, slot), swap in pairs.items():
-    replace_values(data, {service: frozenset({slot})}, swap, unsorted)
+  _exchange_annotation(data, swaps)
   return old_texts
 
 
@@ -221,3 +219,10 @@ def _pairs(swaps: list[_Swap]) -> _Pairs:
   for service, slot, value, partner in swaps:
     pairs.setdefault((service, slot), {}).update({value: partner, partner: value})
   return pairs
+
+
+def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
+  pairs, turns = _pairs(swaps), range(len(data["turns"]))
+  unsorted = {(number, *place) for number, place in itertools.product(turns, pairs)}
+  for (service, slot), swap in pairs.items():
+    replace_values(data, {service: frozenset({slot})}, swap, unsorted)

@@ -129,21 +129,20 @@ def _invented(kind: str, held_out: bool) -> Draw:
 def _of_split(
   split: Split, places: Sequence[tuple[str, str]], kinds: Mapping[tuple[str, str], str]
 ) -> tuple[dict[tuple[str, str], Draw], list[str]]:
-  keys = {place: ".".join(place) for place in kinds}
-  values_by_slot = values_of_corpus(split, free_slots(split.schema), keys)
+  values_by_slot = values_of_corpus(split, free_slots(split.schema))
   in_train = lookup_in_train(split.corpus) if split.name != "train" else None
   by_kind: dict[str, list[tuple[str, list[str]]]] = {}
   for place in places:
-    by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(keys[place], ()))
+    by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(place, ()))
   draws, fallbacks = {}, []
   for place in places:
-    values = values_by_slot.get(keys[place], [])
+    values = values_by_slot.get(place, [])
     pools = [values, by_kind[kinds[place]]]
     if in_train:
       unseen = [v for v in values if not any(map(in_train, (v[0], *v[1])))]
       pools.insert(0, unseen)
       if len(unseen) < _FEWEST:
-        fallbacks.append(keys[place])
+        fallbacks.append(".".join(place))
     pool = next((pool for pool in pools if len(pool) >= _FEWEST), values)
     draws[place] = listed(pool) if pool else _invented(kinds[place], split.name != "train")
   return draws, fallbacks
