@@ -15,8 +15,8 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
-from sgdx_t5x.metrics import FrameScores, slot_failures
-from sgdx_t5x.papers.checkdst.checks.counting import Baseline, Counter, known_predictions
+from sgdx_t5x.metrics import JOINT_GOAL, FrameScores, slot_failures
+from sgdx_t5x.papers.checkdst.checks.counting import Baseline, Counter
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
@@ -187,7 +187,11 @@ class _Work:
     is_original = test_set.name == ORIGINAL
     if is_original:
       self.original = gold
-      self.baselines = {variant: known_predictions(scored, variant) for variant in labels}
+      for variant in labels:
+        frames, states = scored.frames[variant], scored.states[variant]
+        jga = frames.metrics[JOINT_GOAL].tolist()
+        scores = zip(frames.frame_ids.tolist(), jga, strict=True)
+        self.baselines[variant] = {key: (states[key], score) for key, score in scores}
     self._say(test_set, scored)
     counter = Counter(
       test_set, self.split, self.entities, self.original, gold, self.in_train, self.settings.fuzzy

@@ -14,18 +14,9 @@ from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
 from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Before, FrameFacts, frame_counts
 from sgdx_t5x.papers.checkdst.ratios import Counts
-from sgdx_t5x.scoring.score import Scored
 
 # Predictions for the original set: frame id -> state, and its JGA.
 Baseline = Mapping[str, tuple[State, float]]
-
-
-def known_predictions(scored: Scored, variant: str) -> Baseline:
-  """Returns the scored predictions for a variant."""
-  frames, states = scored.frames[variant], scored.states[variant]
-  jga = frames.metrics[metrics.JOINT_GOAL].tolist()
-  scores = zip(frames.frame_ids.tolist(), jga, strict=True)
-  return {key: (states[key], score) for key, score in scores}
 
 
 class Counter:
