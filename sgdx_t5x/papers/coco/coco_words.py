@@ -103,7 +103,8 @@ def _read_answers(
     if isinstance(line, dict) and isinstance(features := line.get("inputs"), dict):  # of t5x.infer
       for name in ("id", "inputs"):
         line[name] = features.get(f"{name}_pretokenized", features.get(name))
-    problem, texts = "", None
+    problem = ""
+    texts: Any = None
     if not isinstance(line, dict) or not isinstance(line.get("id"), str):
       problem = "no id"
     elif line["id"] in texts_by_id:
