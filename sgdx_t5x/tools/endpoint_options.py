@@ -1,6 +1,7 @@
 """What commands share that ask an endpoint: its options, what sends requests, what they cost."""
 
 import argparse
+import contextlib
 import json
 import math
 import operator
@@ -10,6 +11,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
@@ -198,22 +200,22 @@ def run_until_signal(runner: "Runner", groups: "list[list[Request]]") -> None:
   """
   import asyncio  # here: `sgdx --help` would need 20 ms more
 
-  caught: list[type[KeyboardInterrupt]] = []
+  caught: list[KeyboardInterrupt] = []
+  previous_handlers: dict[int, Any] = {}
+  with asyncio.Runner() as loops:
+    loop = loops.get_loop()
 
-  def on_signal(stop: type[KeyboardInterrupt]) -> None:
-    caught.append(stop)
-    runner.interrupt()
+    def on_signal(number: int, frame: FrameType | None) -> None:
+      caught.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+      loop.call_soon_threadsafe(runner.interrupt)
 
-  async def run() -> None:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, on_signal, KeyboardInterrupt)
-    loop.add_signal_handler(signal.SIGTERM, on_signal, Terminated)
-    await runner.run(groups)
-
-  previous_handler = signal.getsignal(signal.SIGTERM)
-  try:
-    asyncio.run(run())
-  finally:
-    signal.signal(signal.SIGTERM, previous_handler)
+    try:
+      with contextlib.suppress(ValueError):  # not the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+          previous_handlers[number] = signal.signal(number, on_signal)
+      loops.run(runner.run(groups))
+    finally:
+      for number, handler in previous_handlers.items():
+        signal.signal(number, handler)
   if caught:
     raise caught[0]
