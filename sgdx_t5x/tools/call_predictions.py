@@ -36,12 +36,8 @@ _ASK_AGAIN = "send them again, or use --allow-missing to score the others, marke
 def answered_style(sources: Mapping[str, Paths], split: str) -> ToolStyle:
   """Returns the style of the answered requests, which is part of an answer's id.
 
-  Args:
-    sources: variant -> file or folder of answers; only the first row is read here.
-    split: the split of the corpus.
-
-  Raises:
-    SgdxError: files that are not JSON lines, or a first row that is not an answer.
+  Only the first row of `sources`, variant -> file or folder of answers, is read. Raises SgdxError
+  for files that are not JSON lines, or a first row that is not an answer.
   """
   for source in sources.values():
     for file in find_files(source, split):

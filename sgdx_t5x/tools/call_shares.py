@@ -78,10 +78,7 @@ def call_rates(
 
 
 def frame_metrics(
-  predicted: Mapping[str, PredictedFrame],
-  variant: str,
-  selection: Selection,
-  names: Sequence[str],
+  predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
   """Returns rate -> frame id -> 1.0 or 0.0. Args: as `call_rates`; rates that have all frames."""
   scores: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -107,11 +104,7 @@ def frame_counts(
 ) -> Mapping[str, tuple[int, int]]:
   """Returns rate -> (numerator, denominator) for one frame.
 
-  Args:
-    frame: the gold annotation.
-    predicted: the calls and their state.
-    service: the frame's service, in the original schema.
-    tools: all tools of the variant, by name.
+  Args: service, of the frame, in the original schema; tools, all of the variant, by name.
   """
   facts = predicted.facts
   fits = not facts.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
@@ -263,10 +256,7 @@ def problem(rates: Mapping[str, Any]) -> SgdxError | None:
 def no_calls(answers: int, in_text: int, example: str) -> SgdxError:
   """Returns the error for answers of which none has a call.
 
-  Args:
-    answers: how many there are.
-    in_text: how many of them have a call in their text.
-    example: such a text.
+  Args: in_text, how many of them have a call in their text; example, such a text.
   """
   if in_text:
     return SgdxError(

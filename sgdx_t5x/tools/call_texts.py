@@ -15,14 +15,8 @@ from typing import Any
 # Keys of a call that may hold its name, and its arguments.
 NAMES = ("name", "function", "tool", "tool_name", "action")
 ARGUMENTS = (
-  "arguments",
-  "args",
-  "input",
-  "parameters",
-  "tool_input",
-  "tool_kwargs",
-  "action_input",
-)
+  "arguments", "args", "input", "parameters", "tool_input", "tool_kwargs", "action_input",
+)  # fmt: skip
 _LISTS = ("tool_calls", "function_calls", "calls")
 _NESTED = ("function", "function_call", "tool_call")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
@@ -93,11 +87,7 @@ def _written_call(item: Any) -> Any:
 def text_calls(text: str) -> list[Any] | None:
   """Returns the calls that a text consists of or contains, as `calls.read_calls` takes them.
 
-  Args:
-    text: what a model wrote.
-
-  Returns:
-    None if there is none; an item is None if it is marked as a call, and malformed.
+  None if there is none; an item is None if it is marked as a call, and malformed.
   """
   text = _THOUGHTS.sub("", text)
   for code in (text, *_CODE.findall(text), _TOKEN.sub(" ", text)):
@@ -106,9 +96,8 @@ def text_calls(text: str) -> list[Any] | None:
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
-    in_block = (
-      _special_calls(block, bool(blocks)) or list(_json_calls(block)) or list(_dict_calls(block))
-    )
+    in_block = _special_calls(block, bool(blocks)) or list(_json_calls(block))
+    in_block = in_block or list(calls_of(_in_python(block)))  # JSON but for quotes, True and None
     in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
     calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
@@ -117,9 +106,7 @@ def text_calls(text: str) -> list[Any] | None:
 def _special_calls(block: str, is_tagged: bool) -> list[Any]:
   """Returns the calls that a text marks by tags or special tokens around a name.
 
-  Args:
-    block: the text.
-    is_tagged: whether it is the inside of a tag of a call, where a name alone is one.
+  Args: is_tagged, whether it is the inside of a tag of a call, where a name alone is one.
   """
   calls: list[Any] = [_function(name, body) for name, body in _FUNCTION.findall(block)]
   if calls:
@@ -153,11 +140,6 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
       failures, position = failures + 1, start.end()
     else:
       yield from calls_of(value)
-
-
-def _dict_calls(text: str) -> Iterator[dict[str, Any]]:
-  """Yields the calls of a text that is JSON but for the quotes, True, False and None of Python."""
-  yield from calls_of(_in_python(text))
 
 
 def _in_python(text: str) -> Any:
@@ -205,11 +187,9 @@ def named_call(item: Mapping[str, Any]) -> dict[str, Any] | None:
 def python_calls(text: str) -> list[Any] | None:
   """Returns the calls of "[find(city='Rome'), book(seats=2)]"; None if it is not such a list.
 
-  Only literals are evaluated, those of JSON too; anything else stands for its text, as a bare name
-  does for BFCL: an argument that is no literal costs neither its call nor those beside it.
-
-  Args:
-    text: what a model wrote, maybe fenced or in quotes.
+  The text may be fenced or in quotes. Only literals are evaluated, those of JSON too; anything else
+  stands for its text, as a bare name does for BFCL: an argument that is no literal costs neither
+  its call nor those beside it.
   """
   fenced = _FENCED.match(text)
   text = (fenced[1] if fenced else text).strip().strip("`\"'").strip()

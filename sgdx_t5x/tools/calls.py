@@ -63,31 +63,24 @@ class CalledFrame(PredictedFrame):
 
 
 def state_calls(pair: ServicePair, state: State) -> list[dict[str, Any]]:
-  """Returns a state as calls {"name", "arguments"}, with the names of a variant.
+  """Returns a state, in original names, as calls {"name", "arguments"} with the names of a variant.
 
-  Slots that no intent takes are left out. Without an active intent, no last call is added.
-
-  Args:
-    pair: the service.
-    state: in original names; the first of several acceptable values is written.
+  Slots that no intent takes are left out. Without an active intent, no last call is added. The
+  first of several acceptable values is written.
   """
   waiting = {slot: values[0] for slot, values in state.slot_values.items() if values}
   calls, active_calls = [], []
   # The active intent takes its slots before all others, and is called after them.
   for tool in sorted(service_tools(pair), key=lambda tool: tool.intent != state.active_intent):
-    call = _call(tool, waiting)
+    arguments = {name: waiting[slot] for name, slot in tool.slots.items() if slot in waiting}
+    call = {"name": tool.name, "arguments": arguments}
     if tool.intent == state.active_intent:
       active_calls.append(call)
-    elif call["arguments"]:
+    elif arguments:
       calls.append(call)
     for slot in tool.slots.values():
       waiting.pop(slot, None)
   return [*calls, *active_calls]
-
-
-def _call(tool: Tool, values: Mapping[str, str]) -> dict[str, Any]:
-  arguments = {name: values[slot] for name, slot in tool.slots.items() if slot in values}
-  return {"name": tool.name, "arguments": arguments}
 
 
 def read_calls(
@@ -126,8 +119,9 @@ def read_calls(
       mistyped += not (value is None or isinstance(value, str))
       # A later call counts, even if it takes back what an earlier one gave.
       values.pop(slot, None)
-      if texts := _texts(value, pair, slot):
-        values[slot] = texts
+      items = value if isinstance(value, list) else [value]
+      if texts := [_text(item, pair, slot) for item in items if item is not None and item != ""]:
+        values[slot] = tuple(texts)
   number = len(calls) if isinstance(calls, list) else 0
   return CalledFrame(
     values,
@@ -165,12 +159,6 @@ def call_parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
   if arguments is None:
     arguments = {}  # of a tool that takes none
   return name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else None
-
-
-def _texts(value: Any, pair: ServicePair, slot: str) -> tuple[str, ...]:
-  """Returns the values that an argument gives its slot."""
-  items = value if isinstance(value, list) else [value]
-  return tuple(_text(item, pair, slot) for item in items if item is not None and item != "")
 
 
 def _text(value: Any, pair: ServicePair, slot: str) -> str:

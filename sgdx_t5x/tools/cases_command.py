@@ -24,9 +24,7 @@ docs/tools/README.md
 """
 
 import argparse
-import contextlib
 import pathlib
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +32,9 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input
-from sgdx_t5x.errors import UsageError, require
+from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
-from sgdx_t5x.tools.endpoint_options import add_service, costs, request_parameters, sender
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.cases import Case
@@ -69,15 +67,11 @@ def add_parser(verbs: Any) -> None:
   group.add_argument("--endpoint", metavar="URL", help=text)
   group.add_argument("--model", metavar="NAME", help="model to ask")
   add_service(parser)
-  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
+  parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-  """Adds, writes, shows for review, prints what the cases cover. Returns 0, 130 or 143.
-
-  Raises:
-    SgdxError: bad input, or an endpoint that fails.
-  """
+  """Adds, writes, shows for review, prints what the cases cover. Returns 0, 130 or 143."""
   check_least(args, "write", 1, "pass the number of cases per tool")
   if bool(args.endpoint) != bool(args.model) or (args.model and not args.write):
     raise UsageError(
@@ -207,23 +201,20 @@ def _by_model(
   toolset: "ToolSet",
 ) -> "tuple[list[Case], list[str]]":  # fmt: skip
   """Returns the drafts in a model's words, and what was lost."""
-  require("aiohttp", extra="tools", why="sgdx tools cases --endpoint")
-  from sgdx_t5x.files.locks import lock
-  from sgdx_t5x.tools.check.asking import ANSWERS
-  from sgdx_t5x.tools.requests import Size
-  from sgdx_t5x.tools.writing.model import ModelWriter
+  from sgdx_t5x.tools.check.asking import asker_of_suite
+  from sgdx_t5x.tools.suite.toolset import ToolSet
+  from sgdx_t5x.tools.writing.model import neutral_cards, rewritten, size_of_rewriting
 
-  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
-  with contextlib.nullcontext() if args.dry_run else lock(str(folder / ANSWERS), "SUITE"):
-    writer = ModelWriter(folder, purposes, toolset, args.model, parameters)
-    size = Size(*writer.missing(drafts))
-    print("\n".join(costs(args, size, f"{len(drafts):,} cases")), file=sys.stderr)
+  names = {purpose.tool for purpose in purposes if purpose.is_written}
+  base = ToolSet(tuple(tool for tool in toolset.tools if tool.name in names))
+  cards = neutral_cards(purposes, base)
+  with asker_of_suite(args, base) as asker:
+    say_costs(args, size_of_rewriting(drafts, cards, asker), f"{len(drafts):,} cases")
     if args.dry_run:
       return [], []
-    with contextlib.closing(writer.answers):
-      written_cases = writer.write(drafts, sender(args))
+    written_cases, ids_by_reason = rewritten(drafts, cards, asker)
   lost = []
-  for reason, ids in writer.lost.items():
+  for reason, ids in ids_by_reason.items():
     if ids:
       lost.append(f"left out, {reason}: {len(ids):,} ({', '.join(ids[:_MOST])})")
   return written_cases, lost

@@ -62,48 +62,29 @@ class Tool:
 
 def legal_name(text: str) -> str:
   """Returns a name of at most 64 letters, digits, underscores and dashes."""
-  return _without_illegal(text)[:LONGEST_NAME] or "_"
-
-
-def _without_illegal(text: str) -> str:
-  return _ILLEGAL.sub("_", text)
+  return _ILLEGAL.sub("_", text)[:LONGEST_NAME] or "_"
 
 
 @functools.lru_cache(maxsize=1024)
 def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
-  """Returns the tools of a service, in the order of its intents.
+  """Returns the tools of a service, in the order of its intents and a variant's words.
 
-  Args:
-    pair: the service in the original schema and in the one whose words are shown.
-
-  Raises:
-    SgdxError: two slots of an intent have the same legal name.
+  Raises SgdxError: two slots of an intent have the same legal name.
   """
   intents = zip(pair.original.intents, pair.variant.intents, strict=True)
   return tuple(_tool(pair, original, variant) for original, variant in intents)
 
 
 def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
-  """Returns the tools of several services by their names.
-
-  Args:
-    pairs: services of one variant, see `protocol.service_pairs`.
-
-  Raises:
-    SgdxError: two tools have the same name.
-  """
+  """Returns the tools of services of one variant by name. Raises SgdxError: two have one name."""
   tools: dict[str, Tool] = {}
-  names: dict[str, tuple[str, str]] = {}  # of a tool -> its service and intent in the variant
+  names: dict[str, str] = {}  # of a tool -> SERVICE__INTENT, with all characters
   for pair in pairs.values():
     for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
+      full_name = f"{pair.variant.name}{_BETWEEN}{intent.name}"
       if tool.name in names:
-        service, earlier = names[tool.name]
-        raise _collision(
-          f"{service}, intent {earlier!r}, and {pair.variant.name}, intent {intent.name!r}",
-          "tools",
-          (service + _BETWEEN + earlier, pair.variant.name + _BETWEEN + intent.name),
-        )
-      tools[tool.name], names[tool.name] = tool, (pair.variant.name, intent.name)
+        raise _collision("tools", names[tool.name], full_name)
+      tools[tool.name], names[tool.name] = tool, full_name
   return tools
 
 
@@ -114,15 +95,12 @@ def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
   for slot, of_original in _arguments(pair, original):
     name = legal_name(slot.name)
     if name in slots:
-      raise _collision(
-        f"slots {slot_names[name]!r} and {slot.name!r} of {pair.variant.name}, "
-        f"intent {variant.name!r}",
-        "arguments",
-        (slot_names[name], slot.name),
-      )
+      place = f"{pair.variant.name}, intent {variant.name!r}: "
+      raise _collision("arguments", slot_names[name], slot.name, place)
     properties[name], slots[name], slot_names[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
-  described = _sentences((variant.description, pair.variant.description))
+  texts = filter(str.strip, (variant.description, pair.variant.description))
+  described = " ".join(f"{text.rstrip('. ')}." for text in texts)
   required = tuple(name for name, slot in slots.items() if slot in original.required_slots)
   return Tool(name, pair.original.name, original.name, described, properties, slots, required)
 
@@ -142,13 +120,9 @@ def _property(slot: Slot) -> dict[str, Any]:
   return schema
 
 
-def _sentences(texts: Iterable[str]) -> str:
-  return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
-
-
-def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
-  """Returns the error for two names that become the same legal name. Args: names, as they were."""
-  name, other_name = map(_without_illegal, names)
+def _collision(kind: str, first: str, second: str, place: str = "") -> SgdxError:
+  """Returns the error for two names that become the same legal name."""
+  name, other_name = (_ILLEGAL.sub("_", full_name) for full_name in (first, second))
   if name == other_name:
     reason = f"both names become {legal_name(name)!r} without illegal characters"
     fix = "rename one of the two in the schema"
@@ -159,7 +133,7 @@ def _collision(message: str, kind: str, names: tuple[str, str]) -> SgdxError:
     )
     fix = f"shorten them in the schema, so that their first {LONGEST_NAME} characters differ"
   return SgdxError(
-    f"{message}: {reason}",
+    f"{place}{kind} {first!r} and {second!r}: {reason}",
     expected=f"{kind} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
     "and dashes",
     fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if kind == "tools" else fix,
@@ -212,20 +186,13 @@ def bfcl_name(name: str) -> str:
   return f"{name}_" if keyword.iskeyword(name) else name
 
 
-FORMATS = {
-  "openai": openai_tool,
-  "mcp": mcp_tool,
-  "bfcl": bfcl_tool,
-  "anthropic": anthropic_tool,
-}
+FORMATS = {"openai": openai_tool, "mcp": mcp_tool, "bfcl": bfcl_tool, "anthropic": anthropic_tool}
 
 
 def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
   """Returns tool -> {"service", "intent", "arguments": {argument: slot}}, all in original names.
 
-  Args:
-    tools: the tools whose names are to be resolved.
-    form: a key of `FORMATS`.
+  Args: form, a key of `FORMATS`.
   """
   argument_name = bfcl_name if form == "bfcl" else str
   originals = {}

@@ -28,7 +28,7 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus, add_splits, add_variants
 from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.tables import Number, Table, count
+from sgdx_t5x.tables import Table, count
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus.corpus import Corpus
@@ -44,10 +44,7 @@ def add_parser(subparsers: Any) -> None:
   add_variants(parser, "variants of the schema, see below")
   add_splits(parser)
   parser.add_argument(
-    "--format",
-    default="openai",
-    choices=_FORMATS,
-    help="format of the tools (default: openai)",
+    "--format", default="openai", choices=_FORMATS, help="format of the tools (default: openai)"
   )
   add_output(parser, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
   parser.set_defaults(run=run)
@@ -69,20 +66,17 @@ def run(args: argparse.Namespace) -> int:
     corpus.check_kinds(split, variant)
     pairs = service_pairs(corpus.schema(split), schemas.get(split, variant))
     tools_of_file[variant, split] = all_tools(pairs)
+  rows = []
   with atomic_folder(folder) as new_folder:
     for (variant, split), tools in tools_of_file.items():
       _write(new_folder / variant / split, tools, args.format)
-  cells = tuple((*place, *_counts(tools)) for place, tools in tools_of_file.items())
+      num_services = len({tool.service for tool in tools.values()})
+      num_arguments = sum(len(tool.slots) for tool in tools.values())
+      rows.append((variant, split, *map(count, (num_services, len(tools), num_arguments))))
   header = ("variant", "split", "services", "tools", "arguments")
-  output.show("text", [Table(f"tools ({args.format})", header, cells, left=2)], {})
+  output.show("text", [Table(f"tools ({args.format})", header, tuple(rows), left=2)], {})
   output.say_written(args.out)
   return 0
-
-
-def _counts(tools: "Mapping[str, Tool]") -> tuple[Number, ...]:
-  services = {tool.service for tool in tools.values()}
-  arguments = sum(len(tool.slots) for tool in tools.values())
-  return count(len(services)), count(len(tools)), count(arguments)
 
 
 def _splits(names: list[str], corpus: "Corpus") -> tuple[str, ...]:

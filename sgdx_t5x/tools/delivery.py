@@ -69,12 +69,8 @@ class ToolStyle:
 def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
   """Returns a function (frame, service, history) -> the tools that its request shows.
 
-  Args:
-    pairs: all services of the split in one variant, by original names.
-    style: see `ToolStyle`.
-
-  Raises:
-    SgdxError: two tools with the same name; for retrieved:K, a package that is not installed.
+  Args: pairs, all services of the split in one variant, by original names. Raises SgdxError: two
+  tools with the same name; for retrieved:K, a package that is not installed.
   """
   tools = tuple(all_tools(pairs).values())
   by_service: dict[str, list[Tool]] = {name: [] for name in pairs}
@@ -125,17 +121,14 @@ def _retriever(tools: Sequence[Tool], number: int) -> Deliver:
   index.index([words(document(tool)) for tool in tools], show_progress=False)
 
   def retrieved(frame: ExampleId, service: str, history: History) -> Sequence[Tool]:
-    query = _query(history)
-    scores: Any = index.get_scores(list(query)) if query else [0.0] * len(tools)
+    query: list[str] = []
+    for speaker, text in history:
+      query += words(text) if speaker == "USER" else ()
+    scores: Any = index.get_scores(query) if query else [0.0] * len(tools)
     order = sorted(range(len(tools)), key=lambda i: (-scores[i], i))
     return [tools[i] for i in order[:number]]
 
   return retrieved
-
-
-@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
-def _query(history: History) -> tuple[str, ...]:
-  return tuple(word for speaker, text in history if speaker == "USER" for word in words(text))
 
 
 @functools.lru_cache(maxsize=50_000)

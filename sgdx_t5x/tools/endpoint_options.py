@@ -4,23 +4,24 @@ import argparse
 import contextlib
 import json
 import math
+import operator
 import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
 from sgdx_t5x.cli.options import check_least
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
-  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource
-  from sgdx_t5x.tools.endpoints.runner import Runner, Send
+  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile, Send
+  from sgdx_t5x.tools.endpoints.request_file import Request
+  from sgdx_t5x.tools.endpoints.runner import Runner
   from sgdx_t5x.tools.requests import Size
 
 KEY = "OPENAI_API_KEY"
@@ -84,19 +85,13 @@ def cost(price: Sequence[float], num_input: int, num_output: int = 0) -> float:
 
 def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
-  for name, minimum in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+  for name, minimum in (("concurrency", 1), ("retries", 0), ("backoff", 0)):
     check_least(args, name, minimum, "omit it to use the default")
   if not 0 < args.timeout < math.inf:
     raise UsageError(
       f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
     )
   check_price(args)
-  if args.out.endswith(".gz"):
-    raise UsageError(
-      f"--out {args.out}",
-      expected="a file of plain text, to which answers are appended as they arrive",
-      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
-    )
   parameters: dict[str, Any] = {}
   for item in args.param:
     name, sign, text = item.partition("=")
@@ -109,19 +104,18 @@ def request_parameters(args: argparse.Namespace) -> dict[str, Any]:
     try:
       parameters[name] = json.loads(text)
       json.dumps(parameters[name], allow_nan=False)
-    except json.JSONDecodeError:
-      text_item = f"{name}={json.dumps(text, ensure_ascii=False)}"
+    except RecursionError:
       raise UsageError(
-        f"--param {item[:80]}: not JSON",
-        expected="NAME=JSON: a number, true, a text in double quotes",
-        fix=f"correct the value, or, for a text, --param {shlex.quote(text_item)}",
-      ) from None
-    except (ValueError, RecursionError) as e:
-      deep = isinstance(e, RecursionError)
-      raise UsageError(
-        f"--param {name}: JSON nested too deeply" if deep else f"--param {item[:80]}: {e}",
-        expected="JSON that an endpoint can read: no NaN, nothing beyond a float's range",
+        f"--param {name}: JSON nested too deeply",
+        expected="JSON that an endpoint can read",
         fix="pass, for example, --param temperature=0",
+      ) from None
+    except ValueError as e:  # json's, or that of NaN and of what is beyond a float's range
+      in_quotes = f"{name}={json.dumps(text, ensure_ascii=False)}"
+      raise UsageError(
+        f"--param {item[:80]}: {e}",
+        expected="NAME=JSON: a finite number, true, a text in double quotes",
+        fix=f"correct the value, or, for a text, --param {shlex.quote(in_quotes)}",
       ) from None
   return parameters
 
@@ -145,42 +139,48 @@ def api_key(args: argparse.Namespace) -> str:
   return key
 
 
-def costs(args: argparse.Namespace, size: "Size", purpose: str) -> list[str]:
-  """Returns lines on what would be sent. Args: size of the requests; what they are for."""
-  lines = [f"requests: {size.requests:,} to send, for {purpose}"]
+def say_costs(args: argparse.Namespace, size: "Size", purpose: str) -> None:
+  """Prints what would be sent. Args: size of the requests; what they are for."""
+  print(f"requests: {size.requests:,} to send, for {purpose}", file=sys.stderr)
   if size.requests:
-    tokens = size.tokens[0]
-    price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
-    lines.append(f"tokens:   about {tokens:,} input, at 4 characters per token{price}")
-  return lines
+    say_tokens(args, size)
+
+
+def say_tokens(args: argparse.Namespace, size: "Size") -> None:
+  """Prints how many tokens would be sent, and by --price what they cost."""
+  tokens = size.tokens[0]
+  price = f", {cost(args.price, tokens):,.2f} and what it writes" if args.price else ""
+  line = f"tokens:   about {tokens:,} input, at 4 characters per token{price}"
+  print(line, file=sys.stderr)
 
 
 def make_runner(
-  args: argparse.Namespace, requests: "RequestSource", answers: "AnswerFile"
+  args: argparse.Namespace, body: "Callable[[Request], bytes]", answers: "AnswerFile"
 ) -> "Runner":
   """Returns what sends requests, by the options of `add_service`. Raises SgdxError: bad ones."""
+  require("aiohttp", extra="tools", why="asking an endpoint")
   from sgdx_t5x.tools.endpoints.endpoint import Endpoint, chat_url
   from sgdx_t5x.tools.endpoints.runner import Runner
 
   url, key = chat_url(args.endpoint), api_key(args)
-  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout, args.concurrency)
+  endpoint = Endpoint(url, key, args.key_env or KEY, args.timeout)
   endpoint.has_answered = bool(answers.ids)
-  return Runner(endpoint, requests, answers, args.concurrency, args.retries, args.backoff)
+  return Runner(endpoint, body, answers, args.concurrency, args.retries, args.backoff)
 
 
 def sender(args: argparse.Namespace) -> "Send":
   """Returns what sends requests to the endpoint, and says what it refused to answer."""
 
-  def send(requests: "RequestSource", answers: "AnswerFile", groups: "list[list[Request]]") -> None:
+  def send(answers: "AnswerFile", groups: "list[list[Request]]") -> None:
     if not args.endpoint:
       raise SgdxError(
-        f"{len(groups):,} answers are not in {requests.path}",
+        f"{len(groups):,} answers are not in {answers.path}",
         expected="all answers, if there is no --endpoint",
         fix="pass --endpoint URL",
       )
     from sgdx_t5x.cli.progress import progress
 
-    runner, num_before = make_runner(args, requests, answers), len(answers.ids)
+    runner, num_before = make_runner(args, operator.attrgetter("body"), answers), len(answers.ids)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking", len(answers.ids) - num_before, len(groups), "answers"

@@ -20,14 +20,8 @@ _START = "\n\nExamples, of other conversations with other functions:"
 def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, seed: int) -> str:
   """Returns what follows the instruction of every request; "" for no examples.
 
-  Args:
-    dialogues: of the train split.
-    schema: of the train split, the original one.
-    number: number of examples.
-    seed: seed of the draw.
-
-  Raises:
-    SgdxError: too few services and dialogues with calls to show.
+  Args: dialogues and schema of the train split; seed of the draw. Raises SgdxError: too few
+  services and dialogues with calls to show.
   """
   if not number:
     return ""

@@ -76,10 +76,7 @@ class ToolCalls(TextExamples):
     return call_rows(file, self.style, selection.allow_missing, selection.on_read, self.from_text)
 
   def count_answers(
-    self,
-    predicted: "Mapping[str, PredictedFrame]",
-    variant: str,
-    selection: "Selection",
+    self, predicted: "Mapping[str, PredictedFrame]", variant: str, selection: "Selection"
   ) -> dict[str, Any]:
     """What a score reports besides states: see `call_shares.call_rates`."""
     from sgdx_t5x.tools.call_shares import call_rates
@@ -88,10 +85,7 @@ class ToolCalls(TextExamples):
     return {"calls": rates} if rates else {}
 
   def frame_metrics(
-    self,
-    predicted: "Mapping[str, PredictedFrame]",
-    variant: str,
-    selection: "Selection",
+    self, predicted: "Mapping[str, PredictedFrame]", variant: str, selection: "Selection"
   ) -> dict[str, dict[str, float]]:
     """The metrics `own_metrics` of each frame: see `call_shares.frame_metrics`."""
     from sgdx_t5x.tools.call_shares import frame_metrics

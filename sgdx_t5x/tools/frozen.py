@@ -40,16 +40,12 @@ def frozen_set() -> FrozenSet:
 
 
 def frozen_requests(corpus: Corpus, frames: Sequence[str]) -> str:
-  """Returns the requests of some of the frames, as a file of JSON lines.
+  """Returns the requests of the first frames of the frozen set, as a file of JSON lines.
 
-  Requests with the same tools follow each other, for the prompt caches of servers.
+  Requests with the same tools follow each other, for the prompt caches of servers. Those of all
+  frames are compared with the set's SHA-256.
 
-  Args:
-    corpus: SGD with SGD-X.
-    frames: the first ones of the frozen set; if all, the requests are compared with its SHA-256.
-
-  Raises:
-    SgdxError: another corpus: it lacks frames, or words differ.
+  Raises SgdxError: a corpus that lacks frames, or has other words.
   """
   schemas, original = VariantSchemas(corpus, {}), corpus.schema(SPLIT)
   pairs = {name: service_pairs(original, schemas.get(SPLIT, name)) for name in VARIANTS}

@@ -102,9 +102,9 @@ def _definitions(args: argparse.Namespace) -> tuple[Any, bytes]:
     data = server_tools(args.command)
     return data, output.as_json(data).encode()
   path = pathlib.Path(args.file)
-  data = decoded(path)
-  is_yaml = path.suffix in (".yaml", ".yml")
-  return data, output.as_json(data).encode() if is_yaml else read_input(path, "")
+  content = read_input(path, "definitions of tools")
+  data = decoded(content, path)
+  return data, output.as_json(data).encode() if path.suffix in (".yaml", ".yml") else content
 
 
 def _has_more(data: dict[str, Any]) -> bool:
@@ -115,7 +115,7 @@ def _has_more(data: dict[str, Any]) -> bool:
 
 def _notes(toolset: "ToolSet") -> list[str]:
   """Returns what a maintainer should know of the tools. Raises SgdxError: not a JSON Schema."""
-  from sgdx_t5x.tools.suite.schemas import PATTERNS, PROPERTIES, all_schemas, is_readable
+  from sgdx_t5x.tools.schemas import PATTERNS, PROPERTIES, all_schemas, is_readable
 
   hidden, unchecked, bare = collections.Counter(), collections.Counter(), collections.Counter()
   by_description = collections.defaultdict(list)

@@ -19,7 +19,6 @@ Any other form is an error that names it, never an answer without calls.
 """
 
 import dataclasses
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -100,11 +99,7 @@ class Answer:
 
 
 class NoAnswer(Exception):
-  """A request that the service did not answer.
-
-  Attributes:
-    asked_again: whether it may succeed if it is asked again.
-  """
+  """A request that the service did not answer. Attributes: asked_again, whether it may, later."""
 
   def __init__(self, reason: str, asked_again: bool = True):
     super().__init__(reason)
@@ -112,11 +107,7 @@ class NoAnswer(Exception):
 
 
 def read_answer(row: Mapping[str, Any], place: str) -> Answer:
-  """Returns the answer in a row or a response.
-
-  Args:
-    row: decoded JSON, in any of the forms above.
-    place: file and line, for errors.
+  """Returns the answer in a row or a response, decoded, in any of the forms above.
 
   Raises:
     NoAnswer: the service did not answer.
@@ -206,8 +197,7 @@ def _is_empty(choice: Mapping[str, Any]) -> bool:
 def _failure(level: Mapping[str, Any]) -> str | None:
   """Returns what the model wrote if the service could not parse it; None if nothing failed.
 
-  Raises:
-    NoAnswer: anything else failed.
+  Raises NoAnswer: anything else failed.
   """
   error, status = _error(level), level.get("status_code") or 200
   if error or str(status)[:1] != "2":
@@ -259,24 +249,16 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
     yield from _ends(inside)
 
 
-@functools.lru_cache(maxsize=1024)
-def _meanings(word: str) -> frozenset[re.Pattern[str]]:
-  """Returns which of the patterns above a word matches that says why an answer ended."""
-  patterns = (MALFORMED, _BROKEN_OFF, _FILTERED, _CUT_OFF)
-  return frozenset(pattern for pattern in patterns if pattern.search(word))
-
-
 def _ended(ends: Sequence[str], calls: list[Any], text: str) -> Answer:
   """Returns the answer. Raises NoAnswer if the words say that the service broke it off."""
-  meanings = frozenset().union(*map(_meanings, ends))
-  if MALFORMED in meanings:
+  if any(map(MALFORMED.search, ends)):
     return Answer(None, text)
   reasons = ", ".join(dict.fromkeys(ends))
-  if _BROKEN_OFF in meanings:
+  if any(map(_BROKEN_OFF.search, ends)):
     raise NoAnswer(f"the service broke the answer off: {reasons}")
-  if _FILTERED in meanings:
+  if any(map(_FILTERED.search, ends)):
     raise NoAnswer(f"the service withheld the answer: {reasons}", asked_again=False)
-  is_cut_off = _CUT_OFF in meanings
+  is_cut_off = any(map(_CUT_OFF.search, ends))
   if ends and not (calls or text or is_cut_off or any(map(_OWN_END.fullmatch, ends))):
     raise NoAnswer(f"neither an answer nor a known reason: {reasons}")
   return Answer(calls, text, is_cut_off)
@@ -290,7 +272,7 @@ def _of_message(
 ) -> tuple[list[Any], str]:
   """Returns calls and text of a message. Raises SgdxError for one of another form."""
   for key, value in message.items():
-    if value and _is_unread(key):
+    if value and key not in _READ and _CALL_KEY.fullmatch(key):
       raise unknown_form(message, place, f"calls in {key}")
   calls = list(_listed_calls(message, place))
   raw = message.get("additional_kwargs")  # where LangChain keeps what the service sent
@@ -317,12 +299,6 @@ def _check_lists(message: Mapping[str, Any], place: str, has_text: bool) -> None
     keys = (str(key) for item in items if isinstance(item, dict) for key in item)
     if any(calls_of(items)) or (not has_text and any(map(_KEY_IN_CALL.fullmatch, keys))):
       raise unknown_form(message, place, f"calls in {key}")
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_unread(key: str) -> bool:
-  """Whether a key of a message seems to hold calls, and is none of those that are read."""
-  return _CALL_KEY.fullmatch(key) is not None and key not in _READ
 
 
 def _listed_calls(message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
@@ -369,8 +345,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
 def read_call(call: Any, place: str) -> dict[str, Any]:
   """Returns {"name", "arguments"} of a call in any of the forms above.
 
-  Raises:
-    SgdxError: no object, or one that has neither a name nor arguments under a known key.
+  Raises SgdxError: no object, or one that has neither a name nor arguments under a known key.
   """
   if not isinstance(call, dict):
     raise unknown_form({}, place, f"a call {quoted(call)[:40]}, which is no object")

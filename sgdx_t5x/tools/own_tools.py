@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from sgdx_t5x.errors import SgdxError, first_line, malformed, quoted, require
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME, legal_name
+from sgdx_t5x.tools.schemas import pointer_keys, references, resolved
 
 _EXPECTED = "a list of tools: MCP's tools/list, OpenAI's, Anthropic's, or OpenAPI 3 (JSON, YAML)"
 _SCHEMAS = ("inputSchema", "input_schema", "parameters")
@@ -35,10 +36,6 @@ _YAML_VALUES = {  # type of a plain scalar -> its form in OpenAPI's YAML, which 
   "float": rf"(?:{_NUMBER}(?:\.\d*)?|[-+]?\.\d+)(?:[eE][-+]?\d+)?\Z",
   "merge": r"<<\Z",
 }
-_DATA = ("enum", "const", "default", "example", "examples")  # keywords whose values are no schemas
-_OF_NAMES = (  # name -> schema
-  "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,16 +69,14 @@ class OwnTool:
 def read_tools(path: pathlib.Path) -> list[OwnTool]:
   """Returns the tools of a file, in its order.
 
-  Raises:
-    SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference to
-      what is not there.
+  Raises SgdxError: none of the forms; two tools of one name, a name that APIs refuse, a reference
+  to what is not there.
   """
-  return tools_of(decoded(path), path)
+  return tools_of(decoded(read_input(path, _EXPECTED), path), path)
 
 
-def decoded(path: pathlib.Path) -> Any:
-  """Returns what a file holds, decoded. Raises SgdxError: neither JSON nor YAML."""
-  content = read_input(path, _EXPECTED)
+def decoded(content: bytes, path: pathlib.Path) -> Any:
+  """Returns the content of a file, decoded. Raises SgdxError: neither JSON nor YAML."""
   if path.suffix not in (".yaml", ".yml"):
     return decode_json(content, str(path), _EXPECTED, "name YAML *.yaml; correct JSON")
   yaml = require("yaml", extra="tools", why=f"reading {path}")
@@ -102,7 +97,8 @@ def decoded(path: pathlib.Path) -> Any:
 def tools_of(data: Any, path: pathlib.Path) -> list[OwnTool]:
   """Returns the tools of decoded JSON. Args: path, for errors. Raises: as `read_tools`."""
   try:
-    tools = list(_openapi(path, data) if _is_openapi(data) else _listed(path, data))
+    is_openapi = isinstance(data, dict) and str(data.get("openapi", "")).startswith("3.")
+    tools = list(_openapi(path, data) if is_openapi else _listed(path, data))
     _check(path, tools)
   except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
     raise _error(path, "", f"not of the form: {malformed(e)}") from None
@@ -161,10 +157,6 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
 
 
 # --- OpenAPI -------------------------------------------------------------------------------
-
-
-def _is_openapi(data: Any) -> bool:
-  return isinstance(data, dict) and str(data.get("openapi", "")).startswith("3.")
 
 
 def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
@@ -249,62 +241,6 @@ def _followed(path: pathlib.Path, at: str, data: Mapping[str, Any], part: Any) -
 def legal_tool_name(name: str) -> bool:
   """Whether all APIs take a name of a tool."""
   return _NAME.fullmatch(name) is not None
-
-
-# --- references ----------------------------------------------------------------------------
-
-
-def references(part: Any, is_names: bool = False) -> Iterator[str]:
-  """Yields the references in a schema. Args: is_names, whether it maps names to schemas."""
-  if isinstance(part, dict):
-    if not is_names and isinstance(part.get("$ref"), str):
-      yield part["$ref"]
-    for key, value in part.items():
-      if key == "components" and not is_names and isinstance(value, dict):  # folder -> names
-        for folder in value.values():
-          yield from references(folder, is_names=True)
-      elif is_names or key not in _DATA:
-        yield from references(value, is_names=not is_names and key in _OF_NAMES)
-  elif isinstance(part, list):
-    for value in part:
-      yield from references(value)
-
-
-def resolved(document: Any, reference: str) -> Any:
-  """Returns what a reference within a document points to; None if it is not there."""
-  base, _, fragment = reference.partition("#")
-  if base:
-    document = next((part for part in _objects(document) if part.get("$id") == base), None)
-  if fragment and not fragment.startswith("/"):
-    anchored = (part for part in _objects(document) if _is_called(part, fragment))
-    return next(anchored, None)
-  for key in pointer_keys(urllib.parse.unquote(fragment)):
-    if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
-      document = document[int(key)]
-    elif isinstance(document, dict) and key in document:
-      document = document[key]
-    else:
-      return None
-  return document
-
-
-def _is_called(part: Mapping[str, Any], anchor: str) -> bool:
-  anchors = (part.get("$anchor"), part.get("$dynamicAnchor"))
-  return anchor in anchors or part.get("$id") == f"#{anchor}"  # the latter up to draft 7
-
-
-def _objects(part: Any) -> Iterator[dict[str, Any]]:
-  """Yields all objects in decoded JSON."""
-  if isinstance(part, dict):
-    yield part
-  for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-    yield from _objects(value)
-
-
-def pointer_keys(pointer: str) -> tuple[str, ...]:
-  """Returns the keys of a JSON pointer; () if it is none."""
-  start, *keys = pointer.split("/")
-  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
 
 
 def _error(path: pathlib.Path, place: str, fault: str, fix: str = "") -> SgdxError:

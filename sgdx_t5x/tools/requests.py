@@ -34,8 +34,7 @@ class RequestForm:
   """How requests are written.
 
   Attributes:
-    style: which tools they show.
-    model: name of the model, in lines of OpenAI's batches; "" for our own row format.
+    model: its name, in lines of OpenAI's batches; "" for our own row format.
     targets: whether to add the gold calls.
   """
 
@@ -46,13 +45,7 @@ class RequestForm:
 
 @dataclasses.dataclass
 class Size:
-  """The size of requests, to estimate the cost before they are sent.
-
-  Attributes:
-    requests: how many.
-    input_characters: characters of messages and tools.
-    output_characters: characters of the gold calls.
-  """
+  """The number of requests, and the characters of messages and tools, and of the gold calls."""
 
   requests: int = 0
   input_characters: int = 0
@@ -61,8 +54,8 @@ class Size:
   @property
   def tokens(self) -> tuple[int, int]:
     """Tokens read and written, at four characters each: an estimate."""
-    characters = self.input_characters, self.output_characters
-    return characters[0] // _CHARACTERS_PER_TOKEN, characters[1] // _CHARACTERS_PER_TOKEN
+    num_input, num_output = self.input_characters, self.output_characters
+    return num_input // _CHARACTERS_PER_TOKEN, num_output // _CHARACTERS_PER_TOKEN
 
 
 def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
@@ -74,12 +67,8 @@ def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
 def parse_request_id(text: str, place: str = "") -> tuple[str, ToolStyle, bool]:
   """Returns the example's id, the style, and whether no tool of the frame's service was shown.
 
-  Args:
-    text: an id of `request_id`.
-    place: file and line, for errors.
-
-  Raises:
-    SgdxError: what follows "@" is not in the form of this version.
+  Args: place, file and line, for errors. Raises SgdxError: what follows "@" is not in the form of
+  this version.
   """
   example, mark, suffix = text.rpartition("/*@")
   if not mark:
@@ -112,16 +101,13 @@ class Requests:
     form: RequestForm,
     examples: str = "",
   ):
-    """Prepares the tools.
+    """Prepares the tools. Raises SgdxError: see `delivery.deliverer`.
 
     Args:
       split: named in the ids.
       services: variant -> all services of the split, by original names.
       form: see `RequestForm`.
       examples: what follows the instruction, from `examples.examples_text`.
-
-    Raises:
-      SgdxError: see `delivery.deliverer`.
     """
     self._split, self._services, self._form = split, services, form
     self._system = _message("system", SYSTEM + examples)

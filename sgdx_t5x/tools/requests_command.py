@@ -45,9 +45,7 @@ def add_parser(verbs: Any) -> None:
   text = "first show N examples from train with their calls, drawn with --seed (default: none)"
   group.add_argument("--shots", type=int, default=0, metavar="N", help=text)
   group.add_argument(
-    "--openai-batch",
-    metavar="MODEL",
-    help="write lines in OpenAI's batch format, for this model",
+    "--openai-batch", metavar="MODEL", help="write lines in OpenAI's batch format, for this model"
   )
   group.add_argument(
     "--dry-run", action="store_true", help="write nothing; count requests and estimate tokens"
@@ -92,11 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parse(args: argparse.Namespace) -> "RequestForm":
-  """Returns how requests are written.
-
-  Raises:
-    UsageError: options that do not fit together.
-  """
+  """Returns how requests are written. Raises UsageError: options that do not fit together."""
   if args.targets and args.openai_batch:
     raise UsageError(
       "--targets with --openai-batch",

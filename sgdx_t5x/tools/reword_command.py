@@ -15,7 +15,6 @@ commit it; `sgdx tools check --reword K` asks cases in its words.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import pathlib
 import sys
@@ -26,8 +25,8 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.tools.endpoint_options import add_service, costs, request_parameters, sender
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 
 if TYPE_CHECKING:
   from sgdx_t5x.tools.suite.composing import Paraphrases
@@ -49,7 +48,7 @@ def add_parser(verbs: Any) -> None:
   text = "number of rewordings (default: 5)"
   parser.add_argument("--variants", type=int, default=_VARIANTS, metavar="K", help=text)
   add_service(parser)
-  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
+  parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -120,31 +119,18 @@ def _written_by_model(args: argparse.Namespace, tools: "ToolSet") -> "Paraphrase
   """Asks for the paraphrases of each tool; answers are kept in SUITE/answers.jsonl."""
   if not args.model:
     raise UsageError("--endpoint without --model", expected="both", fix="add --model NAME")
-  require("aiohttp", extra="tools", why="sgdx tools reword")
-  from sgdx_t5x.files.locks import lock
-  from sgdx_t5x.tools.check.asking import ANSWERS, Requests, answered, missing
-  from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
-  from sgdx_t5x.tools.endpoints.request_file import to_json
-  from sgdx_t5x.tools.messages import read_answer
-  from sgdx_t5x.tools.requests import Size
+  from sgdx_t5x.tools.check.asking import asker_of_suite
   from sgdx_t5x.tools.suite.composing import paraphrases_in, prompt
 
-  path = pathlib.Path(args.suite) / ANSWERS
-  parameters, requests = request_parameters(args), Requests(path, args.model)
-  tool_of_request = {}
-  for tool in tools.tools:
-    messages = [{"role": "user", "content": prompt(tool, args.variants)}]
-    body = to_json({"messages": messages, "model": args.model, **parameters}, "with --param")
-    tool_of_request[requests.add_named(tool.name, body)] = tool
+  prompts = {tool.name: prompt(tool, args.variants) for tool in tools.tools}
   paraphrases: dict[str, Any] = {}
-  with lock(str(path), "SUITE"), contextlib.closing(AnswerFile(path, requests, True)) as answers:
-    size = Size(*missing(requests, answers))
-    print("\n".join(costs(args, size, f"{len(tools.tools):,} tools")), file=sys.stderr)
+  with asker_of_suite(args, tools) as asker:
+    say_costs(args, asker.missing(prompts=prompts), f"{len(prompts):,} tools")
     if args.dry_run:
       return {}
-    for request, answer in answered(requests, answers, sender(args)).items():
-      of_tool = paraphrases_in(read_answer(answer, str(path)).text, tool_of_request[request])
+    for name, text in asker.texts(prompts).items():
+      of_tool = paraphrases_in(text, tools.by_name[name])
       if not of_tool:
-        print(f"no paraphrases in the answer for {request.dialogue_id}", file=sys.stderr)
+        print(f"no paraphrases in the answer for {name}", file=sys.stderr)
       paraphrases |= of_tool
   return paraphrases

@@ -29,6 +29,7 @@ from sgdx_t5x.cli.options import (
   add_command,
   add_limit,
   add_schemas,
+  check_least,
   check_seed,
   parse_schemas,
   schemas_of,
@@ -42,6 +43,7 @@ from sgdx_t5x.tools.endpoint_options import (
   make_runner,
   request_parameters,
   run_until_signal,
+  say_tokens,
 )
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
@@ -75,12 +77,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM).
-
-  Raises:
-    SgdxError: bad input, an endpoint that fails, or no call in any answer.
-  """
+  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM)."""
   check_seed(args)
+  check_least(args, "limit", 1, "omit it to use the default")
   parameters = request_parameters(args)
   api_key(args)  # an unfit key is refused before the requests are read
   from sgdx_t5x.errors import require
@@ -126,6 +125,12 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
 def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
   """Refuses, before anything is asked, answers that could not be scored, on --corpus if given."""
   out = pathlib.Path(args.out)
+  if out.suffix == ".gz":
+    raise UsageError(
+      f"--out {out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {out.with_suffix('')}, and compress it at the end",
+    )
   if ".jsonl" not in out.name:
     raise UsageError(
       f"--out {out}",
@@ -159,16 +164,9 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
 
 
 def _dry_run(args: argparse.Namespace, selected: "Sequence[Request]", answers: "AnswerFile") -> int:
-  from sgdx_t5x.tools.endpoints.runner import pending
-  from sgdx_t5x.tools.requests import Size
-
-  groups = pending(selected, answers, write=False)
-  size = Size(len(groups), sum(group[0].size for group in groups))
-  print(f"would be sent: {len(groups):,} of {len(selected):,} requests", file=sys.stderr)
-  print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
-  if args.price:
-    total = cost(args.price, size.tokens[0])
-    print(f"cost:    about {total:,.2f}, plus what the model writes", file=sys.stderr)
+  size = answers.missing(selected)
+  print(f"would be sent: {size.requests:,} of {len(selected):,} requests", file=sys.stderr)
+  say_tokens(args, size)
   return 0
 
 
@@ -180,7 +178,6 @@ def _ask(
 ) -> int:
   """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
-  from sgdx_t5x.tools.endpoints.runner import pending
 
   names, num_stored = {request.id for request in selected}, len(answers.ids)
   num_earlier = len(answers.ids & names)
@@ -188,9 +185,9 @@ def _ask(
   def done() -> int:
     return max(0, num_earlier + len(answers.ids) - num_stored)  # none if the file is gone
 
-  runner, code = make_runner(args, file, answers), 0
+  runner, code = make_runner(args, file.body, answers), 0
   try:
-    groups = pending(selected, answers, write=True)
+    groups = answers.pending(selected, write=True)
     with progress("answers") as update:
       runner.on_progress = lambda: update(
         "asking for answers",

@@ -43,8 +43,7 @@ def add_calls_from_text(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
   """Scores, prints and writes. Returns 0.
 
-  Raises:
-    SgdxError: anything wrong in the input; after the tables, if no answer has a call.
+  Raises SgdxError: bad input; after the tables, if no answer has a call.
   """
   from sgdx_t5x.corpus.opening import open_corpus
   from sgdx_t5x.tools.format import calls_format

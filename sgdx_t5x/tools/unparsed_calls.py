@@ -29,14 +29,11 @@ _MOST_BRACES = 8  # of a text of an error, at which an object may begin
 
 
 def malformed_call(error: Any, depth: int = 0) -> str | None:
-  """Returns what the model wrote, from an error that says the service could not parse it.
+  """Returns what the model wrote, from an error that says the service could not parse it, or None.
 
   Args:
     error: decoded JSON, or a text that may contain JSON, as a router's may.
     depth: of this part in the whole.
-
-  Returns:
-    None if the error is of another kind.
   """
   if depth > _DEEPEST:
     return None

@@ -13,7 +13,6 @@ from sgdx_t5x.tools.delivery import ToolStyle
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.endpoint import Failed, _completion, _message
 from sgdx_t5x.tools.endpoints.request_file import RequestFile, choose
-from sgdx_t5x.tools.endpoints.runner import pending
 
 pytestmark = pytest.mark.long
 BODY = {"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": []}
@@ -57,7 +56,7 @@ def test_answer_files(files, folder):
       files[1].write_bytes(data)
       answers = AnswerFile(files[1], file)
       answers.reuse([files[1]], {request.digest for request in file.requests})
-      pending(file.requests, answers, write=True)
+      answers.pending(file.requests, write=True)
       answers.close()
 
     run("answer_files", Document(rows, True), read, folder)

@@ -1,6 +1,6 @@
 """Gold factuality, which no perturbation may lower: whether a state's values were said."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
@@ -28,6 +28,10 @@ class Said(NamedTuple):
 
   in_words: bool
   literally: bool
+
+  def is_more_than(self, other: "Said") -> bool:
+    """Whether a value is said in a way in which it is not said otherwise."""
+    return self.in_words > other.in_words or self.literally > other.literally
 
 
 SAID = Said(True, True)
@@ -115,25 +119,18 @@ def lost_values(
     new_text: its other words.
   """
   texts = [turn["utterance"] for turn in data["turns"]]
-  old_cases, new_cases = _both_cases(texts[number]), _both_cases(new_text)
   lost = []
   for value, needed in stated.items():
-    if _says_less(value, old_cases, new_cases):
+    said_before = _said(value, [texts[number]])
+    if said_before.is_more_than(_said(value, [new_text])):
       # It may be said elsewhere, up to the first state that has it.
-      elsewhere = _both_cases("\n".join([*texts[:number], *texts[number + 1 : needed + 1]]))
-      if _says_less(
-        value, old_cases, (f"{elsewhere[0]}\n{new_text}", f"{elsewhere[1]}\n{new_cases[1]}")
-      ):
+      elsewhere = [*texts[:number], *texts[number + 1 : needed + 1]]
+      if said_before.is_more_than(_said(value, [*elsewhere, new_text])):
         lost.append(value)
   return lost
 
 
-def _both_cases(text: str) -> tuple[str, str]:
-  return text, "\n".join(map(normalised, text.split("\n")))
-
-
-def _says_less(value: str, old_cases: tuple[str, str], new_cases: tuple[str, str]) -> bool:
-  """Whether a value is said before but not after: literally, or as words in lower case."""
-  return (value in old_cases[0] and value not in new_cases[0]) or (
-    is_said(value, old_cases[1]) and not is_said(value, new_cases[1])
-  )
+def _said(value: str, texts: Sequence[str]) -> Said:
+  """Returns how some utterances say a value."""
+  in_words = any(is_said(value, normalised(text)) for text in texts)
+  return Said(in_words, any(value in text for text in texts))

@@ -44,15 +44,15 @@ class Changes:
 
   Attributes:
     names: dialogue id -> replaced value of a non-categorical slot -> its replacement.
-    choices: dialogue id -> (service, categorical slot) -> replaced value -> its replacement.
+    choices: (dialogue id, service) -> categorical slot -> replaced value -> its replacement.
     goals: dialogue id -> the edit of its last turn, of counterfactuals.
-    repairs: (dialogue id, turn) -> (service, slot) -> the value that is said first and corrected.
+    repairs: (dialogue id, turn, service) -> slot -> the value that is said first and corrected.
   """
 
   names: dict[str, Mapping[str, str]]
-  choices: dict[str, dict[tuple[str, str], dict[str, str]]]
+  choices: dict[tuple[str, str], dict[str, dict[str, str]]]
   goals: dict[str, GoalEdit]
-  repairs: dict[tuple[str, int], dict[tuple[str, str], str]]
+  repairs: dict[tuple[str, int, str], dict[str, str]]
 
 
 def recorded_changes(corpus: Corpus, split: str, with_goals: Iterable[str] = ()) -> Changes:
@@ -94,10 +94,10 @@ def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
   if strings := line.get("strings"):
     changes.names[dialogue_id] = dict(strings)
   for service, slot, value, partner in exchanged_values(line):
-    of_dialogue = changes.choices.setdefault(dialogue_id, {})
-    of_dialogue.setdefault((service, slot), {})[value] = partner
+    of_service = changes.choices.setdefault((dialogue_id, service), {})
+    of_service.setdefault(slot, {})[value] = partner
   for insertion in line.get("insertions", ()):
     if insertion["kind"] == "repair":
       service, _, slot = insertion["slot"].rpartition(".")
-      of_turn = changes.repairs.setdefault((dialogue_id, line["turn"]), {})
-      of_turn[service, slot] = insertion["instead"]
+      of_turn = changes.repairs.setdefault((dialogue_id, line["turn"], service), {})
+      of_turn[slot] = insertion["instead"]

@@ -5,8 +5,7 @@ wherever they did.
 """
 
 import collections
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.annotation import Violation, annotation_violations
@@ -17,9 +16,6 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.papers.checkdst.answerable import SAID, Said, said_state_values
 from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.values import Place
-
-# (turn, service, slot) -> accepted value -> how it is said; and the broken annotation rules.
-_Condition = tuple[Mapping[Place, Mapping[str, Said]], Sequence[Violation]]
 
 
 class Contract:
@@ -37,22 +33,40 @@ class Contract:
     self._free, self._is_cut = free_slots(schema), is_cut
     self._violations = annotation_violations(schema)
 
-  def check(
-    self, data: Mapping[str, Any], original: Callable[[], Mapping[str, Any]], location: str
-  ) -> None:
+  def check(self, data: Mapping[str, Any], original: Mapping[str, Any], file: str) -> None:
     """Raises SgdxError, with turn, slot and value, if a perturbed dialogue breaks the contract.
 
     Args:
       data: decoded.
-      original: returns the dialogue before. Most dialogues are flawless, and need not be compared.
-      location: file and id.
+      original: the dialogue before.
+      file: where it is, for the error.
     """
     values, violations = self._condition(data)
-    wordings = itertools.chain.from_iterable(by_value.values() for by_value in values.values())
-    if violations or any(wording != SAID for wording in wordings):
-      _compare(self._condition(original()), (values, violations), location)
+    all_said = all(said == SAID for by_value in values.values() for said in by_value.values())
+    if all_said and not violations:
+      return  # as most dialogues
+    location = f"{file}, dialogue {data['dialogue_id']}"
+    old_values, old_violations = self._condition(original)
+    for (turn, service, slot), new_wordings in values.items():
+      if value := _unsaid(old_values.get((turn, service, slot), {}), new_wordings):
+        raise _broken(
+          f"{location}, turn {turn}: slot {slot!r} of {service}: {value!r} is said nowhere so far",
+          "every gold value that was said before is said after",
+        )
+    number_before = collections.Counter((v.turn, v.rule) for v in old_violations)
+    for violation in violations:
+      number_before[violation.turn, violation.rule] -= 1
+      if number_before[violation.turn, violation.rule] < 0:
+        rule = {**ERRORS, **WARNINGS}.get(violation.rule, "annotation in the form of SGD's")
+        raise _broken(
+          f"{location}, turn {violation.turn}: {violation.found or 'it differs'}",
+          f"{rule} (rule {violation.rule}), as before",
+        )
 
-  def _condition(self, data: Mapping[str, Any]) -> _Condition:
+  def _condition(
+    self, data: Mapping[str, Any]
+  ) -> tuple[Mapping[Place, Mapping[str, Said]], Sequence[Violation]]:
+    """Returns the accepted values of each slot, how they are said, and the broken rules."""
     first_turn = len(data["turns"]) - 1 if self._is_cut else 0
     values: dict[Place, dict[str, Said]] = {}
     for place, wording in said_state_values(data, self._free, first_turn).items():
@@ -60,26 +74,6 @@ class Contract:
         values.setdefault(place[:3], {})[place.value] = wording
     violations = self._violations(Dialogue.from_json(data))
     return values, [violation for violation in violations if violation.turn >= first_turn]
-
-
-def _compare(original: _Condition, perturbed: _Condition, location: str) -> None:
-  old_values, old_violations = original
-  new_values, new_violations = perturbed
-  for (turn, service, slot), new_wordings in new_values.items():
-    if value := _unsaid(old_values.get((turn, service, slot), {}), new_wordings):
-      raise _broken(
-        f"{location}, turn {turn}: slot {slot!r} of {service}: {value!r} is said nowhere so far",
-        "every gold value that was said before is said after",
-      )
-  number_before = collections.Counter((v.turn, v.rule) for v in old_violations)
-  for violation in new_violations:
-    number_before[violation.turn, violation.rule] -= 1
-    if number_before[violation.turn, violation.rule] < 0:
-      rule = {**ERRORS, **WARNINGS}.get(violation.rule, "annotation in the form of SGD's")
-      raise _broken(
-        f"{location}, turn {violation.turn}: {violation.found or 'it differs'}",
-        f"{rule} (rule {violation.rule}), as before",
-      )
 
 
 def _unsaid(original: Mapping[str, Said], perturbed: Mapping[str, Said]) -> str | None:

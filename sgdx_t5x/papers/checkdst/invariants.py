@@ -12,7 +12,7 @@ from sgdx_t5x.papers.checkdst import vs
 from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.changes import exchanged_values, read_changes
 from sgdx_t5x.papers.checkdst.contract import Contract
-from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
+from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.mapping import apply_mapping
 from sgdx_t5x.papers.checkdst.metrics_counterfactual import GoalEdit
 from sgdx_t5x.papers.checkdst.split import Line, Split
@@ -52,13 +52,18 @@ def compare(
       location = f"{name}, dialogue {data['dialogue_id']}"
       lines = changes.pop(data["dialogue_id"], [])
       try:
-        original_data = _original_of(lines, by_id) if is_cut else by_id.pop(data["dialogue_id"])
+        if is_cut:
+          original_data = by_id[lines[0]["of"]]
+          turns = original_data["turns"][: lines[0]["turn"] + 1]
+          original_data = {**original_data, "turns": turns}
+        else:
+          original_data = by_id.pop(data["dialogue_id"])
         problem = _unrecorded(data, original_data, lines, manifest)
       except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
         problem = f"it cannot be compared: {malformed(e)}"
       if problem:
         raise _broken(f"{location}: {problem}", "the original, but for what changes.jsonl records")
-      contract.check(data, lambda: original_data, location)  # noqa: B023  # called at once
+      contract.check(data, original_data, name)
       values, unsaid = gold_factuality(data, slots)
       counts.update(dialogues=1, values=values, unsaid=len(unsaid))
       on_dialogue(counts["dialogues"])
@@ -72,14 +77,6 @@ def compare(
   return manifest, counts
 
 
-def _original_of(
-  lines: Sequence[Line], by_id: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, Any]:
-  """Returns the original of a counterfactual, up to the turn that has another goal."""
-  original = by_id[lines[0]["of"]]
-  return {**original, "turns": original["turns"][: lines[0]["turn"] + 1]}
-
-
 def _unrecorded(
   data: Mapping[str, Any], original: Mapping[str, Any], lines: Sequence[Line], manifest: Manifest
 ) -> str:
@@ -87,8 +84,11 @@ def _unrecorded(
   if not lines and data != original:
     return "it differs"
   if manifest.slots:
-    is_same = data == _with_new_values(original, lines, manifest.slots)
-    return "" if is_same else "it differs in more than the replaced values"
+    expected = copy.deepcopy(dict(original))
+    for line in lines:  # one, if any
+      vs.exchange(expected, exchanged_values(line))
+      apply_mapping(expected, manifest.slots, line["strings"])
+    return "" if data == expected else "it differs in more than the replaced values"
   recorded, is_cut = {line["turn"] for line in lines}, manifest.scores_last_turns
   pairs = zip(data["turns"], original["turns"], strict=True)
   for number, (turn, original_turn) in enumerate(pairs):
@@ -101,17 +101,6 @@ def _unrecorded(
     if not is_same:
       return f"turn {number} differs"
   return ""
-
-
-def _with_new_values(
-  original: Mapping[str, Any], lines: Sequence[Line], slots: Slots
-) -> dict[str, Any]:
-  """Returns the original with the values that ned or vs replaced in it."""
-  data = copy.deepcopy(dict(original))
-  for line in lines:  # one, if any
-    vs.exchange(data, exchanged_values(line))
-    apply_mapping(data, slots, line["strings"])
-  return data
 
 
 def _annotation(turn: Mapping[str, Any]) -> list[Any]:

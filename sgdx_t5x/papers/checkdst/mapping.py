@@ -1,7 +1,8 @@
 """One mapping of strings per dialogue, applied everywhere at once."""
 
+import itertools
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import Schema
@@ -35,7 +36,6 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
   for number, turn in enumerate(data["turns"]):
     text, spans = turn["utterance"], list(spans_of(turn))
     new_texts: dict[tuple[int, int], str] = {}  # by place
-    outside_spans: set[tuple[int, int]] = set()
     for service, slot, start, end in spans:
       if slot in slots.get(service, ()) and (new_text := strings.get(text[start:end])):
         new_texts[start, end] = new_text
@@ -44,10 +44,10 @@ def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
         start, end = match.span()
         if not any(a < end and start < b for _, _, a, b in spans):
           new_texts[start, end] = strings[match[0]]
-          outside_spans.add((start, end))
     edits: list[Edit] = [(*place, new_texts[place]) for place in sorted(new_texts)]
+    span_places = {span[2:] for span in spans}
     for edit, place in zip(edits, moved(edits), strict=True):
-      if edit[:2] in outside_spans:
+      if edit[:2] not in span_places:
         mentions.setdefault(str(number), []).append([*place])
     edit_turn(turn, edits)
   replace_values(data, slots, strings, kept_order)
@@ -87,12 +87,10 @@ def answerable_mapping(
   while True:
     accepted = {value: text for value, text in replacements.items() if value not in rejected}
     changes = apply_mapping(data, slots, accepted)
-
-    def new_value(place: StateValue, accepted: Mapping[str, str] = accepted) -> str:
-      is_replaced = place.slot in slots.get(place.service, ())
-      return accepted.get(place.value, place.value) if is_replaced else place.value
-
-    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
+    new_values: dict[tuple[str, str], Mapping[str, str]] = {}
+    for service, names in slots.items():
+      new_values |= dict.fromkeys(itertools.product([service], names), accepted)
+    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_values)
     if not unsaid:
       return changes, rejected
 
@@ -139,18 +137,18 @@ def baseless(
 def newly_unsaid(
   wordings_before: Mapping[StateValue, Said],
   wordings_after: Mapping[StateValue, Said],
-  new_value: Callable[[StateValue], str],
+  new_values: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> list[str]:
   """Returns the old values that were said before, and whose new value is not said after.
 
   Args:
     wordings_before, wordings_after: see `said_state_values`.
-    new_value: what becomes of a value.
+    new_values: (service, slot) -> value -> what it becomes; others stay.
   """
   unsaid: dict[str, None] = {}
   for place, wording in wordings_before.items():
-    wording_after = wordings_after[place._replace(value=new_value(place))]
-    if wording.in_words > wording_after.in_words or wording.literally > wording_after.literally:
+    new_value = new_values.get((place.service, place.slot), {}).get(place.value, place.value)
+    if wording.is_more_than(wordings_after[place._replace(value=new_value)]):
       unsaid[place.value] = None
   return list(unsaid)
 

@@ -144,21 +144,21 @@ def results(
       the join, and rows of other ids are left out. None for no coreference.
   """
   original = next(iter(files))
-  keys = [row.key for row in files[original]] if need_coref is None else list(need_coref)
-  table: list[dict[str, float]] = [{} for _ in keys]
+  keyed_rows: list[tuple[str, dict[str, float]]] = [(key, {}) for key in need_coref or ()]
   numbers: dict[str, float] = {}
   for kind, rows in files.items():
     if need_coref is None and kind == original:
-      joined: list[Row | None] = list(rows)
+      joined: list[tuple[str, dict[str, float], Row | None]] = [(row.key, {}, row) for row in rows]
     else:
-      keys, table, joined = _join(keys, table, rows)
-    needs = [(need_coref or {}).get(key, False) for key in keys]
-    for columns, row, need in zip(table, joined, needs, strict=True):
-      columns.update(_columns(kind, row, need))
+      joined = _join(keyed_rows, rows)
+    for key, columns, row in joined:
+      columns |= _columns(kind, row, (need_coref or {}).get(key, False))
+    keyed_rows = [(key, columns) for key, columns, _ in joined]
+    table = [columns for _, columns in keyed_rows]
     numbers |= _of_file(kind, table)
   for kind in list(files)[1:]:
     numbers |= _of_pair(original, kind, table)
-  return Results(numbers, tuple(zip(keys, table, strict=True)))
+  return Results(numbers, tuple(keyed_rows))
 
 
 def gold_needs(gold: Mapping[str, Mapping[str, object]]) -> dict[str, bool]:
@@ -187,19 +187,16 @@ def _states(row: Row) -> tuple[State, State]:
 
 
 def _join(
-  keys: Sequence[str], table: Sequence[Mapping[str, float]], rows: Iterable[Row]
-) -> tuple[list[str], list[dict[str, float]], list[Row | None]]:
-  """Joins rows to a table by id, as a left join does."""
+  table: Sequence[tuple[str, Mapping[str, float]]], rows: Iterable[Row]
+) -> list[tuple[str, dict[str, float], Row | None]]:
+  """Joins rows to a table of (id, columns), as a left join does."""
   by_key: dict[str, list[Row]] = {}
   for row in rows:
     by_key.setdefault(row.key, []).append(row)
-  joined_keys, joined_table, joined_rows = [], [], []
-  for key, columns in zip(keys, table, strict=True):
-    for row in by_key.get(key, [None]):
-      joined_keys.append(key)
-      joined_table.append(dict(columns))
-      joined_rows.append(row)
-  return joined_keys, joined_table, joined_rows
+  joined: list[tuple[str, dict[str, float], Row | None]] = []
+  for key, columns in table:
+    joined += [(key, dict(columns), row) for row in by_key.get(key, [None])]
+  return joined
 
 
 def _columns(kind: str, row: Row | None, needs_coref: bool) -> dict[str, float]:

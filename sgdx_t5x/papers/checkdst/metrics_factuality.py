@@ -18,19 +18,11 @@ class History:
     """Args: utterances of user and system, from the first turn on."""
     self._utterances = utterances
     self._normal = [normalised(text) for text in utterances]
-    self._found: dict[str, int] = {}
-    self._found_as_is: dict[str, int] = {}
 
   def has(self, value: str, turn: int) -> bool:
     """Whether an utterance up to and including a turn has the value as whole words, in any case."""
-    if value not in self._found:
-      texts = (i for i, text in enumerate(self._normal) if value.strip() and is_said(value, text))
-      self._found[value] = next(texts, len(self._normal))
-    return self._found[value] <= turn
+    return bool(value.strip()) and is_said(value, "\n".join(self._normal[: turn + 1]))
 
   def has_part(self, value: str, turn: int) -> bool:
     """Whether an utterance up to and including a turn has the value as a substring (CheckDST)."""
-    if value not in self._found_as_is:
-      texts = (i for i, text in enumerate(self._utterances) if value in text)
-      self._found_as_is[value] = next(texts, len(self._utterances))
-    return self._found_as_is[value] <= turn
+    return any(value in text for text in self._utterances[: turn + 1])

@@ -100,7 +100,6 @@ class FrameFacts:
     history: the utterances of its dialogue.
     entities: slots of its service whose values are names.
     replaced: slots of its service whose values a perturbation replaced.
-    is_sticky: whether this or an earlier frame of the dialogue has a carried value.
     repairs: slot -> the value that the user says first and corrects ("Oslo, I mean Bergen").
     in_train: whether a value occurs in a state of train; None if not known (nothing is counted).
   """
@@ -108,7 +107,6 @@ class FrameFacts:
   history: History
   entities: frozenset[str] = frozenset()
   replaced: frozenset[str] = frozenset()
-  is_sticky: bool = False
   repairs: Mapping[str, str] = dataclasses.field(default_factory=dict)
   in_train: Callable[[str], bool] | None = None
 
@@ -135,7 +133,7 @@ def frame_counts(
   """
   counts = {"scored": 1.0, "jga": jga} if jga == jga else {}
   counts |= _slots(service, gold, state, jga, backend)
-  counts |= _coreference(gold, jga, facts.is_sticky)
+  counts |= _coreference(gold, jga)
   counts |= _entities(gold, state, facts)
   if original is not None and jga == jga and original.jga == original.jga and original.changed:
     counts |= _pair(service, state, jga, original, facts, backend)
@@ -197,11 +195,11 @@ def _slots(
   return counts
 
 
-def _coreference(gold: GoldFrame, jga: float, is_sticky: bool) -> dict[str, float]:
+def _coreference(gold: GoldFrame, jga: float) -> dict[str, float]:
   if jga != jga:
     return {}
   sources = {origin.source for origin in gold.origins.values()}
-  counts = {"sticky_frames": 1.0, "sticky_right": jga} if is_sticky else {}
+  counts = {"sticky_frames": 1.0, "sticky_right": jga} if gold.is_sticky else {}
   if CARRIED in sources:
     return counts | {"coref_frames": 1.0, "coref_right": jga}
   return counts | ({"accepted_frames": 1.0, "accepted_right": jga} if ACCEPTED in sources else {})

@@ -83,7 +83,7 @@ def perturber(split: Split, seed: int, *, entities: str = LETTERS) -> Perturber:
     return [{"dialogue_id": data["dialogue_id"], **line, "partial_mentions": partial}]
 
   options = {"entities": entities, "slots": "kinds"}
-  return Perturber("ned", options, change, ("spans",), slots, changes_states=True)
+  return Perturber("ned", options, change, slots)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,8 +195,6 @@ def _permuted_alike(
   texts: list[str], make: Callable[[str, random.Random], str], rng: random.Random
 ) -> dict[str, str]:
   """Permutes texts that differ in case or white space in the same way; {} if two become one."""
-  if len(texts) == 1:
-    return {texts[0]: make(texts[0], rng)}
   state, permutations = rng.getstate(), {}
   for text in texts:
     rng.setstate(state)

@@ -187,26 +187,21 @@ def listed(names: Sequence[tuple[str, Sequence[str]]]) -> Draw:
 
 
 def values_of_corpus(
-  split: Split, slots: Slots, keys: Mapping[tuple[str, str], str]
-) -> dict[str, list[tuple[str, list[str]]]]:
-  """Returns key -> its canonical values in the split, each with its other forms.
-
-  Args:
-    split: where to look.
-    slots: whose values.
-    keys: (service, slot) -> key, its kind for instance.
-  """
-  values_by_key: dict[str, dict[str, set[str]]] = {}
+  split: Split, slots: Slots
+) -> dict[tuple[str, str], list[tuple[str, list[str]]]]:
+  """Returns (service, slot) -> its canonical values in the split, each with its other forms."""
+  forms_by_slot: dict[tuple[str, str], dict[str, set[str]]] = {}
   for data in split.dialogues():
-    forms = canonical_forms(data, same_values(data))
+    canonical = canonical_forms(data, same_values(data))
     for service, slot, value in said_values(data):
       if slot in slots.get(service, ()):
-        for plain in forms.get(value, (value,)):
-          values_by_key.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
-  names: dict[str, list[tuple[str, list[str]]]] = {}
-  for key, values in values_by_key.items():
-    names[key] = [(plain, sorted(ways - {plain})) for plain, ways in sorted(values.items())]
-  return names
+        for plain in canonical.get(value, (value,)):
+          forms_by_slot.setdefault((service, slot), {}).setdefault(plain, set()).add(value)
+  values: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
+  for place, forms_by_value in forms_by_slot.items():
+    pairs = sorted(forms_by_value.items())
+    values[place] = [(plain, sorted(forms - {plain})) for plain, forms in pairs]
+  return values
 
 
 def _forms(name: str, other_forms: Sequence[str], is_closed: bool) -> list[str]:

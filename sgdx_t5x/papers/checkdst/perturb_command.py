@@ -15,6 +15,7 @@ the same bytes. docs/papers/checkdst.md describes the files and the rules.
 """
 
 import argparse
+import functools
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -89,13 +90,8 @@ def run(args: argparse.Namespace) -> int:
   perturber = KINDS[args.kind](split, args.seed, **options)
   total = split.corpus.expected_dialogues(args.split)
   with progress("dialogues") as update:
-    manifest = write_perturbed(
-      perturber,
-      split,
-      args.seed,
-      args.out,
-      lambda count: update("perturbing", count, total) if count % 10 == 0 else None,
-    )
+    on_dialogue = functools.partial(update, "perturbing", total=total)
+    manifest = write_perturbed(perturber, split, args.seed, args.out, on_dialogue)
   _print_result(manifest, args)
   return 0
 

@@ -47,12 +47,10 @@ def perturber(split: Split, seed: int, *, provider: str = "exchange") -> Perturb
           line = {"dialogue_id": dialogue_id, "turn": number, "provider": provider, **wording.note}
           lines.append({**line, "overlap": round(share, 4), **put(turn, wording)})
           counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
-          counts["turns"] += 1
       history += f"{turn['utterance']}\n"
     return lines
 
-  needs = ("spans", "acts")
-  return Perturber("pi", {"provider": provider}, change, needs, means={"overlap": "turns"})
+  return Perturber("pi", {"provider": provider}, change, needs_acts=True)
 
 
 def _reworded(
@@ -72,19 +70,18 @@ def _reworded(
   wording = provider(exchange, number, rng)
   if isinstance(wording, str):
     return wording
-  utterance = turn["utterance"]
   if not wording.text.strip():
     return "empty"
-  if same_text(utterance, wording.text):
+  if same_text(turn["utterance"], wording.text):
     return "same"
-  if sorted(span_texts(turn)) != wording.span_texts:
-    return "lost"
-  if lost_values(stated, exchange.data, number, wording.text):
-    return "lost"  # a value of a state, said outside spans
-  lower = utterance.lower(), wording.text.lower(), history.lower()
-  if any(v in lower[0] and v not in lower[1] and v not in lower[2] for v in map(str.lower, stated)):
-    return "lost"  # one that was only part of a word
-  return wording
+  text_before, text_after = turn["utterance"].lower(), f"{history}{wording.text}".lower()
+  is_lost = (
+    sorted(span_texts(turn)) != wording.span_texts
+    # A value of a state that is said outside spans, or as a part of a word.
+    or lost_values(stated, exchange.data, number, wording.text)
+    or any(value in text_before and value not in text_after for value in map(str.lower, stated))
+  )
+  return "lost" if is_lost else wording
 
 
 def put(turn: dict[str, Any], wording: NewWords) -> dict[str, Any]:

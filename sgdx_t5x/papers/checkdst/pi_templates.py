@@ -11,7 +11,7 @@ from sgdx_t5x.papers.checkdst.texts import same_text
 from sgdx_t5x.papers.simulator.acts import Act, FrameOutline
 from sgdx_t5x.papers.simulator.scenarios import Link
 from sgdx_t5x.papers.simulator.surface import Surface
-from sgdx_t5x.papers.simulator.templates import Templates, Words, read_words
+from sgdx_t5x.papers.simulator.templates import Templates, read_words
 
 _TRIES = 5  # attempts to differ from the original: "Yes." needs a synonym
 
@@ -42,7 +42,10 @@ def provider(split: Split) -> Callable[..., NewWords | str]:
       slots = (carried or {}).get(service.name, ())
       if slots and all(act.act != "INFORM_INTENT" for act in acts):
         return "carried"  # only a sentence about an intent goes on with a reference
-      links = [_reference(service.name, slot, words[service.name]) for slot in slots]
+      links = []
+      for slot in slots:
+        phrase = f"with the same {words[service.name].slots[slot].noun[0]}"
+        links.append(Link((service.name, slot), (service.name, slot), (phrase,)))
       frames.append(FrameOutline(service.name, acts, carried=links))
     requested = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
     utterance = exchange.data["turns"][number]["utterance"]
@@ -53,11 +56,6 @@ def provider(split: Split) -> Callable[..., NewWords | str]:
     return NewWords(text, spans)
 
   return worded
-
-
-def _reference(service: str, slot: str, words: Words) -> Link:
-  place, phrase = (service, slot), f"with the same {words.slots[slot].noun[0]}"
-  return Link(place, place, (phrase,))
 
 
 def _act(action: Mapping[str, Any], service: Service, forms_said: dict[str, str]) -> Act:

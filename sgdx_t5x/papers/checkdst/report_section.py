@@ -21,7 +21,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.papers.checkdst.changes import read_changes
 from sgdx_t5x.papers.checkdst.checks import files, tables
 from sgdx_t5x.papers.checkdst.checks.check import CheckedSet, SetFailure
-from sgdx_t5x.papers.checkdst.checks.counterfactual import original_ids
+from sgdx_t5x.papers.checkdst.checks.counterfactual import jga_by_frame, original_ids
 from sgdx_t5x.papers.checkdst.checks.sets import OF_GOALS
 from sgdx_t5x.papers.checkdst.texts import pattern_of
 from sgdx_t5x.report.browser import Edits, Said, Texts
@@ -52,10 +52,8 @@ class Check:
     """Label -> id of the original frame -> JGA, for the perturbed sets."""
     by_label = {}
     for label, checked_set in self.sets.items():
-      counts = dict(zip(checked_set.counts.names, checked_set.counts.values, strict=True))
-      scored, jga = counts["scored"], counts["jga"]
-      pairs = zip(original_ids(checked_set).values(), scored.tolist(), jga.tolist(), strict=True)
-      by_label[label] = {key: score for key, is_scored, score in pairs if is_scored}
+      ids = original_ids(checked_set)
+      by_label[label] = {ids[key]: score for key, score in jga_by_frame(checked_set).items()}
     return by_label
 
   @functools.cached_property
@@ -125,7 +123,9 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
       by_dialogue = utterances[name] = {}
       for dialogue in changed.dialogues(split):
         if original := originals.get(dialogue.dialogue_id):
-          by_dialogue[dialogue.dialogue_id] = _changed(original, dialogue)
+          pairs = enumerate(zip(original.turns, dialogue.turns, strict=False))
+          changed_turns = {i: b.utterance for i, (a, b) in pairs if a.utterance != b.utterance}
+          by_dialogue[dialogue.dialogue_id] = changed_turns
   return Texts(said=utterances, edits=edits, lacks=lines)
 
 
@@ -207,11 +207,6 @@ def _check_same(path: str | pathlib.Path, report: Mapping[str, Any], run: Run) -
       expected="a check of the same predictions for the original dialogues, with the same settings",
       fix="run `sgdx checkdst check` on the scored predictions, or name the run: NAME=FILE",
     )
-
-
-def _changed(original: Dialogue, perturbed: Dialogue) -> dict[int, str]:
-  pairs = enumerate(zip(original.turns, perturbed.turns, strict=False))
-  return {number: b.utterance for number, (a, b) in pairs if a.utterance != b.utterance}
 
 
 # --- counterfactual turns: what users inform instead, and where in the utterance --------------

@@ -66,19 +66,14 @@ def same_values(data: Mapping[str, Any]) -> Groups:
   other; if they differ in case or white space only, or if they are the same time of day; so do
   those that are linked through others.
   """
-  parent: dict[str, str] = {}
-
-  def root(text: str) -> str:
-    while text in parent:
-      text = parent[text]
-    return text
-
-  def link(text: str, partner: str) -> None:
-    if root(text) != root(partner):
-      parent[root(text)] = root(partner)
-
   spans = itertools.chain.from_iterable(map(span_texts, data["turns"]))
   values = sorted({value for *_, value in (*said_values(data), *spans)})
+  group_of: dict[str, set[str]] = {value: {value} for value in values}
+
+  def link(text: str, partner: str) -> None:
+    group = group_of[text] | group_of[partner]
+    group_of.update(dict.fromkeys(group, group))
+
   first_of: dict[str, str] = {}
   for value in values:
     link(value, first_of.setdefault(plain_text(value), value))
@@ -88,15 +83,7 @@ def same_values(data: Mapping[str, Any]) -> Groups:
     for value in accepted[1:]:
       link(value, accepted[0])
 
-  members: dict[str, list[str]] = collections.defaultdict(list)
-  if parent:
-    for value in values:
-      members[root(value)].append(value)
-  groups: dict[str, tuple[str, ...]] = {}
-  for group in members.values():
-    if len(group) > 1:
-      groups |= dict.fromkeys(group, tuple(group))
-  return groups
+  return {value: tuple(sorted(group)) for value, group in group_of.items() if len(group) > 1}
 
 
 def canonical_forms(data: Mapping[str, Any], groups: Groups) -> dict[str, set[str]]:

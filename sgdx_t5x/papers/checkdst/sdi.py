@@ -60,8 +60,7 @@ class _Insertion:
   place: int  # in the original text
   text: str
   kind: str
-  slot: str = ""
-  instead: str = ""
+  note: Mapping[str, str] = dataclasses.field(default_factory=dict)  # further fields of its line
 
 
 def perturber(split: Split, seed: int) -> Perturber:
@@ -92,7 +91,7 @@ def perturber(split: Split, seed: int) -> Perturber:
         counts.update(f"{x.kind}s" for x in insertions)
     return lines
 
-  return Perturber("sdi", _OPTIONS, change, ("spans",))
+  return Perturber("sdi", _OPTIONS, change)
 
 
 def _drawn(name: str, rng: random.Random) -> str:
@@ -154,7 +153,8 @@ def _repairs(
       continue
     if wrong_value := draw_wrong(service, slot, turn["utterance"][start:end], rng):
       text = f"{wrong_value}, {_drawn('edits', rng)} "
-      insertions.append(_Insertion(start, text, REPAIR, f"{service}.{slot}", wrong_value))
+      note = {"slot": f"{service}.{slot}", "instead": wrong_value}
+      insertions.append(_Insertion(start, text, REPAIR, note))
       last = end
   return insertions
 
@@ -198,23 +198,16 @@ def _insert(
 ) -> list[dict[str, Any]]:
   """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
   turn = data["turns"][number]
-  text = turn["utterance"]
-  lower_text = text
+  edits = [(x.place, x.place, x.text) for x in insertions]
+  rows: list[dict[str, Any]] = []
+  for insertion, (start, _) in zip(insertions, moved(edits), strict=True):
+    rows.append({"at": start, "text": insertion.text, "kind": insertion.kind, **insertion.note})
   if insertions[0].kind == RESTART:
     lower_text = _lower_first(turn, insertions[0].place, pool)
-  # The first letter may belong to a value that has no span.
-  lowered = lower_text != text and not lost_values(stated, data, number, lower_text)
-  turn["utterance"] = lower_text if lowered else text
-  edits = [(x.place, x.place, x.text) for x in insertions]
+    # The first letter may belong to a value that has no span.
+    if lower_text != turn["utterance"] and not lost_values(stated, data, number, lower_text):
+      turn["utterance"], rows[0]["lowered"] = lower_text, True
   edit_turn(turn, edits)
-  rows = []
-  for insertion, (start, _) in zip(insertions, moved(edits), strict=True):
-    row: dict[str, Any] = {"at": start, "text": insertion.text, "kind": insertion.kind}
-    if insertion.kind == RESTART and lowered:
-      row["lowered"] = True
-    if insertion.kind == REPAIR:
-      row |= {"slot": insertion.slot, "instead": insertion.instead}
-    rows.append(row)
   return rows
 
 
@@ -225,8 +218,6 @@ def _lower_first(turn: Mapping[str, Any], place: int, pool: Pool) -> str:
   if (
     word is None
     or not letter.isupper()
-    or letter.lower().upper() != letter
-    or len(letter.lower()) != 1
     or word[0].lower() in _I
     or word[0].lower().partition("'")[0] not in pool.lower_words
     or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))

@@ -3,7 +3,7 @@
 import collections
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
@@ -24,19 +24,15 @@ class Perturber:
     kind: its name.
     options: all that determines the result besides the seed, as in the manifest.
     change: the function.
-    needs: what the annotation must have: "spans", "acts".
-    slots: service -> slots whose values are replaced; empty if none are.
-    changes_states: whether gold states change, and not only utterances.
-    means: name of a total in the counts -> name of the count by which it is divided.
+    slots: service -> slots whose values are replaced; empty if only utterances change.
+    needs_acts: whether users' acts must be annotated; spans must always be.
   """
 
   kind: str
   options: Mapping[str, Any]
   change: Change
-  needs: Sequence[str] = ()
   slots: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
-  changes_states: bool = False
-  means: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  needs_acts: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

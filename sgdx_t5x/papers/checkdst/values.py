@@ -1,7 +1,7 @@
 """Slot values wherever they occur in a decoded dialogue, and replacing them by a mapping."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
@@ -43,13 +43,6 @@ def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for slot, value in pairs:
       if value != DONTCARE:
         yield frame["service"], slot, value
-
-
-def act_values(frames: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-  """Yields the values of the acts of frames, as they are said and canonical ones."""
-  for frame in frames:
-    for action in frame["actions"]:
-      yield from values_of_act(action)
 
 
 def values_of_act(action: Mapping[str, Any]) -> Iterator[str]:

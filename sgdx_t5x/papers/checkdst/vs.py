@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
-from sgdx_t5x.papers.checkdst.answerable import StateValue, said_state_values
+from sgdx_t5x.papers.checkdst.answerable import said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.mapping import blamed, newly_unsaid
 from sgdx_t5x.papers.checkdst.ned import entities_of, replace_entities
@@ -66,29 +66,28 @@ def perturber(split: Split, seed: int) -> Perturber:
       return []
     return [{"dialogue_id": data["dialogue_id"], **line}]
 
-  return Perturber("vs", {"values": "in"}, change, ("spans",), slots, changes_states=True)
+  return Perturber("vs", {"values": "in"}, change, slots)
 
 
 def _source(split: Split, slots: Slots) -> NameSource:
-  """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
+  """Returns a source with one draw function per slot, under the key "service.slot"."""
   kinds = kinds_of_slots(split.schema)
-  keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
-  values_by_key = values_of_corpus(split, slots, keys)
-  shared: dict[str, list[tuple[str, list[str]]]] = {}
-  for key, values in values_by_key.items():
-    shared.setdefault(key.partition(":")[0], []).extend(values)
-  draws, closed, ordered = {}, set(), {}
+  values_by_slot = values_of_corpus(split, slots)
+  values_by_kind: dict[str, list[tuple[str, list[str]]]] = {}
+  for place, values in values_by_slot.items():
+    values_by_kind.setdefault(kinds[place], []).extend(values)
+  keys, draws, closed, ordered = {}, {}, set(), {}
   for service, names in slots.items():
     for slot in names:
-      kind, key = kinds[service, slot], keys[service, slot]
-      values = values_by_key.get(key, [])
+      place = service, slot
+      kind, key = kinds[place], ".".join(place)
+      keys[place] = key
+      values = values_by_slot.get(place, [])
       if len(values) < _FEWEST:
-        values = shared.get(kind, [])
-      if len(values) < _FEWEST:
-        draws[key] = _plainly(invented(kind, split))
-      else:
-        draws[key] = _plainly(listed(values))
-      if kind in _CLOSED or len(values) >= _FEWEST:
+        values = values_by_kind.get(kind, [])
+      has_values = len(values) >= _FEWEST
+      draws[key] = _plainly(listed(values) if has_values else invented(kind, split))
+      if has_values or kind in _CLOSED:
         closed.add(key)
       if kind in _ORDERED:
         ordered[key] = kind
@@ -176,12 +175,7 @@ def _answerable_exchange(
   pickled, said_before = pickle.dumps(data), said_state_values(data, free)
   while swaps:
     old_texts = exchange(data, swaps)
-    pairs = _pairs(swaps)
-
-    def new_value(place: StateValue, pairs: _Pairs = pairs) -> str:
-      return pairs.get((place.service, place.slot), {}).get(place.value, place.value)
-
-    unsaid = newly_unsaid(said_before, said_state_values(data, free), new_value)
+    unsaid = newly_unsaid(said_before, said_state_values(data, free), _pairs(swaps))
     if not unsaid:
       return swaps, old_texts
     data.update(pickle.loads(pickled))

@@ -1,7 +1,6 @@
 """Writes a perturbed corpus in the official layout, all of it or nothing."""
 
 import collections
-import functools
 import json
 import pathlib
 import zlib
@@ -49,25 +48,17 @@ def write_perturbed(
     folder.mkdir()
     counts, files, lines = collections.Counter(), {}, []
     contract = Contract(split.schema)
-    broken: SgdxError | None = None
     for name, raw, dialogues in split.files():
-      originals = functools.cache(functools.partial(decode_dialogues, raw, name))
-      for number, data in enumerate(dialogues):
-        original = snapshot(data)
+      originals = decode_dialogues(raw, name)  # again, as the others are changed in place
+      for data, original in zip(dialogues, originals, strict=True):
         if changes := changed(perturber, data, counts):
-          location = f"{corpus.origin}: {name}, dialogue {data['dialogue_id']}"
-          try:
-            contract.check(data, lambda: originals()[number], location)  # noqa: B023  # called at once
-          except SgdxError as e:
-            broken = broken or e  # raised below: spans may be missing altogether
+          contract.check(data, original, f"{corpus.origin}: {name}")
           lines += changes
-        count(counts, data, original, perturber.changes_states)
+        count(counts, data, original, by_state=bool(perturber.slots))
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
       write_file(folder / name, encode_like(raw, dialogues))
-    _check_needs(perturber, split, counts)
-    if broken:
-      raise broken
+    _check_annotated(perturber, split, counts)
     return finish(
       folder,
       split,
@@ -75,7 +66,7 @@ def write_perturbed(
       kind=perturber.kind,
       options=perturber.options,
       seed=seed,
-      counts=_shown_counts(counts, perturber),
+      counts=_shown_counts(counts),
       files=files,
       complete=corpus.is_complete(split.name, counts["dialogues"]),
       slots=perturber.slots,
@@ -105,17 +96,16 @@ def finish(folder: pathlib.Path, split: Split, lines: Iterable[Line], **fields: 
 
 
 _BASIC = ("dialogues", "user_turns", "turns_changed", "frames", "frames_changed")
-_ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
+_ONLY_TO_CHECK = ("spans", "acts", "values")
 
 
-def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
+def _shown_counts(counts: collections.Counter) -> dict[str, Any]:
   statistics: dict[str, Any] = {name: counts[name] for name in _BASIC}
   statistics["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
   for name, number in counts.items():
     if isinstance(name, str) and name not in (*_BASIC, *_ONLY_TO_CHECK):
-      if name in perturber.means:
-        number = round(number / counts[perturber.means[name]], 4)
-      statistics[name] = number
+      is_sum = name == "overlap"  # over the turns that pi changed, of which a set has the mean
+      statistics[name] = round(number / counts["turns_changed"], 4) if is_sum else number
   return statistics
 
 
@@ -130,23 +120,23 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
     )
 
 
-def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
+def _check_annotated(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
   """Refuses a split without dialogues, or without the annotation that the kind needs."""
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
-  for needed in perturber.needs:
-    if not counts[needed] and (needed != "spans" or counts["values"]):
-      annotation, alternative = _NEEDED[needed]
-      raise SgdxError(
-        f"{split.corpus.origin}: {split.name} has no {annotation}",
-        expected=f"this annotation, as in SGD, for {perturber.kind}",
-        fix=f"add the annotation{alternative}",
-      )
-
-
-_NEEDED = {  # annotation -> its description, and what to do without it
-  "spans": ("spans: slots with start and exclusive_end", ""),
-  "acts": ("user acts: actions in user frames", ", or choose ned, vs or sdi, which need none"),
-}
+  lacks, fix = "", "add the annotation"
+  if counts["values"] and not counts["spans"]:
+    lacks = "spans: slots with start and exclusive_end"
+  elif perturber.needs_acts and not counts["acts"]:
+    lacks, fix = (
+      "user acts: actions in user frames",
+      f"{fix}, or choose ned, vs or sdi, which need none",
+    )
+  if lacks:
+    raise SgdxError(
+      f"{split.corpus.origin}: {split.name} has no {lacks}",
+      expected=f"this annotation, as in SGD, for {perturber.kind}",
+      fix=fix,
+    )
 
 
 def checksum(content: bytes) -> str:
@@ -162,49 +152,46 @@ def write_file(path: pathlib.Path, content: bytes) -> None:
 
 # --- which user frames changed: those on which both sets are compared --------------------------
 
-Snapshot = list[tuple[str, list[dict[str, Any]]]]  # utterance and states of each user turn
 
-
-def snapshot(data: Mapping[str, Any]) -> Snapshot:
-  """Returns the parts of a decoded dialogue that decide whether a frame is changed."""
-  return [
-    (turn["utterance"], [dict(frame["state"]["slot_values"]) for frame in turn["frames"]])
-    for turn in data["turns"][::2]
-  ]
-
-
-def changed_frames(data: Mapping[str, Any], original: Snapshot, by_state: bool) -> list[str]:
-  """Returns the ids of the user frames that differ from a snapshot.
+def changed_frames(
+  data: Mapping[str, Any], original: Mapping[str, Any], by_state: bool
+) -> list[str]:
+  """Returns the ids of the user frames that differ from the original.
 
   Args:
-    data: the perturbed dialogue.
-    original: snapshot of the original.
+    data: the perturbed dialogue, decoded.
+    original: the dialogue before.
     by_state: whether the gold state is compared (ned, vs) or the frame's utterance (pi, sdi).
   """
   frame_ids = []
-  for i, (turn, (utterance, states)) in enumerate(zip(data["turns"][::2], original, strict=True)):
-    for frame, state in zip(turn["frames"], states, strict=True):
-      is_other_state = frame["state"]["slot_values"] != state
-      if is_other_state if by_state else turn["utterance"] != utterance:
-        frame_ids.append(frame_id(data["dialogue_id"], 2 * i, frame["service"]))
+  for number, (turn, before) in enumerate(zip(data["turns"], original["turns"], strict=True)):
+    for frame, frame_before in zip(turn["frames"], before["frames"], strict=True):
+      is_changed = turn["utterance"] != before["utterance"]
+      if by_state:
+        is_changed = frame.get("state") != frame_before.get("state")
+      if is_changed and turn["speaker"] == USER:
+        frame_ids.append(frame_id(data["dialogue_id"], number, frame["service"]))
   return frame_ids
 
 
 def count(
-  counts: collections.Counter, data: Mapping[str, Any], original: Snapshot, by_state: bool
+  counts: collections.Counter,
+  data: Mapping[str, Any],
+  original: Mapping[str, Any],
+  by_state: bool,
 ) -> None:
   """Adds a dialogue to a manifest's counts, and to those that show what is annotated."""
   counts["dialogues"] += 1
-  counts["user_turns"] += len(original)
   counts["frames_changed"] += len(changed_frames(data, original, by_state))
-  for turn, (utterance, states) in zip(data["turns"][::2], original, strict=True):
-    counts["turns_changed"] += turn["utterance"] != utterance
-    counts["frames"] += len(states)
-    counts["values"] += sum(map(bool, states))
-  for turn in data["turns"]:
-    for frame in turn["frames"]:
-      counts["spans"] += len(frame.get("slots") or ())
-      counts["acts"] += len(frame.get("actions") or ()) if turn["speaker"] == USER else 0
+  for turn, before in zip(data["turns"], original["turns"], strict=True):
+    counts["spans"] += sum(len(frame.get("slots") or ()) for frame in turn["frames"])
+    if turn["speaker"] == USER:
+      counts["user_turns"] += 1
+      counts["turns_changed"] += turn["utterance"] != before["utterance"]
+      for frame in turn["frames"]:
+        counts["frames"] += 1
+        counts["values"] += bool(frame["state"]["slot_values"])
+        counts["acts"] += len(frame.get("actions") or ())
 
 
 # --- the layouts of dialogue files ---------------------------------------------------------------

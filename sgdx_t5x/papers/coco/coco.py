@@ -56,29 +56,25 @@ class Coco:
   """How counterfactuals of a split's turns are made.
 
   Attributes:
-    options: all that determines the result besides the seed, as in the manifest.
+    options: all that determines the result besides the seed, as in the manifest: "slots", a key of
+      `coco_combinations.SHARES`; "generator"; "plus", whether values are substituted if no
+      utterance is found (CoCo+); ...
     seed: the seed.
-    frequency: key of `coco_combinations.SHARES`: which slots may be added.
     rules: how slots of goals are chosen.
     values: where their values come from.
     combinations: which slots users inform together.
     generate: generates utterances.
-    source: name of the generator.
     values_by_service: values that utterances must not say besides the goal's.
-    plus: whether values are substituted if no utterance is found (CoCo+).
     answers: of a classifier, candidate id -> slots; None without a classifier.
   """
 
   options: Mapping[str, Any]
   seed: int
-  frequency: str
   rules: Rules
   values: ValueSource
   combinations: Combinations
   generate: Generator
-  source: str
   values_by_service: Mapping[str, KnownValues]
-  plus: bool = False
   answers: Mapping[str, frozenset[str]] | None = None
 
 
@@ -143,7 +139,7 @@ def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
   if not turn.data["utterance"].strip():
     return "empty-turn"
   rng = random.Random(f"{coco.seed}/{turn.id}")
-  goal = draw_goal(turn, coco.values, coco.combinations, coco.frequency, coco.rules, rng)
+  goal = draw_goal(turn, coco.values, coco.combinations, coco.options["slots"], coco.rules, rng)
   return "unchanged" if goal.is_original else goal
 
 
@@ -202,16 +198,18 @@ def _counterfactual(coco: Coco, turn: UserTurn) -> Counterfactual | str:
   goal = goal_of(coco, turn)
   if isinstance(goal, str):
     return goal
-  wording, source = _worded(coco, turn, goal, turn.id), coco.source
+  wording, source = _worded(coco, turn, goal, turn.id), coco.options["generator"]
   control: Mapping[str, Any] | None = None
   if isinstance(wording, NewWords):
     as_before = _worded(coco, turn, turn.goal, turn.id + ORIGINAL_GOAL)
     if isinstance(as_before, NewWords):
       control = _reworded(coco, turn, turn.goal, as_before)
   else:
-    replaced = _substitution(coco, turn, goal) if coco.plus else wording
+    if not coco.options["plus"]:
+      return wording
+    replaced = _substitution(coco, turn, goal)
     if isinstance(replaced, str):
-      return f"{wording} ({SUBSTITUTION} {replaced})" if coco.plus else wording
+      return f"{wording} ({SUBSTITUTION} {replaced})"
     goal, wording = replaced
     source, control = SUBSTITUTION, cut_dialogue(turn, turn.data)  # in the user's own words
   dialogue = _reworded(coco, turn, goal, wording)
@@ -249,14 +247,11 @@ def open_coco(split: Split, args: argparse.Namespace) -> tuple[Coco, Quality | N
   coco = Coco(
     options,
     args.seed,
-    args.slots,
     rules,
     source,
     combinations,
     generator(args.generator, split, texts),
-    args.generator,
     known_values(split),
-    args.plus,
     answers,
   )
   if args.candidates:

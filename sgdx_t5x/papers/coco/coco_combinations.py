@@ -11,6 +11,7 @@ from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import USER, decode_dialogues
 from sgdx_t5x.corpus.schema import Schema, Service
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
+from sgdx_t5x.papers.checkdst.values import frames_of
 from sgdx_t5x.papers.simulator.variation import is_moment
 
 FORMAT = "sgdx-combinations/1"
@@ -78,22 +79,16 @@ def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Cou
   order: _Counts = {}
   for data in dialogues:
     with annotation_of(data):
-      _count_dialogue(data, schema, informed, order)
+      for number, frame in frames_of(data):
+        service, actions = frame["service"], frame.get("actions")
+        if service not in schema or not actions:
+          continue
+        if data["turns"][number]["speaker"] == USER:
+          slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
+          pairs = itertools.product(slots, slots)
+          informed.setdefault(service, collections.Counter()).update(pairs)
+        _count_order(order.setdefault(service, collections.Counter()), actions)
   return informed, order
-
-
-def _count_dialogue(
-  data: Mapping[str, Any], schema: Schema, informed: _Counts, order: _Counts
-) -> None:
-  for turn in data["turns"]:
-    for frame in turn["frames"]:
-      if frame["service"] not in schema or not (actions := frame.get("actions")):
-        continue
-      if turn["speaker"] == USER:
-        slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
-        of_service = informed.setdefault(frame["service"], collections.Counter())
-        of_service.update(itertools.product(slots, slots))
-      _count_order(order.setdefault(frame["service"], collections.Counter()), actions)
 
 
 def _count_order(order: _Pairs, actions: Iterable[Mapping[str, Any]]) -> None:

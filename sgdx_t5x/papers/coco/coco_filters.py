@@ -1,15 +1,15 @@
 """What a generated utterance must say, and what it must not."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.schema import DONTCARE, Intent, Service, Slot
+from sgdx_t5x.corpus.schema import DONTCARE, Intent, Slot
 from sgdx_t5x.papers.checkdst.entities import free_slots
 from sgdx_t5x.papers.checkdst.pi_words import NewWords
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.texts import gaps, same_text, span_texts, words
-from sgdx_t5x.papers.checkdst.values import act_values, said_values
+from sgdx_t5x.papers.checkdst.values import said_values, values_of_act
 from sgdx_t5x.papers.coco.coco_turns import Goal
 from sgdx_t5x.papers.coco.coco_values import Value
 from sgdx_t5x.variants.wording import INTENT, name_words
@@ -46,21 +46,17 @@ def known_values(split: Split) -> dict[str, KnownValues]:
       for name, slot, value in said_values(data):
         if slot in free.get(name, ()):
           values_by_service[name].add(value)
-  return {name: _of_service(split.schema[name], v) for name, v in values_by_service.items()}
-
-
-def _of_service(service: Service, values: Iterable[str]) -> KnownValues:
-  texts: list[str] = []
-  elements: list[Slot | Intent] = [*service.slots, *service.intents]
-  for element in elements:
-    texts += [name_words(element.name, INTENT), element.description]
-  detectable: set[str] = set()
-  for value in values:
-    text = " ".join(words(value))
-    if len(text) >= _SHORTEST and not text.isdecimal() and text not in _BOOLEAN:
-      detectable.add(text)
-  longest = max((text.count(" ") + 1 for text in detectable), default=0)
-  return KnownValues(frozenset(detectable), longest, frozenset(words("\n".join(texts))))
+  known_values_by_service: dict[str, KnownValues] = {}
+  for service in split.schema:
+    elements: list[Slot | Intent] = [*service.slots, *service.intents]
+    plain: set[str] = set()
+    for element in elements:
+      plain.update(words(f"{name_words(element.name, INTENT)} {element.description}"))
+    texts = {" ".join(words(value)) for value in values_by_service[service.name]} - _BOOLEAN
+    detectable = frozenset(x for x in texts if len(x) >= _SHORTEST and not x.isdecimal())
+    longest = max((text.count(" ") + 1 for text in detectable), default=0)
+    known_values_by_service[service.name] = KnownValues(detectable, longest, frozenset(plain))
+  return known_values_by_service
 
 
 def rejected(
@@ -109,7 +105,10 @@ def _extra(
   pieces: Sequence[Sequence[str]], outlined: Mapping[str, Any], known_values: KnownValues
 ) -> bool:
   """Whether the text says a value that no act of the turn has."""
-  allowed = {" ".join(words(_plain(value))) for value in act_values(outlined["frames"])}
+  allowed: set[str] = set()
+  for frame in outlined["frames"]:
+    for action in frame["actions"]:
+      allowed.update(" ".join(words(_plain(value))) for value in values_of_act(action))
   unwanted = known_values.values - allowed
   for piece in pieces:
     for i in range(len(piece)):

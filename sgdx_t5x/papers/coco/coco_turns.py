@@ -158,19 +158,18 @@ def draw_goal(
   canonical, used = _values_in_state(turn)
   informed: dict[str, Value] = {}
   changed: dict[str, Value] = {}
-  for slot in choice.retained:
-    informed[slot] = goal.informed[slot]
-    if slot in choice.changed and (value := values.draw(service, slot, rng, used, canonical)):
-      informed[slot], changed[slot], canonical[slot] = value, goal.informed[slot], value.canonical
-      used.update(map(str.lower, value))
-  added: list[str] = []
-  for slot in choice.added:
-    if value := values.draw(service, slot, rng, used, canonical):
+  for slot in (*choice.retained, *choice.added):
+    if slot in choice.retained:
+      informed[slot] = goal.informed[slot]
+    gets_value = slot in choice.changed or slot in choice.added
+    if gets_value and (value := values.draw(service, slot, rng, used, canonical)):
+      if slot in choice.changed:
+        changed[slot] = goal.informed[slot]
       informed[slot], canonical[slot] = value, value.canonical
       used.update(map(str.lower, value))
-      added.append(slot)
   dropped = {slot: goal.informed[slot] for slot in choice.dropped}
-  return Goal(goal.frame, service, informed, changed, dropped, frozenset(added))
+  added = frozenset(choice.added).intersection(informed)
+  return Goal(goal.frame, service, informed, changed, dropped, added)
 
 
 def _values_in_state(turn: UserTurn) -> tuple[dict[str, str], set[str]]:

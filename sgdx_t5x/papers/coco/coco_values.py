@@ -9,7 +9,7 @@ from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import free_slots, kinds_of_slots
 from sgdx_t5x.papers.checkdst.new_names import Draw, listed, values_of_corpus
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.checkdst.train_values import lookup_in_train
 from sgdx_t5x.papers.simulator.values import VALUE_KINDS, ValuePool
 from sgdx_t5x.papers.simulator.variation import forms, is_moment, is_relative_day
 
@@ -75,14 +75,13 @@ class ValueSource:
     return None
 
   def _in_order(self, service: str, slot: str, name: str, canonical: Mapping[str, str]) -> bool:
-    for earlier_slot, later_slot in self.earlier.get(service, ()):
-      earlier_value = name if earlier_slot == slot else canonical.get(earlier_slot)
-      later_value = name if later_slot == slot else canonical.get(later_slot)
-      if slot not in (earlier_slot, later_slot) or not earlier_value or not later_value:
+    values = {**canonical, slot: name}
+    for pair in self.earlier.get(service, ()):
+      moments = [values[x] for x in pair if is_moment(values.get(x, ""))]
+      if slot not in pair or len(moments) < 2:
         continue
-      same_unit = (":" in earlier_value) == (":" in later_value)  # times, or days
-      comparable = same_unit and is_moment(earlier_value) and is_moment(later_value)
-      if comparable and earlier_value >= later_value:
+      is_same_unit = (":" in moments[0]) == (":" in moments[1])  # times, or days
+      if is_same_unit and moments[0] >= moments[1]:
         return False
     return True
 
@@ -130,22 +129,20 @@ def _invented(kind: str, held_out: bool) -> Draw:
 def _of_split(
   split: Split, places: Sequence[tuple[str, str]], kinds: Mapping[tuple[str, str], str]
 ) -> tuple[dict[tuple[str, str], Draw], list[str]]:
-  keys = {place: ".".join(place) for place in kinds}
-  values_by_slot = values_of_corpus(split, free_slots(split.schema), keys)
-  train = TrainValues(split.corpus)
-  is_train = split.name == "train" or not train.is_available
+  values_by_slot = values_of_corpus(split, free_slots(split.schema))
+  in_train = lookup_in_train(split.corpus) if split.name != "train" else None
   by_kind: dict[str, list[tuple[str, list[str]]]] = {}
   for place in places:
-    by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(keys[place], ()))
+    by_kind.setdefault(kinds[place], []).extend(values_by_slot.get(place, ()))
   draws, fallbacks = {}, []
   for place in places:
-    values = values_by_slot.get(keys[place], [])
+    values = values_by_slot.get(place, [])
     pools = [values, by_kind[kinds[place]]]
-    if not is_train:
-      unseen = [v for v in values if not any(map(train.__contains__, (v[0], *v[1])))]
+    if in_train:
+      unseen = [v for v in values if not any(map(in_train, (v[0], *v[1])))]
       pools.insert(0, unseen)
       if len(unseen) < _FEWEST:
-        fallbacks.append(keys[place])
+        fallbacks.append(".".join(place))
     pool = next((pool for pool in pools if len(pool) >= _FEWEST), values)
     draws[place] = listed(pool) if pool else _invented(kinds[place], split.name != "train")
   return draws, fallbacks

@@ -3,6 +3,7 @@
 Also what a classifier says of them: which slots an utterance informs.
 """
 
+import copy
 import dataclasses
 import itertools
 import pathlib
@@ -16,11 +17,11 @@ from sgdx_t5x.files.reading import decode_lines, read_input
 from sgdx_t5x.papers.checkdst import pi_exchange, pi_templates
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.texts import edited, moved, places_outside_spans, spans_of
+from sgdx_t5x.papers.checkdst.texts import edit_turn, places_outside_spans, spans_of
 from sgdx_t5x.papers.coco.coco_turns import Goal, UserTurn
 from sgdx_t5x.papers.simulator.surface import find_values
 
-TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
+TEMPLATES, EXCHANGE = "templates", "exchange"  # a third generator is a file of candidates
 _TRIES = 5  # draws of templates and of donors; the first that passes is used
 ORIGINAL_GOAL = "+ori"  # suffix of the id of a turn with its original goal
 # (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
@@ -33,16 +34,19 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
   Args:
     name: "templates", "exchange" or "file".
     split: what is perturbed; "exchange" reads the turns whose words may be reused.
-    candidates: for "file": goal id -> utterances, best first.
+    candidates: for "file": goal id -> utterances, best first; else empty.
   """
-  if name == FILE:
-    return _from_candidates(candidates)
   templates = pi_templates.provider(split) if name == TEMPLATES else None
   exchanged = pi_exchange.provider(split) if name == EXCHANGE else None
 
   def generate(
     turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
   ) -> Iterator[NewWords | str]:
+    if turn.carried and not templates:  # only the simulator words a reference by itself
+      yield "carried"
+      return
+    for text in candidates.get(goal_id, ()):
+      yield NewWords(text, tuple(_found_spans(text, outlined)))
     data = turn.exchange.data
     turns = [*data["turns"][: turn.number], outlined]
     exchange = Exchange({**data, "turns": turns}, turn.exchange.states_before)
@@ -51,21 +55,7 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
       if templates:
         yield templates(exchange, turn.number, rng, carried=turn.carried)
       elif exchanged:
-        yield "carried" if turn.carried else exchanged(exchange, turn.number, rng)
-
-  return generate
-
-
-def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
-  def generate(
-    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
-  ) -> Iterator[NewWords | str]:
-    if turn.carried:
-      yield "carried"
-    elif not candidates.get(goal_id):
-      yield "no-candidate"
-    for text in candidates.get(goal_id, ()):
-      yield NewWords(text, tuple(_found_spans(text, outlined)))
+        yield exchanged(exchange, turn.number, rng)
 
   return generate
 
@@ -91,41 +81,47 @@ def read_candidates(path: str | pathlib.Path) -> tuple[dict[str, list[str]], dic
   Raises:
     SgdxError: no such file, a malformed line, or a duplicate id.
   """
-  path = pathlib.Path(path)
-  texts: dict[str, list[str]] = {}
-  inputs: dict[str, str] = {}
   expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
-  for location, line in read_lines(path, expected):
-    utterances = line.get("candidates", predictions(line) or None)
-    if not isinstance(utterances, list) or not all(isinstance(text, str) for text in utterances):
-      raise SgdxError(f"{location}: no candidates", expected=expected, fix="correct the file")
-    texts[line["id"]] = utterances
-    if isinstance(line.get("inputs"), str):
-      inputs[line["id"]] = line["inputs"]
-  return texts, inputs
+  return _read_answers(path, "candidates", expected, lambda decodes: decodes or None)
 
 
-def predictions(line: Mapping[str, Any]) -> list[Any]:
-  """Returns the predictions of `t5x.infer` in a line, best first; empty if the line has none."""
-  prediction = line.get("prediction", [])
-  return prediction[::-1] if isinstance(prediction, list) else [prediction]
+def _read_answers(
+  path: str | pathlib.Path, key: str, expected: str, answer: Callable[[list[Any]], Any]
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+  """Reads JSON lines with an "id". Returns id -> list of strings, and id -> the model's input.
 
-
-def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
-  """Yields location and content of JSON lines. Raises SgdxError unless each has its own "id"."""
-  text, ids = read_input(path, f"a file with lines {expected}"), set()
-  for location, line in decode_lines(text, str(path), expected, "correct the file"):
-    if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
-      features = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
-      line = {**line, "id": features.get("id"), "inputs": features.get("inputs")}
+  Args:
+    path: the file.
+    key: of the list in a line.
+    expected: a line, for errors.
+    answer: makes the list of what `t5x.infer` predicted, best first, where a line has no such key.
+  """
+  texts_by_id: dict[str, list[str]] = {}
+  inputs_by_id: dict[str, str] = {}
+  content = read_input(path, f"a file with lines {expected}")
+  for location, line in decode_lines(content, str(path), expected, "correct the file"):
+    if isinstance(line, dict) and isinstance(features := line.get("inputs"), dict):  # of t5x.infer
+      for name in ("id", "inputs"):
+        line[name] = features.get(f"{name}_pretokenized", features.get(name))
+    problem = ""
+    texts: Any = None
     if not isinstance(line, dict) or not isinstance(line.get("id"), str):
-      raise SgdxError(f"{location}: no id", expected=expected, fix="correct the file")
-    if line["id"] in ids:
-      raise SgdxError(
-        f"{location}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
-      )
-    ids.add(line["id"])
-    yield location, line
+      problem = "no id"
+    elif line["id"] in texts_by_id:
+      problem = f"duplicate id {line['id']}"
+    else:
+      prediction = line.get("prediction", [])
+      decodes = prediction[::-1] if isinstance(prediction, list) else [prediction]
+      texts = line.get(key, answer(decodes))
+    if not problem and not (isinstance(texts, list) and all(isinstance(x, str) for x in texts)):
+      problem = f"no {key}"
+    if problem:
+      each_once = f"{expected}, each id once"
+      raise SgdxError(f"{location}: {problem}", expected=each_once, fix="correct the file")
+    texts_by_id[line["id"]] = texts
+    if isinstance(line.get("inputs"), str):
+      inputs_by_id[line["id"]] = line["inputs"]
+  return texts_by_id, inputs_by_id
 
 
 def check_answers(
@@ -166,13 +162,12 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
     The goal that is then informed, and the words; None if no value can be replaced.
   """
   text, free = turn.data["utterance"], schema[goal.service].noncategorical_slots
-  spans = sorted(spans_of(turn.data), key=lambda span: span[2])
   edits: list[tuple[int, int, str]] = []
   changed = {}
   for slot, old_value in goal.changed.items():
     new_text = goal.informed[slot].spoken
     if slot in free:
-      places = [span[2:] for span in spans if span[:2] == (goal.service, slot)]
+      places = [span[2:] for span in spans_of(turn.data) if span[:2] == (goal.service, slot)]
     else:
       places = list(places_outside_spans(turn.data, old_value.canonical))
       places = places if len(places) == 1 else []  # said twice: one may mean something else
@@ -186,14 +181,10 @@ def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWo
   if not changed or any(b[0] < a[1] for a, b in itertools.pairwise(edits)):
     return None
   informed = {**turn.goal.informed, **{slot: goal.informed[slot] for slot in changed}}
-  # The spans of the new text: those of edits have new ends, the others only move.
-  new_places = {edit[:2]: place for edit, place in zip(edits, moved(edits), strict=True)}
-  new_spans = []
-  for service, slot, start, end in spans:
-    shift = sum(len(new) - (b - a) for a, b, new in edits if b <= start)
-    place = new_places.get((start, end), (start + shift, end + shift))
-    new_spans.append((service, slot, *place))
-  return Goal(goal.frame, goal.service, informed, changed), NewWords(edited(text, edits), new_spans)
+  new_turn = copy.deepcopy(dict(turn.data))
+  edit_turn(new_turn, edits)
+  wording = NewWords(new_turn["utterance"], tuple(spans_of(new_turn)))
+  return Goal(goal.frame, goal.service, informed, changed), wording
 
 
 NONE = "none"
@@ -227,17 +218,13 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
     SgdxError: no such file, a malformed line, or a duplicate id.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
-  slots_by_id, inputs = {}, {}
-  for location, line in read_lines(pathlib.Path(path), expected):
-    slots = line.get("slots")
-    if slots is None and isinstance(answer := next(iter(predictions(line)), None), str):
-      slots = [slot.strip() for slot in answer.split(",")]
-    if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
-      raise SgdxError(f"{location}: no slots", expected=expected, fix="correct the file")
-    slots_by_id[line["id"]] = frozenset(slots) - {NONE}
-    if isinstance(line.get("inputs"), str):
-      inputs[line["id"]] = line["inputs"]
-  return slots_by_id, inputs
+  texts_by_id, inputs_by_id = _read_answers(path, "slots", expected, _slots_of_best)
+  return {key: frozenset(slots) - {NONE} for key, slots in texts_by_id.items()}, inputs_by_id
+
+
+def _slots_of_best(decodes: list[Any]) -> list[str] | None:
+  best = next(iter(decodes), None)
+  return [slot.strip() for slot in best.split(",")] if isinstance(best, str) else None
 
 
 def quality_of(answers: Mapping[str, frozenset[str]], turns: Iterable[UserTurn]) -> Quality:

@@ -7,7 +7,6 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.manifest import SCORED_LAST, Manifest
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
@@ -75,8 +74,12 @@ def write_coco(
   """
   corpus, counts, files = split.corpus, collections.Counter(), {}
   with contextlib.ExitStack() as stack:
-    kinds = {COUNTERFACTUAL_KIND: out, CONTROL_KIND: control_folder(out)}
-    sets = [_opened(stack, kind, folder) for kind, folder in kinds.items()]
+    sets = []
+    for kind, path in ((COUNTERFACTUAL_KIND, out), (CONTROL_KIND, control_folder(out))):
+      stack.enter_context(lock(path))
+      folder = stack.enter_context(atomic_folder(check_folder(path)))
+      folder.mkdir()
+      sets.append(_Set(kind, folder))
     for name, raw, dialogues in split.files():
       turns: list[Counterfactual] = []
       for data in dialogues:
@@ -88,18 +91,20 @@ def write_coco(
       sets[1].add(name, [(turn.control, turn.control_change) for turn in turns if turn.control])
       files[name] = checksum(raw)
     check_has_dialogues(corpus, split.name, counts["read"])
-    _check_any(counts, corpus, split.name)
+    if not sets[0].lines:
+      numbers = reasons(counts, "kept")
+      options = "choose other options: --generator, --slots, --values"
+      eligible = f"{counts['eligible']:,} turns of {split.name}"
+      raise SgdxError(
+        f"{corpus.origin}: no counterfactual for any of {eligible}",
+        expected="turns in which users inform slots (INFORM), and utterances for new goals",
+        available=", ".join(f"{number:,} {reason}" for reason, number in numbers.items()),
+        fix=options if numbers else "choose a split whose users' turns have acts, or add them",
+      )
     manifests = [_finished(opened, coco, split, counts, files) for opened in sets]
     text = coco.combinations.text().encode()
     write_file(sets[0].folder / COMBINATIONS.format(split=split.name), text)
   return manifests[0]
-
-
-def _opened(stack: contextlib.ExitStack, kind: str, out: str | pathlib.Path) -> _Set:
-  stack.enter_context(lock(out))
-  folder = stack.enter_context(atomic_folder(check_folder(out)))
-  folder.mkdir()
-  return _Set(kind, folder)
 
 
 def _finished(
@@ -142,23 +147,9 @@ def reasons(counts: collections.Counter, category: str) -> dict[str, int]:
   return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
-  if not reasons(counts, "source"):
-    numbers = reasons(counts, "kept").items()
-    options = "choose other options: --generator, --slots, --values"
-    raise SgdxError(
-      f"{corpus.origin}: no counterfactual for any of {counts['eligible']:,} turns of {split}",
-      expected="turns in which users inform slots (INFORM), and utterances for new goals",
-      available=", ".join(f"{number:,} {reason}" for reason, number in numbers),
-      fix=options if numbers else "choose a split whose users' turns have acts, or add them",
-    )
-
-
 def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> int:
   """Writes JSON lines. Returns how many. Args: option, the one that named the file."""
-  number = 0
   with atomic_write(path, option) as file:
-    for line in lines:
-      file.write(json_line(line))
-      number += 1
-  return number
+    texts = [json_line(line) for line in lines]
+    file.writelines(texts)
+  return len(texts)

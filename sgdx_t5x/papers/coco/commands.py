@@ -1,6 +1,7 @@
 """`sgdx coco perturb`: dialogues in which users have another goal in one turn."""
 
 import argparse
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,28 +35,16 @@ def add_parser(subparsers: Any) -> None:
   parser = add_command(verbs, "perturb", __doc__, _EPILOG)
   add_perturbing(parser)
   add_output(parser, "--out", metavar="DIR", help="new or empty folder to write", folder=True)
-  parser.add_argument(
-    "--slots",
-    choices=("freq", "neutral", "rare"),
-    default="freq",
-    help="slots that may be added to a turn, by how often users combine them (default: freq)",
-  )
-  parser.add_argument(
-    "--values",
-    choices=("out", "in"),
-    default="out",
-    help="new values: invented, or others of the split (default: out)",
-  )
-  parser.add_argument(
-    "--generator",
-    choices=("templates", "exchange", "file"),
-    default="templates",
-    help="source of utterances; file: --candidates (default: templates)",
-  )
+  text = "slots that may be added to a turn, by how often users combine them (default: freq)"
+  parser.add_argument("--slots", choices=("freq", "neutral", "rare"), default="freq", help=text)
+  text = "new values: invented, or others of the split (default: out)"
+  parser.add_argument("--values", choices=("out", "in"), default="out", help=text)
+  names = ("templates", "exchange", "file")
+  text = "source of utterances; file: --candidates (default: templates)"
+  parser.add_argument("--generator", choices=names, default="templates", help=text)
   add_input(parser, "--candidates", metavar="FILE", help="utterances from a model")
-  parser.add_argument(
-    "--plus", action="store_true", help="substitute values where no utterance is found (CoCo+)"
-  )
+  text = "substitute values where no utterance is found (CoCo+)"
+  parser.add_argument("--plus", action="store_true", help=text)
   add_input(parser, "--classifier", metavar="FILE", help="answers of a classifier, to filter")
   add_output(parser, "--goals-out", metavar="OUT", help="write the goals for a model to answer")
   add_output(parser, "--classify-out", metavar="OUT", help="write the utterances to classify")
@@ -99,12 +88,8 @@ def run(args: argparse.Namespace) -> int:
   if args.out:
     total = split.corpus.expected_dialogues(args.split)
     with progress("dialogues") as update:
-      manifest = coco_write.write_coco(
-        coco,
-        split,
-        args.out,
-        lambda count: update("perturbing", count, total) if count % 10 == 0 else None,
-      )
+      on_dialogue = functools.partial(update, "perturbing", total=total)
+      manifest = coco_write.write_coco(coco, split, args.out, on_dialogue)
     _print_coco(manifest, args)
   return 0
 

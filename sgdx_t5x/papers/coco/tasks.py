@@ -102,21 +102,14 @@ def register_turn_tasks(prefix: str, *, data: str, vocabulary: Vocabulary) -> No
     ("sgd_user_turn", turn_examples.generator_examples),
     ("sgd_turn_slots", turn_examples.classifier_examples),
   ):
-    source = TurnSource(functools.partial(_of_corpus, data, make), tuple(SPLITS))
+
+    def load(split: str, make: turn_examples.Examples = make) -> Iterator[turn_examples.Example]:
+      return make(turn_examples.corpus_of_tasks(data), SPLITS[split])
+
+    source = TurnSource(load, tuple(SPLITS))
     register_texts(f"{prefix}{name}", data, "turns", source, steps, vocabulary)
-  source = TurnSource(_goals, ("test",))
+  source = TurnSource(lambda split: turn_examples.goal_examples(), ("test",))  # a file has only one
   register_texts(f"{prefix}sgd_user_turn_goals", data, "turns", source, steps, vocabulary)
-
-
-def _of_corpus(
-  data: str, make: turn_examples.Examples, split: str
-) -> Iterator[turn_examples.Example]:
-  return make(turn_examples.corpus_of_tasks(data), SPLITS[split])
-
-
-def _goals(split: str) -> Iterator[turn_examples.Example]:
-  del split  # a file of goals holds only one
-  return turn_examples.goal_examples()
 
 
 def _keep_id(dataset: tf.data.Dataset) -> tf.data.Dataset:

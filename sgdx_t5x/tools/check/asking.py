@@ -3,19 +3,22 @@
 An answer is known by the hash of its request, so one file holds those of all wordings and versions.
 """
 
+import argparse
 import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.tools.calls import call_parts
-from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
+from sgdx_t5x.tools.endpoint_options import request_parameters, sender
+from sgdx_t5x.tools.endpoints.answer_file import AnswerFile, Send
 from sgdx_t5x.tools.endpoints.request_file import Request, to_json
-from sgdx_t5x.tools.endpoints.runner import Send, pending
 from sgdx_t5x.tools.messages import NoAnswer, read_answer
+from sgdx_t5x.tools.requests import Size
 from sgdx_t5x.tools.suite.cases import Case, shown_messages
 from sgdx_t5x.tools.suite.judge import Judgement, judge
 from sgdx_t5x.tools.suite.rewording import Rewording, back
@@ -26,13 +29,7 @@ ANSWERS = "answers.jsonl"  # in a suite's folder
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Words:
-  """Tools as a model sees them.
-
-  Attributes:
-    name: of these words, for people.
-    toolset: the tools.
-    rewording: their names, by which calls are read.
-  """
+  """Tools as a model sees them. Attributes: rewording, the names by which calls are read."""
 
   name: str
   toolset: ToolSet
@@ -65,105 +62,85 @@ class Response:
   text_call: str
 
 
-class Requests:
-  """Requests in memory, as `runner.Runner` takes them. Attributes: see `RequestSource`."""
-
-  def __init__(self, path: pathlib.Path, model: str):
-    """Args: path of the answers, for messages; model to ask."""
-    self.path, self.model = path, model
-    self.requests: list[Request] = []
-    self._bodies: dict[str, bytes] = {}  # by id
-
-  def add_named(self, name: str, body: bytes, run: int = 0) -> Request:
-    """Adds a request and returns it. Args: name, for people; body to send; run, from 0."""
-    # A second run has the same text, and is another request.
-    hashed = body if not run else body + b"#%d" % run
-    digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
-    request = Request(f"{name}/{digest}", digest, len(self.requests), len(body), name, "")
-    self.requests.append(request)
-    self._bodies[request.id] = body
-    return request
-
-  def body(self, request: Request) -> bytes:
-    """Returns the body to send."""
-    return self._bodies[request.id]
-
-
-def answered(requests: Requests, answers: AnswerFile, send: Send) -> dict[Request, Any]:
-  """Sends what is not answered yet. Returns the answers, without those that were refused."""
-  if groups := pending(requests.requests, answers, write=False):
-    send(requests, answers, groups)
-  return {x: answers.known(x.digest)[0] for x in requests.requests if answers.has(x.digest)}
-
-
-def missing(requests: Requests, answers: AnswerFile) -> tuple[int, int]:
-  """Returns how many requests would be sent, equal ones once, and their characters."""
-  groups = pending(requests.requests, answers, write=False)
-  return len(groups), sum(group[0].size for group in groups)
-
-
 class Asker:
-  """Asks questions, each request once, and judges the answers.
+  """Asks a model questions and prompts, each request once, and judges the answers to questions.
 
   Attributes:
-    answers: all that are known.
+    model: its name at the endpoint.
+    answers: all that are known, those in a suite's folder.
   """
 
   def __init__(
     self, folder: pathlib.Path, base: ToolSet, model: str, parameters: Mapping[str, Any],
-    calls_from_text: bool,
+    calls_from_text: bool, send: Send,
   ):  # fmt: skip
     """Reads the answers in a suite's folder.
 
     Args:
       folder: of the suite.
       base: the tools of which cases speak.
-      model: its name at the endpoint.
+      model: see the class.
       parameters: further fields of a request, such as a temperature.
       calls_from_text: whether calls in an answer's text count.
+      send: sends what is not answered yet.
     """
     # Parameters in one order: an answer is known by the hash of its request.
-    self._base, self._model, self._parameters = base, model, dict(sorted(parameters.items()))
-    self._calls_from_text = calls_from_text
-    self._path = folder / ANSWERS
-    self.answers = AnswerFile(self._path, Requests(self._path, model), is_cache=True)
+    self._base, self.model, self._parameters = base, model, dict(sorted(parameters.items()))
+    self._calls_from_text, self._send = calls_from_text, send
+    self.answers = AnswerFile(folder / ANSWERS, None, model)
 
-  def missing(self, questions: Sequence[Question]) -> tuple[int, int]:
-    """Returns how many requests would be sent, and their characters."""
-    return missing(self._requests(questions), self.answers)
+  def missing(
+    self, questions: Sequence[Question] = (), prompts: Mapping[str, str] | None = None
+  ) -> Size:
+    """Returns the size of the requests that `ask` and `texts` would send."""
+    requests = [*self._of_questions(questions), *self._of_prompts(prompts or {})]
+    return self.answers.missing(requests)
 
-  def ask(self, questions: Sequence[Question], send: Send) -> dict[Question, Response]:
+  def ask(self, questions: Sequence[Question]) -> dict[Question, Response]:
     """Returns the responses, without those that the service refused to give."""
-    requests = self._requests(questions)
-    answers = answered(requests, self.answers, send)
+    answers = self._answers_to(self._of_questions(questions))
     responses = {}
-    for question, request in zip(questions, requests.requests, strict=True):
+    for question, answer in zip(questions, answers, strict=True):
       # An earlier version may have kept what this one knows to be a refusal.
       with contextlib.suppress(NoAnswer):
-        if request in answers:
-          responses[question] = self._response(question, answers[request])
+        if answer is not None:
+          responses[question] = self._response(question, answer)
     return responses
 
-  def _requests(self, questions: Sequence[Question]) -> Requests:
-    requests = Requests(self._path, self._model)
+  def texts(self, prompts: Mapping[str, str]) -> dict[str, str]:
+    """Returns name of a prompt -> what the model answers, without what the service refused."""
+    answers = zip(prompts, self._answers_to(self._of_prompts(prompts)), strict=True)
+    return {name: read_answer(answer, name).text for name, answer in answers if answer is not None}
+
+  def _answers_to(self, requests: Sequence[Request]) -> list[Any]:
+    """Sends what is not answered yet. Returns the answers; None for what was refused."""
+    if groups := self.answers.pending(requests, write=False):
+      self._send(self.answers, groups)
+    digests = [request.digest for request in requests]
+    return [self.answers.known(x)[0] if self.answers.has(x) else None for x in digests]
+
+  def _of_questions(self, questions: Sequence[Question]) -> list[Request]:
+    requests = []
     for question in questions:
-      name = f"{question.case.id}/{question.words.name}"
-      requests.add_named(name, self._body(question), question.run)
+      words = question.words
+      messages = shown_messages(question.case, self._base, words.rewording)
+      fields = {"messages": messages, "tools": words.toolset.for_openai(), "tool_choice": "auto"}
+      requests.append(self._request(f"{question.case.id}/{words.name}", fields, question.run))
     return requests
 
-  def _body(self, question: Question) -> bytes:
-    words = question.words
-    body = {
-      "messages": shown_messages(question.case, self._base, words.rewording),
-      "tools": words.toolset.for_openai(),
-      "tool_choice": "auto",
-      "model": self._model,
-      **self._parameters,
-    }
-    return to_json(body, f"case {question.case.id}, with --param")
+  def _of_prompts(self, prompts: Mapping[str, str]) -> list[Request]:
+    messages = {name: [{"role": "user", "content": prompt}] for name, prompt in prompts.items()}
+    return [self._request(name, {"messages": texts}) for name, texts in messages.items()]
+
+  def _request(self, name: str, fields: Mapping[str, Any], run: int = 0) -> Request:
+    """Returns a request. Args: name, for people; run, from 0: each is another request."""
+    body = to_json({**fields, "model": self.model, **self._parameters}, f"{name}, with --param")
+    hashed = body if not run else body + b"#%d" % run
+    digest = hashlib.blake2b(hashed, digest_size=16).hexdigest()
+    return Request(f"{name}/{digest}", digest, 0, len(body), name, "", body)
 
   def _response(self, question: Question, body: Mapping[str, Any]) -> Response:
-    answer = read_answer(body, str(self._path))
+    answer = read_answer(body, str(self.answers.path))
     text_call = answer.call_in_text
     if self._calls_from_text:
       answer = answer.with_calls_of_text()
@@ -178,3 +155,19 @@ class Asker:
       names.append(translated[0])
       calls.append(json.dumps(translated, sort_keys=True))
     return Response(judgement, tuple(names), "\n".join(sorted(calls)), text_call)
+
+
+@contextlib.contextmanager
+def asker_of_suite(args: argparse.Namespace, tools: ToolSet) -> Iterator[Asker]:
+  """Yields what asks a model about tools; a suite's answers are locked while some may be added.
+
+  Args:
+    args: the options; without --calls-from-text, calls in texts count.
+    tools: of which the suite's cases speak.
+  """
+  folder, parameters = pathlib.Path(args.suite), request_parameters(args)
+  with contextlib.nullcontext() if args.dry_run else lock(folder / ANSWERS, "SUITE"):
+    from_text = getattr(args, "calls_from_text", True)
+    asker = Asker(folder, tools, args.model, parameters, from_text, sender(args))
+    with contextlib.closing(asker.answers):
+      yield asker

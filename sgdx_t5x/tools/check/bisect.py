@@ -21,11 +21,10 @@ _Search = Generator[Changes, bool | None, "Cause"]
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-  """Why a case is broken.
+  """Why a case is broken: by these changes together, if any were found.
 
-  Attributes:
-    changes: that break it together; empty if none were found.
-    necessary: whether the case is right with all changes but these; otherwise others do, too.
+  Attributes: necessary, whether it is right with all changes but these; otherwise others break it,
+  too.
   """
 
   changes: tuple[Change, ...] = ()
@@ -33,15 +32,12 @@ class Cause:
 
 
 def causes(cases: Mapping[str, Sequence[Change]], ask: Ask) -> dict[str, Cause]:
-  """Finds the causes of broken cases.
+  """Returns case id -> cause of broken cases.
 
   Args:
     cases: id of a case that is right without any change and wrong with all -> all changes, the
       likeliest first: of several that suffice, the first is found.
     ask: asks questions of many cases at once.
-
-  Returns:
-    Case id -> cause.
   """
   searches = {case: _search(tuple(changes)) for case, changes in cases.items()}
   questions = {case: next(search) for case, search in searches.items()}

@@ -10,7 +10,6 @@ from sgdx_t5x.tools.check.asking import Asker, Question, Response, Words
 from sgdx_t5x.tools.check.bisect import Cause, Changes, causes
 from sgdx_t5x.tools.check.differences import Change, Differences
 from sgdx_t5x.tools.check.measuring import Comparison, Measurements, most_called_instead
-from sgdx_t5x.tools.endpoints.runner import Send
 from sgdx_t5x.tools.suite.cases import Case
 
 
@@ -33,19 +32,15 @@ class Finding:
 
 def find_causes(
   differences: Differences, measurements: Measurements, comparison: Comparison, asker: Asker,
-  send: Send, most_cases: int,
+  most_cases: int,
 ) -> list[Finding]:  # fmt: skip
-  """Bisects the changes on broken cases.
+  """Bisects the changes on broken cases. Returns them, those that broke most cases first.
 
   Args:
     differences: the versions.
-    measurements: of the cases in both.
-    comparison: of both; its broken cases are looked at.
-    asker, send: for questions between the versions.
-    most_cases: how many of the cases are looked at, the first ones.
-
-  Returns:
-    Changes, those first that broke most cases.
+    measurements, comparison: of both.
+    asker: for questions between the versions.
+    most_cases: how many broken cases are looked at.
   """
   broken = comparison.broken[:most_cases]
   if not broken:
@@ -60,7 +55,7 @@ def find_causes(
       if changes not in words:
         words[changes] = Words(f"{len(changes)} changes", *differences.with_changes(changes))
       questions.append(Question(words[changes], cases[case_id]))
-    answers = asker.ask(questions, send)
+    answers = asker.ask(questions)
     return [answers[q].judgement.right if q in answers else None for q in questions]
 
   # A case that a harmless change breaks, too, says nothing about the others.

@@ -15,20 +15,18 @@ docs/tools/README.md says what the verdicts mean.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import pathlib
 import subprocess
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import add_command, check_least
 from sgdx_t5x.cli.paths import add_input, add_output
-from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.tools.endpoint_options import add_service, costs, request_parameters, sender
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.tools.endpoint_options import add_service, say_costs
 from sgdx_t5x.tools.score_command import add_calls_from_text
 
 if TYPE_CHECKING:
@@ -76,19 +74,13 @@ def add_parser(subparsers: Any) -> None:
   add_output(parser, "--json", metavar="OUT", help="also write the result to this JSON file")
   add_output(parser, "--junit", metavar="OUT", help="also write a test report, a test per case")
   add_service(parser)
-  parser.set_defaults(run=run, limit=None, out="answers.jsonl")
+  parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-  """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM).
-
-  Raises:
-    SgdxError: bad input, or an endpoint that fails.
-  """
-  parameters = _checked(args)
-  require("aiohttp", extra="tools", why="sgdx tools check")
-  from sgdx_t5x.files.locks import lock
-  from sgdx_t5x.tools.check.asking import ANSWERS, Asker
+  """Checks, and prints the report. Returns 0, 1 if it fails, 130 (Ctrl-C) or 143 (SIGTERM)."""
+  _check_options(args)
+  from sgdx_t5x.tools.check.asking import asker_of_suite
   from sgdx_t5x.tools.check.plan import plan_rewordings, plan_versions, with_noise
   from sgdx_t5x.tools.suite.toolset import read_suite
 
@@ -106,22 +98,20 @@ def run(args: argparse.Namespace) -> int:
       fix=f"{renamed if plan.new_cases else ''}sgdx tools cases {folder} --add FILE",
     )
   plan = with_noise(plan, args.placebos, args.repeat)
-  path = str(folder / ANSWERS)
-  with contextlib.nullcontext() if args.dry_run else lock(path, "SUITE"):
-    asker = Asker(folder, base, args.model, parameters, args.calls_from_text)
+  with asker_of_suite(args, base) as asker:
     _say_costs(args, plan, asker)
     if args.dry_run:
       return 0
-    with contextlib.closing(asker.answers):
-      try:
-        report = _measure(args, plan, differences, asker)
-      except KeyboardInterrupt as stop:
-        return ended(stop, f"run the same command again to resume: the answers are in {path}")
+    try:
+      report = _measure(args, plan, differences, asker)
+    except KeyboardInterrupt as stop:
+      path = asker.answers.path
+      return ended(stop, f"run the same command again to resume: the answers are in {path}")
   return _show(args, report)
 
 
-def _checked(args: argparse.Namespace) -> dict[str, Any]:
-  """Refuses options that make no sense. Returns the parameters of --param."""
+def _check_options(args: argparse.Namespace) -> None:
+  """Refuses options that make no sense."""
   check_least(args, "reword", 1, "pass the number of rewordings to ask, or --against")
   for name, minimum in (("repeat", 1), ("bisect", 0)):
     check_least(args, name, minimum, "omit it to use the default")
@@ -144,7 +134,6 @@ def _checked(args: argparse.Namespace) -> dict[str, Any]:
         expected="an output file that is not also an input",
         fix="name another file",
       )
-  return request_parameters(args)
 
 
 # --- what is asked -------------------------------------------------------------------------
@@ -155,15 +144,15 @@ def _differences(args: argparse.Namespace, tools: "ToolSet") -> "Differences | N
   if args.against is None:
     return None
   from sgdx_t5x.tools.check.differences import differences, read_renames
-  from sgdx_t5x.tools.own_tools import read_tools
+  from sgdx_t5x.tools.own_tools import decoded, read_tools, tools_of
   from sgdx_t5x.tools.suite.toolset import ToolSet
 
   path, renames = pathlib.Path(args.against), read_renames(args.renames) if args.renames else {}
-  with tempfile.TemporaryDirectory() as folder:
-    if not path.exists() and ":" in args.against:
-      path = pathlib.Path(folder) / args.against.replace("/", "_")
-      path.write_bytes(_of_revision(args.against))
-    return differences(ToolSet(tuple(read_tools(path))), tools, renames)
+  if path.exists() or ":" not in args.against:
+    old_tools = read_tools(path)
+  else:
+    old_tools = tools_of(decoded(_of_revision(args.against), path), path)
+  return differences(ToolSet(tuple(old_tools)), tools, renames)
 
 
 def _of_revision(name: str) -> bytes:
@@ -185,20 +174,21 @@ def _of_revision(name: str) -> bytes:
 def _say_costs(args: argparse.Namespace, plan: "Plan", asker: "Asker") -> None:
   """Prints what the cases can show and what they cost, before anything is asked."""
   from sgdx_t5x.tools.check.statistics import detectable_drop
-  from sgdx_t5x.tools.requests import Size
 
   number, questions = len(plan.cases), plan.questions()
   none, usual = (100 * detectable_drop(number, churn) for churn in (0, _USUAL_CHURN))
   shows = f"they show a drop of {none:.0f} points, or of {usual:.0f} if "
   shows += f"{100 * _USUAL_CHURN:.0f}% flip each way by chance"
-  lines = [f"cases:    {number:,}; {'too few to show any drop' if none == 100 else shows}"]
+  shows = "too few to show any drop" if none == 100 else shows
+  print(f"cases:    {number:,}; {shows}", file=sys.stderr)
   if not plan.after:
-    lines.append("          with the tools as they are alone: --against or --reword compares")
-  size = Size(*asker.missing(questions))
-  lines += costs(args, size, f"{len(questions):,} questions")
+    text = "with the tools as they are alone: --against or --reword compares"
+    print(f"          {text}", file=sys.stderr)
+  size = asker.missing(questions)
+  say_costs(args, size, f"{len(questions):,} questions")
   if size.requests and plan.after and args.bisect and args.against:
-    lines.append("          and a few requests per broken case, to find what broke it")
-  print("\n".join(lines), file=sys.stderr)
+    text = "and a few requests per broken case, to find what broke it"
+    print(f"          {text}", file=sys.stderr)
 
 
 # --- asking --------------------------------------------------------------------------------
@@ -213,8 +203,7 @@ def _measure(
   from sgdx_t5x.tools.check.report import Report
   from sgdx_t5x.tools.check.verdict import worst
 
-  send = sender(args)
-  measurements = Measurements(plan, asker.ask(plan.questions(), send))
+  measurements = Measurements(plan, asker.ask(plan.questions()))
   if not measurements.cases:
     raise SgdxError(
       "no case was answered in all wordings",
@@ -232,7 +221,7 @@ def _measure(
     kinds, tools = fragility.by_kind(measurements), fragility.by_tool(measurements)
     return dataclasses.replace(report, kinds=kinds, fragility=tools)
   if differences and args.bisect:
-    findings = find_causes(differences, measurements, comparisons[0], asker, send, args.bisect)
+    findings = find_causes(differences, measurements, comparisons[0], asker, args.bisect)
     return dataclasses.replace(report, findings=findings)
   return report
 

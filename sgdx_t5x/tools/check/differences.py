@@ -18,8 +18,8 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, is_text, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
+from sgdx_t5x.tools.schemas import undeclared
 from sgdx_t5x.tools.suite.rewording import Rewording, apply, back, elements, is_name
-from sgdx_t5x.tools.suite.schemas import undeclared
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 NOW = "now"  # the name of the new tools' words
@@ -63,7 +63,6 @@ class Differences:
   """Two versions of tools.
 
   Attributes:
-    old_tools, new_tools: the versions.
     renames: pointer in the old tools -> new name.
     changes: that make the new ones of the old.
     possible_renames: (tool dropped, tool added) with the same parameters.
@@ -114,9 +113,7 @@ class Differences:
   def with_changes(self, changes: Collection[Change]) -> tuple[ToolSet, Rewording]:
     """Returns tools of which only some were changed, and their names, for answers.
 
-    Args:
-      changes: some of `self.changes`; with none of them, the tools are the old ones, with all the
-        new ones.
+    With none of `self.changes`, the tools are the old ones, with all of them the new ones.
     """
     applied = set(changes)
     schemas = {change.tool for change in applied if change.kind is Kind.SCHEMA}
@@ -147,12 +144,16 @@ class Differences:
 
 
 def differences(old_tools: ToolSet, new_tools: ToolSet, renames: Mapping[str, str]) -> Differences:
-  """Compares two versions of tools.
-
-  Raises:
-    SgdxError: a rename of what the old tools do not have, or to what the new ones do not have.
-  """
-  _check_renames(old_tools, new_tools, renames)
+  """Compares two versions of tools. Raises SgdxError: a rename of what one of them lacks."""
+  apply(old_tools, Rewording("renames", renames))  # raises for a pointer to nowhere
+  for pointer, name in renames.items():
+    if pointer.count("/") == 1 and name not in new_tools.by_name:
+      raise SgdxError(
+        f"renames, {pointer}: no tool {name!r} among the new ones",
+        expected="the name of a new tool",
+        available=", ".join(list(new_tools.by_name)[:8]),
+        fix="correct the file of renames",
+      )
   changes: list[Change] = []
   matched: set[str] = set()
   dropped: list[OwnTool] = []
@@ -196,18 +197,6 @@ def _new_name(tool: str, renames: Mapping[str, str]) -> str:
 def _inside(renames: Mapping[str, str], pointer: str) -> dict[str, str]:
   """Returns the renames below a pointer."""
   return {place: name for place, name in renames.items() if place.startswith(f"{pointer}/")}
-
-
-def _check_renames(old_tools: ToolSet, new_tools: ToolSet, renames: Mapping[str, str]) -> None:
-  apply(old_tools, Rewording("renames", renames))  # raises for a pointer to nowhere
-  for pointer, name in renames.items():
-    if pointer.count("/") == 1 and name not in new_tools.by_name:
-      raise SgdxError(
-        f"renames, {pointer}: no tool {name!r} among the new ones",
-        expected="the name of a new tool",
-        available=", ".join(list(new_tools.by_name)[:8]),
-        fix="correct the file of renames",
-      )
 
 
 def _changes_of_tool(

@@ -25,12 +25,9 @@ NO_TOOL = "(no tool)"  # of cases in which no call is due
 
 @dataclasses.dataclass(frozen=True)
 class ToolOutcomes:
-  """The cases of one tool.
+  """The cases of one tool, named in the words of the base.
 
-  Attributes:
-    name: in the words of the base.
-    outcomes: of its cases.
-    p: that it was broken, see `broken_p`; adjusted for the number of tools and wordings.
+  Attributes: p, that it was broken, see `broken_p`; adjusted for the number of tools and wordings.
   """
 
   name: str
@@ -66,7 +63,6 @@ class Measurements:
   """The responses to the questions of a plan.
 
   Attributes:
-    plan: what was asked.
     cases: those that were answered in all words.
     unanswered: the others: the service refused to answer them in some.
   """

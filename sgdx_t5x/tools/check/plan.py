@@ -117,16 +117,12 @@ def plan_versions(folder: pathlib.Path, differences: Differences) -> Plan:
 
 
 def plan_rewordings(folder: pathlib.Path, tools: ToolSet, number: int, split: bool) -> Plan:
-  """Returns the plan for rewordings of a suite, without placebos.
+  """Returns the plan for the first rewordings of a suite, without placebos.
 
   Args:
-    folder: of the suite.
-    tools: of the suite.
+    folder, tools: of the suite.
     number: how many rewordings; 0 to ask in the base's words only.
     split: whether each is also asked with its names alone, and with its texts alone.
-
-  Raises:
-    SgdxError: there are fewer.
   """
   rewordings = read_rewordings(folder / REWORDINGS)[:number] if number else []
   if len(rewordings) < number:

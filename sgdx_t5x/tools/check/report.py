@@ -33,14 +33,11 @@ class Report:
   """What a check found.
 
   Attributes:
-    model: that was asked.
-    measurements: all answers.
     differences: of two versions; None for rewordings.
     decision: the verdict; None if nothing was compared.
     comparisons: with other words; () if there are none, or no calls.
     findings: what broke cases.
-    kinds: what rewordings retain, by kind of change.
-    fragility: what they retain of each tool.
+    kinds, fragility: what rewordings retain, by kind of change and of each tool.
   """
 
   model: str

@@ -195,8 +195,7 @@ def power(cases: int, churn: float, drop: float) -> float:
 def detectable_drop(cases: int, churn: float) -> float:
   """Returns the least drop that is found with a power of 80% at alpha .05.
 
-  Returns:
-    A share of cases; 1 if there are too few cases for any.
+  It is a share of cases; 1 if there are too few cases for any.
   """
   low, high = 0.0, 1 - 2 * churn
   if power(cases, churn, high) < POWER:
@@ -249,8 +248,7 @@ def _log_factorials(largest: int) -> np.ndarray:
 class Noise:
   """What changes that mean nothing do: tools in another order, white space, a second run.
 
-  Attributes:
-    outcomes: name of a harmless change -> the cases without and with it; empty if none was asked.
+  Attributes: outcomes, name of a harmless change -> the cases without and with it.
   """
 
   outcomes: dict[str, PairedOutcomes]

@@ -28,11 +28,6 @@ class Verdict(enum.StrEnum):
   SAME = "SAME"
   BETTER = "BETTER"
 
-  @property
-  def option(self) -> str:
-    """Its name for `--fail-on`."""
-    return self.value.lower().replace(" ", "-")
-
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
@@ -107,5 +102,5 @@ def worst(decisions: Iterable[Decision]) -> Decision:
 
 def exit_code(verdict: Verdict | None, fail_on: Collection[str]) -> int:
   """Returns 1 for NO CALLS and for what `--fail-on` names, else 0. Args: None if none was asked."""
-  fails = verdict is Verdict.NO_CALLS or (verdict is not None and verdict.option in fail_on)
-  return int(fails)
+  option = verdict.lower().replace(" ", "-") if verdict else ""
+  return int(verdict is Verdict.NO_CALLS or option in fail_on)

@@ -1,12 +1,13 @@
 """Small test cases for scorers of tool calls, and our scorer's verdicts. See README.md."""
 
+import collections
 import gzip
 import importlib.resources
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Service, parse_schema
+from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Intent, Schema, Service, Slot
 from sgdx_t5x.metrics import GoldFrame, slot_failures
 from sgdx_t5x.metrics.failures import MISSED, SPURIOUS
 from sgdx_t5x.prompts.protocol import service_pairs
@@ -64,7 +65,7 @@ def _scored(
   case: Mapping[str, Any],
 ) -> tuple[GoldFrame, CalledFrame, Service, Mapping[str, tuple[int, int]]]:
   """Returns the case as a frame, the answer read, the frame's service, and counts of the answer."""
-  schema = parse_schema(_services(case["tools"]), "case")
+  schema = _schema(case["tools"])
   pairs = service_pairs(schema, schema)
   last = case["expected"][-1]["name"] if case["expected"] else ""
   name, _, intent = (last or case["tools"][0]["function"]["name"]).partition("__")
@@ -78,21 +79,19 @@ def _scored(
   return frame, predicted, service, frame_counts(frame, predicted, service, all_tools(pairs))
 
 
-def _services(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-  """Returns tools named SERVICE__INTENT as services of a schema."""
-  services: dict[str, dict[str, Any]] = {}
-  for tool in tools:
-    name, _, intent = tool["function"]["name"].partition("__")
-    empty = {"service_name": name, "description": name, "slots": [], "intents": []}
-    service = services.setdefault(name, empty)
-    properties = tool["function"]["parameters"]["properties"]
-    slot_names = {slot["name"] for slot in service["slots"]}
-    for slot, described in properties.items():
-      values = [value for value in described.get("enum", ()) if value != DONTCARE]
-      slot_row = {"name": slot, "description": described["description"]}
-      slot_row |= {"is_categorical": bool(values), "possible_values": values}
-      service["slots"] += [slot_row] if slot not in slot_names else []
-    intent_row = {"name": intent, "description": tool["function"]["description"]}
-    intent_row |= {"required_slots": [], "optional_slots": dict.fromkeys(properties, DONTCARE)}
-    service["intents"].append({**intent_row, "is_transactional": False, "result_slots": []})
-  return list(services.values())
+def _schema(tools: Sequence[Mapping[str, Any]]) -> Schema:
+  """Returns tools named SERVICE__INTENT as services."""
+  slots_of: dict[str, dict[str, Slot]] = {}  # service -> name of a slot ->
+  intents_of: dict[str, list[Intent]] = collections.defaultdict(list)
+  for function in (tool["function"] for tool in tools):
+    service, _, intent = function["name"].partition("__")
+    properties, slots = function["parameters"]["properties"], slots_of.setdefault(service, {})
+    for name, described in properties.items():
+      values = tuple(value for value in described.get("enum", ()) if value != DONTCARE)
+      slots.setdefault(name, Slot(name, described["description"], bool(values), values))
+    optional = dict.fromkeys(properties, DONTCARE)
+    intents_of[service].append(Intent(intent, function["description"], False, (), optional))
+  services = []
+  for name, slots in slots_of.items():
+    services.append(Service(name, name, tuple(slots.values()), tuple(intents_of[name])))
+  return Schema(tuple(services))

@@ -2,25 +2,27 @@
 
 A line is {"custom_id", "response": {"status_code", "body"}, "error", "request": {"hash", "model"}}.
 It is passed to the operating system in one write before anything else is done with the answer: what
-a process has written survives it, and only the last line of a file can be incomplete. A crash of
-the whole machine can lose what came since the last `sync`, a few seconds of answers.
+a process has written survives it, and only the last line of a file can be incomplete.
 """
 
 import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_json, not_found
 from sgdx_t5x.files.writing import writing_fix
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, to_json
+from sgdx_t5x.tools.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.tools.messages import NoAnswer, has_plain_calls, read_answer
+from sgdx_t5x.tools.requests import Size
 
 _EXPECTED = "answers written by `sgdx tools run`"
 _START = b'{"custom_id":'  # of every line
+
+_Place = tuple[pathlib.Path, int]  # where a line is: its file, and the offset of its start
 
 
 @dataclasses.dataclass
@@ -50,10 +52,10 @@ class Counts:
     """Counts an answer."""
     usage = body.get("usage")
     if isinstance(usage, dict):
-      input_tokens, output_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-      if _is_count(input_tokens) and _is_count(output_tokens):
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
+      tokens: list[Any] = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+      if all(type(number) is int and number >= 0 for number in tokens):
+        self.input_tokens += tokens[0]
+        self.output_tokens += tokens[1]
         self.metered += 1
     if has_plain_calls(body):
       self.answers += 1
@@ -67,18 +69,6 @@ class Counts:
         self.in_text, self.example = self.in_text + 1, self.example or text
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
-  return type(value) is int and value >= 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Place:
-  """Where an answer is."""
-
-  path: pathlib.Path
-  start: int
-
-
 class AnswerFile:
   """The answers to requests: those already in the file, and new ones.
 
@@ -88,63 +78,55 @@ class AnswerFile:
     counts: of the answers in the file; an answer shared by several requests counts once.
   """
 
-  def __init__(self, path: str | pathlib.Path, requests: RequestSource, is_cache: bool = False):
+  def __init__(self, path: str | pathlib.Path, file: RequestFile | None, model: str = ""):
     """Reads the existing answers. Nothing is changed.
 
     Args:
       path: a new file, or one of an earlier run with the same requests.
-      requests: all requests.
-      is_cache: whether it may have answers to other requests; only new ones are counted then.
+      file: all requests; None if it may have answers to any. Only new ones are counted then.
+      model: its name, if `file` does not have it.
 
-    Raises:
-      SgdxError: the file has anything but answers to these requests.
+    Raises SgdxError: the file has anything but answers to these requests.
     """
     self.path, self.ids, self.counts = pathlib.Path(path), set[str](), Counts()
-    self._model, self._descriptor, self._size = requests.model, -1, 0
+    self._model, self._descriptor, self._size = file.model if file else model, -1, 0
     self._known: dict[str, _Place] = {}
     if self.path.exists():
       if not self.path.is_file():
         raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
-      digests = {request.id: request.digest for request in requests.requests}
-      for place, row in _rows(self.path):
-        self._size = place.start + row["size"]
+      digests = {request.id: request.digest for request in file.requests} if file else {}
+      for place, end, row in _rows(self.path):
+        self._size, digest = end, row["request"]["hash"]
         is_answer = _is_answer(row["response"]["body"])
-        if not is_cache:
-          self._check_request(row, digests, requests.path)
-          if is_answer:
-            self._count(row)
+        if file:
+          self._check_request(row, digests, file.path)
+        if file and is_answer:
+          self.ids.add(row["custom_id"])
+          if digest not in self._known:
+            self.counts.add(row["response"]["body"])
         if is_answer:
-          self._known[row["request"]["hash"]] = place
+          self._known[digest] = place
 
   def _check_request(
     self, row: Mapping[str, Any], digests: Mapping[str, str], path: pathlib.Path
   ) -> None:
     """Raises SgdxError for an answer of the file to none of the requests at `path`."""
     name, request = row["custom_id"], row["request"]
-    if digests.get(name) != request["hash"]:
-      message = f"{self.path}: an answer to {name!r}, which is not in {path}"
-      if name in digests:
-        difference = "different text or parameters"
-        if (model := request.get("model")) != self._model:
-          difference = f"model {model!r}, now {self._model!r}"
-        message = f"{self.path}: an answer to a different request {name!r}: {difference}"
-      raise SgdxError(
-        message,
-        expected="a new file, or the answers of an earlier run to the same requests",
-        fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
-      )
-
-  def _count(self, row: Mapping[str, Any]) -> None:
-    if row["request"]["hash"] not in self._known:
-      self.counts.add(row["response"]["body"])
-    self.ids.add(row["custom_id"])
+    if digests.get(name) == request["hash"]:
+      return
+    fault = f"a different request {name!r}: different text or parameters"
+    if name not in digests:
+      fault = f"{name!r}, which is not in {path}"
+    elif (model := request.get("model")) != self._model:
+      fault = f"a different request {name!r}: model {model!r}, now {self._model!r}"
+    raise SgdxError(
+      f"{self.path}: an answer to {fault}",
+      expected="a new file, or the answers of an earlier run to the same requests",
+      fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
+    )
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
-    """Registers answers of other files. Args: digests, of the requests that matter.
-
-    Raises:
-      SgdxError: no such file, or not a file of answers.
-    """
+    """Registers answers of other files to requests of these digests. Raises SgdxError: no file."""
     for path in map(pathlib.Path, paths):
       if not path.is_file():
         raise not_found(path, _EXPECTED)
@@ -152,35 +134,50 @@ class AnswerFile:
         raise SgdxError(
           f"--reuse {path}: compressed", expected="plain text", fix=f"gunzip --keep {path}"
         )
-      for place, row in _rows(path):
+      for place, _, row in _rows(path):
         if row["request"]["hash"] in digests and _is_answer(row["response"]["body"]):
           self._known.setdefault(row["request"]["hash"], place)
 
   def known(self, digest: str) -> tuple[Any, int]:
     """Returns body and status of the answer to an equal request, of which there is one."""
-    place = self._known[digest]
-    with contextlib.suppress(OSError, LookupError, TypeError), place.path.open("rb") as file:
-      file.seek(place.start)
-      row: Any = decode_json(file.readline(), str(place.path), _EXPECTED)
+    path, start = self._known[digest]
+    with contextlib.suppress(OSError, LookupError, TypeError), path.open("rb") as file:
+      file.seek(start)
+      row: Any = decode_json(file.readline(), str(path), _EXPECTED)
       if row["request"]["hash"] == digest:
         return row["response"]["body"], row["response"].get("status_code", 200)
-    raise SgdxError(
-      f"{place.path}: the file was removed, moved or changed during the run",
-      expected="the file with the answers that were in it",
-      fix="move it back if it still exists, and run the same command again",
-    )
+    raise _changed(f"{path}: the file", "the file with the answers that were in it")
 
   def has(self, digest: str) -> bool:
     """Whether an answer to an equal request is known."""
     return digest in self._known
 
-  def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
-    """Writes an answer.
+  def pending(self, requests: Sequence[Request], *, write: bool) -> list[list[Request]]:
+    """Returns the requests to send, grouped: those with the same body are sent once.
 
     Args:
-      requests: what it answers; all of one digest.
-      body: the answer.
-      status: another than 200 if the service could not parse the model's call.
+      requests: all that are wanted.
+      write: whether to write known answers to equal requests, for requests that lack one.
+    """
+    waiting: dict[str, list[Request]] = {}
+    for request in requests:
+      if request.id not in self.ids:
+        waiting.setdefault(request.digest, []).append(request)
+    for digest in list(filter(self.has, waiting)):
+      group = waiting.pop(digest)
+      if write:
+        self.add(group, *self.known(digest))
+    return list(waiting.values())
+
+  def missing(self, requests: Sequence[Request]) -> Size:
+    """Returns the size of the requests that would be sent, equal ones once."""
+    groups = self.pending(requests, write=False)
+    return Size(len(groups), sum(group[0].size for group in groups))
+
+  def add(self, requests: Sequence[Request], body: Any, status: int = 200) -> None:
+    """Writes an answer to requests of one digest.
+
+    Its status is another than 200 if the service could not parse the model's call.
 
     Raises:
       TooDeep: it is nested too deeply; nothing is written.
@@ -196,12 +193,12 @@ class AnswerFile:
     text = b""
     for request in requests:
       text += to_json({**row, "custom_id": request.id}, f"{self.path}: an answer") + b"\n"
-    place = _Place(self.path, self._size)
+    place = (self.path, self._size)
     self._write(text)
     self.ids.update(request.id for request in requests)
     # A known answer of another file was not counted: with this line, it is in this file, too.
     earlier_place = self._known.setdefault(digest, place)
-    if earlier_place is place or earlier_place.path != self.path:
+    if earlier_place is place or earlier_place[0] != self.path:
       self.counts.add(body)
 
   def _write(self, text: bytes) -> None:
@@ -238,23 +235,23 @@ class AnswerFile:
     if not is_same:
       number = len(self.ids)
       self.ids.clear()
-      raise SgdxError(
-        f"--out {self.path}: the file was removed, moved or changed during the run",
-        expected=f"the file with its {number:,} answers, to which the next one is appended",
-        fix="move it back if it still exists, and run the same command again",
-      )
-
-  def sync(self) -> None:
-    """Flushes what was written to the disk (fsync), which may take a while."""
-    if self._descriptor >= 0:
-      os.fsync(self._descriptor)
+      expected = f"the file with its {number:,} answers, to which the next one is appended"
+      raise _changed(f"--out {self.path}: the file", expected)
 
   def close(self) -> None:
-    """Syncs and closes the file."""
+    """Closes the file once it is on the disk."""
     if self._descriptor >= 0:
-      self.sync()
+      os.fsync(self._descriptor)
       os.close(self._descriptor)
       self._descriptor = -1
+
+
+def _changed(file: str, expected: str) -> SgdxError:
+  return SgdxError(
+    f"{file} was removed, moved or changed during the run",
+    expected=expected,
+    fix="move it back if it still exists, and run the same command again",
+  )
 
 
 def _is_answer(body: Mapping[str, Any]) -> bool:
@@ -268,11 +265,10 @@ def _is_answer(body: Mapping[str, Any]) -> bool:
   return True
 
 
-def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
-  """Yields places and rows, with their sizes in bytes as "size"; skips a truncated last line.
+def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, int, dict[str, Any]]]:
+  """Yields places, ends and rows; skips a truncated last line.
 
-  Raises:
-    SgdxError: any other line that is not of this form.
+  Raises SgdxError: any other line that is not of this form.
   """
   start = 0
   with path.open("rb") as file:
@@ -294,5 +290,9 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
           expected=_EXPECTED,
           fix="choose another file",
         )
-      yield _Place(path, start), {**row, "size": len(line)}
+      yield (path, start), start + len(line), row
       start += len(line)
+
+
+# Sends groups of equal requests, and writes the answers: those without one were refused.
+Send = Callable[[AnswerFile, list[list[Request]]], None]

@@ -58,11 +58,7 @@ _UNPAID = re.compile(
 
 
 class Failed(Exception):
-  """A request that failed, and may succeed if it is retried.
-
-  Attributes:
-    wait: seconds that the service asks for.
-  """
+  """A request that failed, and may succeed if retried. Attributes: wait, seconds asked for."""
 
   def __init__(self, reason: str, wait: float = 0.0):
     super().__init__(reason)
@@ -84,11 +80,8 @@ class Refused(Exception):
 def chat_url(endpoint: str) -> str:
   """Returns the URL that requests are sent to.
 
-  Args:
-    endpoint: http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
-
-  Raises:
-    UsageError: not such a URL, or one with a name or password, which is not shown.
+  Args: endpoint, http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
+  Raises UsageError: not such a URL, or one with a name or password, which is not shown.
   """
   url, host = urllib.parse.urlsplit(""), None
   with contextlib.suppress(ValueError):
@@ -115,7 +108,7 @@ class Endpoint:
     has_answered: whether it answered any request, in this run or before.
   """
 
-  def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
+  def __init__(self, url: str, key: str, key_name: str, timeout: float):
     """Opens no connection yet.
 
     Args:
@@ -123,12 +116,11 @@ class Endpoint:
       key: sent with every request; "" for none.
       key_name: environment variable that holds the key.
       timeout: seconds for a request, from its start to the end of the answer.
-      connections: maximum number at once.
     """
     self._url, self._key, self._key_name = url, key, key_name
     self._secret = key if len(key) >= _SHORTEST_SECRET else ""
-    self._timeout, self._connections = timeout, connections
-    self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
+    self._timeout, self.shown = timeout, url.partition("?")[0]
+    self.has_answered = self._is_there = False
 
   async def __aenter__(self) -> "Endpoint":
     self._proxy = _proxy(self._url)
@@ -136,7 +128,7 @@ class Endpoint:
     if self._key:
       headers["Authorization"] = f"Bearer {self._key}"
     self._session = aiohttp.ClientSession(
-      connector=aiohttp.TCPConnector(limit=self._connections),
+      connector=aiohttp.TCPConnector(limit=0),  # the runner says how many requests are in flight
       timeout=aiohttp.ClientTimeout(total=self._timeout),
       headers=headers,
     )
@@ -194,23 +186,15 @@ class Endpoint:
       reason = "connection refused"  # for which aiohttp lists the addresses it tried
     if self._is_there:
       return Failed(f"connection lost: {reason}")
+    expected, fix = "a server listening at this address", "start the server, or check --endpoint"
     if isinstance(error, aiohttp.ClientSSLError):
-      return SgdxError(
-        f"{self.shown}: {reason}",
-        expected="a server that speaks TLS, with a certificate that this machine trusts",
-        fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
-      )
-    if by_proxy:
-      return SgdxError(
-        f"{self.shown}: the proxy {error.host}:{error.port}: {reason}",
-        expected="a proxy listening at the address in http_proxy or https_proxy",
-        fix="correct the variable, or add the endpoint's host to no_proxy",
-      )
-    return SgdxError(
-      f"{self.shown}: {reason}",
-      expected="a server listening at this address",
-      fix="start the server, or check --endpoint",
-    )
+      expected = "a server that speaks TLS, with a certificate that this machine trusts"
+      fix = "trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://"
+    elif by_proxy:
+      reason = f"the proxy {error.host}:{error.port}: {reason}"
+      expected = "a proxy listening at the address in http_proxy or https_proxy"
+      fix = "correct the variable, or add the endpoint's host to no_proxy"
+    return SgdxError(f"{self.shown}: {reason}", expected=expected, fix=fix)
 
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> NoReturn:
     """Raises the error for a status other than 200."""
@@ -218,43 +202,32 @@ class Endpoint:
     unpaid = status == 402 or (status in (400, 403, 429) and _UNPAID.search(text))
     if (status in _TEMPORARY or status >= 500) and not unpaid:
       raise Failed(fault, _retry_after(headers.get("Retry-After", "")))
-    message = f"{self.shown}: {fault}"
-    if status == 403 and not unpaid and _OF_CONTENT.search(fault):
-      raise Refused(fault, of_request=True)  # as routers do: the key is valid
-    if status in (401, 403) and not unpaid:
-      raise SgdxError(
-        message,
-        expected=f"a valid API key in the environment variable {self._key_name}",
-        available=f"{self._key_name} is {'set' if self._key else 'not set'}",
-        fix=f"export {self._key_name}=..., or name another variable with --key-env",
-      )
-    if unpaid:
-      raise SgdxError(
-        message, expected="an account with sufficient credit", fix="check the account's billing"
-      )
+    message, available = f"{self.shown}: {fault}", ""
     is_without_tools = _WITHOUT_TOOLS.search(fault) and not _TOO_LONG.search(fault)
-    if status == 404 and not is_without_tools:
-      raise SgdxError(
-        message,
-        expected="a model of the endpoint, and the address of an OpenAI-compatible API",
-        available=await self._models(),
-        fix="pass another --model or --endpoint",
-      )
-    if status < 400 or status == 405:
-      to = headers.get("Location", "")
-      raise SgdxError(
-        message + (f"; redirects to {self._said(to)}" if to else ""),
-        expected="the address of an OpenAI-compatible API, which answers POST requests",
-        fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
-      )
-    if is_without_tools and (status == 404 or not self.has_answered):
-      raise SgdxError(
-        message,
-        expected="a model and a server that support tools and tool_choice",
-        fix=SUPPORT_TOOLS,
-      )
-    is_too_long = status == 413 or _TOO_LONG.search(fault)  # 413: content too large
-    raise Refused(fault, bool(is_too_long or _OF_CONTENT.search(fault)))
+    if unpaid:
+      expected, fix = "an account with sufficient credit", "check the account's billing"
+    elif status == 403 and _OF_CONTENT.search(fault):
+      raise Refused(fault, of_request=True)  # as routers do: the key is valid
+    elif status in (401, 403):
+      expected = f"a valid API key in the environment variable {self._key_name}"
+      available = f"{self._key_name} is {'set' if self._key else 'not set'}"
+      fix = f"export {self._key_name}=..., or name another variable with --key-env"
+    elif status == 404 and not is_without_tools:
+      expected = "a model of the endpoint, and the address of an OpenAI-compatible API"
+      available, fix = await self._models(), "pass another --model or --endpoint"
+    elif status < 400 or status == 405:
+      expected = "the address of an OpenAI-compatible API, which answers POST requests"
+      fix = "check --endpoint"
+      if to := headers.get("Location", ""):
+        message += f"; redirects to {self._said(to)}"
+        fix = "pass the address that it redirects to as --endpoint"
+    elif is_without_tools and (status == 404 or not self.has_answered):
+      expected = "a model and a server that support tools and tool_choice"
+      fix = SUPPORT_TOOLS
+    else:
+      is_too_long = status == 413 or _TOO_LONG.search(fault)  # 413: content too large
+      raise Refused(fault, bool(is_too_long or _OF_CONTENT.search(fault)))
+    raise SgdxError(message, expected=expected, available=available, fix=fix)
 
   async def _models(self) -> str:
     """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
@@ -352,8 +325,7 @@ def _retry_after(text: str) -> float:
 def _proxy(url: str) -> str | None:
   """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy).
 
-  Raises:
-    SgdxError: it is not a URL; it is not shown, since it may have a password.
+  Raises SgdxError: it is not a URL; it is not shown, since it may have a password.
   """
   url_parts = urllib.parse.urlsplit(url)
   if urllib.request.proxy_bypass(url_parts.netloc.rpartition("@")[2]):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import orjson
 
@@ -37,6 +37,7 @@ class Request:
     size: characters of its body.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
+    body: what is sent, if it is kept in memory.
   """
 
   id: str
@@ -45,37 +46,17 @@ class Request:
   size: int
   dialogue_id: str
   service: str
+  body: bytes = b""
 
 
 class TooDeep(SgdxError):
   """JSON with so many levels that Python can read but not write it."""
 
 
-class RequestSource(Protocol):
-  """Requests, wherever their text is.
-
-  Attributes:
-    path: their file, for messages.
-    model: name of the model.
-    requests: all of them.
-  """
-
-  path: pathlib.Path
-  model: str
-  requests: list[Request]
-
-  def body(self, request: Request) -> bytes:
-    """Returns the body to send."""
-
-
 class RequestFile:
-  """The requests of a file, with what is sent for each.
+  """The requests of a file, in its order, with what is sent for each.
 
-  Attributes:
-    requests: in the order of the file.
-    model: name of the model.
-    split: of the first request.
-    variants: of all requests.
+  Attributes: split, of the first request; variants, of all.
   """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
@@ -162,12 +143,7 @@ class RequestFile:
 def to_json(data: Any, place: str) -> bytes:
   """Returns data as a line of JSON without the newline; it may contain lone surrogates.
 
-  Args:
-    data: decoded JSON.
-    place: what it is, for errors.
-
-  Raises:
-    TooDeep: it has too many levels.
+  Raises TooDeep: it has too many levels. Args: place, what it is, for the error.
   """
   with contextlib.suppress(TypeError):
     return orjson.dumps(data)

@@ -10,38 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile
 from sgdx_t5x.tools.endpoints.endpoint import SUPPORT_TOOLS, Endpoint, Failed, Refused
-from sgdx_t5x.tools.endpoints.request_file import Request, RequestSource, TooDeep
+from sgdx_t5x.tools.endpoints.request_file import Request, TooDeep
 
 _LONGEST_BACKOFF_S = 60.0
 _MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
 _HOPELESS_REFUSALS = 256  # the same if the last was refused for its own length or content
-_SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
-
-# Sends requests, and writes the answers: those without one were refused.
-Send = Callable[[RequestSource, AnswerFile, list[list[Request]]], None]
-
-
-def pending(
-  requests: Sequence[Request], answers: AnswerFile, *, write: bool
-) -> list[list[Request]]:
-  """Returns the requests to send, grouped: those with the same body are sent once.
-
-  Args:
-    requests: all that are wanted.
-    answers: the answers so far; answered requests are left out.
-    write: whether to write known answers to equal requests, for requests that lack one.
-  """
-  waiting: dict[str, list[Request]] = {}
-  for request in requests:
-    if request.id not in answers.ids:
-      waiting.setdefault(request.digest, []).append(request)
-  for digest in list(filter(answers.has, waiting)):
-    group = waiting.pop(digest)
-    if write:
-      answers.add(group, *answers.known(digest))
-  return list(waiting.values())
 
 
 class Runner:
@@ -56,7 +31,7 @@ class Runner:
   def __init__(
     self,
     endpoint: Endpoint,
-    file: RequestSource,
+    body: Callable[[Request], bytes],
     answers: AnswerFile,
     concurrency: int,
     retries: int,
@@ -66,14 +41,14 @@ class Runner:
 
     Args:
       endpoint: to ask.
-      file: the requests.
+      body: returns what is sent for a request.
       answers: to which new ones are added.
       concurrency: maximum number of requests in flight.
       retries: of a request, after the first attempt.
       backoff: seconds before the first retry, doubled each time up to a minute; a random part of
         up to half is subtracted, so that requests are not retried all at once.
     """
-    self._endpoint, self._file, self._answers = endpoint, file, answers
+    self._endpoint, self._body, self._answers = endpoint, body, answers
     self._concurrency, self._retries, self._backoff = concurrency, retries, backoff
     self.retried = 0
     self.on_progress: Callable[[], None] = lambda: None
@@ -85,25 +60,16 @@ class Runner:
     self._workers: list[asyncio.Task[None]] = []
 
   async def run(self, groups: Sequence[list[Request]]) -> None:
-    """Sends all. Answers received before an error, or in flight at that time, are kept.
+    """Sends all groups of `AnswerFile.pending`.
 
-    Args:
-      groups: as returned by `pending`.
-
-    Raises:
-      SgdxError: going on is useless, or answers cannot be written.
+    Answers received before an error, or in flight at that time, are kept. Raises SgdxError: going
+    on is useless, or answers cannot be written.
     """
     waiting = iter(groups)
     async with self._endpoint:
-      syncing = asyncio.create_task(self._sync())
-      try:
-        number = min(self._concurrency, len(groups))
-        self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
-        ends = await asyncio.gather(*self._workers, return_exceptions=True)
-      finally:
-        syncing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-          await syncing
+      number = min(self._concurrency, len(groups))
+      self._workers = [asyncio.create_task(self._worker(waiting)) for _ in range(number)]
+      ends = await asyncio.gather(*self._workers, return_exceptions=True)
     for end in ends:
       if isinstance(end, Exception):  # a fault of ours; the others are cancelled workers
         raise end
@@ -128,7 +94,7 @@ class Runner:
 
   async def _ask(self, group: list[Request]) -> None:
     """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
-    body, reason = self._file.body(group[0]), ""
+    body, reason = self._body(group[0]), ""
     for tries in range(self._retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
@@ -180,8 +146,3 @@ class Runner:
     """Waits, at most until the run is stopped."""
     with contextlib.suppress(TimeoutError):
       await asyncio.wait_for(self._stopped.wait(), seconds)
-
-  async def _sync(self) -> None:
-    while True:
-      await asyncio.sleep(_SECONDS_BETWEEN_SYNCS)
-      await asyncio.to_thread(self._answers.sync)

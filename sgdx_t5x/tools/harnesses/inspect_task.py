@@ -109,10 +109,7 @@ def calls(corpus: str, split: str) -> Scorer:
 
 @metric
 def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
-  """The scores of `sgdx tools score` over all answers, as far as the variants allow.
-
-  Args: see `sgdx`.
-  """
+  """The scores of `sgdx tools score` over all answers, as far as the variants allow: see `sgdx`."""
 
   def compute(scores: list[SampleScore]) -> dict[str, float]:
     rows = [score.score.metadata["row"] for score in scores if score.score.metadata]

@@ -26,8 +26,7 @@ def case_of_question(
   """Returns the case of a question; the first of all right answers is expected.
 
   Args:
-    row: the question.
-    place: file and line, for errors.
+    row, place: the question, and its file and line.
     truths: id -> "ground_truth", of this line or another.
     toolset: the tools of the suite; BFCL's names lose what APIs refuse, as its dots.
 

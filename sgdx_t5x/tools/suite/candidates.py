@@ -28,13 +28,8 @@ def read_candidates(
 ) -> tuple[list[tuple[str, Case]], list[str]]:
   """Returns the cases of files with their places, and why others of a log or of BFCL are none.
 
-  Args:
-    paths: lines of cases, where "id" may be left out, of a log, or of BFCL.
-    toolset: the tools of the suite.
-
-  Raises:
-    SgdxError: a line is neither, or a file has none. Cases that somebody wrote are not checked yet,
-      see `check_cases`.
+  The lines are cases, where "id" may be left out, of a log, or of BFCL. Cases that somebody wrote
+  are not checked yet, see `check_cases`. Raises SgdxError: a line is neither, or a file has none.
   """
   cases: list[tuple[str, Case]] = []
   refused: list[str] = []

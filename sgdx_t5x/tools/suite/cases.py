@@ -9,8 +9,8 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
+from sgdx_t5x.tools.schemas import undeclared
 from sgdx_t5x.tools.suite.rewording import BASE, Rewording, forth
-from sgdx_t5x.tools.suite.schemas import undeclared
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 CASES = "cases.jsonl"  # in a suite's folder
@@ -84,10 +84,7 @@ class Case:
 def case_of(row: Any, place: str) -> Case:
   """Returns the case of a decoded line. Raises SgdxError: it is not of the form.
 
-  Args:
-    row: decoded JSON; "user" is short for one message of the user, and "name" with "arguments" for
-      one call.
-    place: file and line, for errors.
+  "user" is short for one message of the user, and "name" with "arguments" for one call.
   """
   fields = {field.name for field in dataclasses.fields(Case)}
   if isinstance(row, dict):
@@ -116,7 +113,7 @@ def read_cases(
   fix: str = _FIX,
   also_of: ToolSet | None = None,
 ) -> list[Case]:
-  """Returns the cases of a file.
+  """Returns the cases of a file. Raises SgdxError: a line is not of the form, or has faults.
 
   Args:
     path: the file.
@@ -124,9 +121,6 @@ def read_cases(
     to_base: translates calls of the file into the words of `toolset`.
     fix: of the error.
     also_of: further tools of which a case may speak instead, as it stands in the file.
-
-  Raises:
-    SgdxError: a line is not of the form, or `check_cases` finds a fault.
   """
   path = pathlib.Path(path)
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)
@@ -160,17 +154,10 @@ def check_cases(
   fix: str = _FIX,
   excused: Collection[str] = (),
 ) -> None:
-  """Checks cases against the tools.
+  """Checks cases against the tools of the suite. Args: excused, ids of cases that others allow.
 
-  Args:
-    located: file and line of each, for the error, and the case.
-    toolset: the tools of the suite, as they are.
-    fix: of the error.
-    excused: ids of cases that other tools allow.
-
-  Raises:
-    SgdxError: an id twice, no message to answer, a tool that is not there, or arguments that its
-      schema forbids. It lists the first faults of all cases.
+  Raises SgdxError, which lists the first faults of all cases: an id twice, no message to answer, a
+  tool that is not there, or arguments that its schema forbids.
   """
   found: list[str] = []
   ids: set[str] = set()

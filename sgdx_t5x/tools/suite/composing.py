@@ -54,13 +54,10 @@ def read_paraphrases(path: str | pathlib.Path, tools: ToolSet) -> Paraphrases:
 def compose(
   tools: ToolSet, paraphrases: Paraphrases, number: int
 ) -> tuple[list[Rewording], list[str]]:
-  """Composes rewordings v1, v2, ...
+  """Returns rewordings v1, v2, ..., and what was left out of them, a line each.
 
   Where there are too few paraphrases, the farthest is taken again; where there is none, the
   original stays, as where a name collides with another, or APIs refuse it.
-
-  Returns:
-    The rewordings, and what was left out, a line each.
   """
   names: list[str] = []
   for tool in tools.tools:
@@ -89,10 +86,7 @@ def _fitting(
 ) -> tuple[dict[str, str], list[str]]:
   """Returns the words of a rewording that a tool can have, and what is wrong with the others.
 
-  Args:
-    tool: as it is.
-    rewording: of this tool.
-    tool_names: of tools, which it must not take.
+  Args: tool_names, which it must not take.
   """
   fitting: dict[str, str] = {}
   faults = []

@@ -17,9 +17,7 @@ from typing import Any
 
 from sgdx_t5x.errors import quoted
 from sgdx_t5x.tools.calls import call_parts
-from sgdx_t5x.tools.suite.cases import Call, Case, Expected
-from sgdx_t5x.tools.suite.rewording import Rewording, back
-from sgdx_t5x.tools.suite.schemas import (
+from sgdx_t5x.tools.schemas import (
   PROPERTIES,
   Schema,
   declares,
@@ -28,6 +26,8 @@ from sgdx_t5x.tools.suite.schemas import (
   of_same_value,
   undeclared,
 )
+from sgdx_t5x.tools.suite.cases import Call, Case, Expected
+from sgdx_t5x.tools.suite.rewording import Rewording, back
 from sgdx_t5x.tools.suite.toolset import ToolSet, normal_form
 
 # Keyword of JSON Schema that a call violates -> reason; any other is "invalid".
@@ -74,12 +74,9 @@ class Judgement:
 
 @dataclasses.dataclass(frozen=True)
 class _Called:
-  """A call of a tool that was shown.
+  """A call of a tool that was shown, in the words of the base.
 
-  Attributes:
-    call: in the words of the base.
-    fault: of its arguments by the schema that was shown.
-    invented: see `Judgement`.
+  Attributes: fault, of its arguments by the schema that was shown; invented, see `Judgement`.
   """
 
   call: Call
@@ -155,13 +152,9 @@ def _reason(error: Any) -> str:
 def _compare(
   called: Sequence[_Called], expected: Expected, base: ToolSet, as_written: bool = False
 ) -> Judgement:
-  """Judges calls against one answer that is right.
+  """Judges calls of tools that were shown against one answer that is right.
 
-  Args:
-    called: calls of tools that were shown.
-    expected: what is due.
-    base: the tools as they are.
-    as_written: whether a call that equals the one due is right even if the schema forbids it.
+  Args: as_written, whether a call that equals the one due is right even if the schema forbids it.
   """
   due = () if isinstance(expected, str) else expected
   names = sorted(item.call.name for item in called)
@@ -205,8 +198,7 @@ def difference(
 
   Args:
     actual, due: decoded JSON, in the words of the base.
-    schemas: those that apply to them, in `root`.
-    root: of the tool's arguments.
+    schemas: those that apply to them, in `root`, that of the tool's arguments.
     way: names of the arguments that lead here, for messages.
   """
   schemas = of_same_value(schemas, root)

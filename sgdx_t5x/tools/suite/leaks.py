@@ -5,9 +5,9 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import elements
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 INSIDE = re.compile(r"(?<=[a-z\d])(?=[A-Z])")  # between words of camelCase
@@ -26,13 +26,7 @@ _STOP_WORDS = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Leak:
-  """A word of a case that some wordings of its tools have and others lack.
-
-  Attributes:
-    case: id of the case.
-    word: in lower case.
-    wordings: names of those that have it.
-  """
+  """A word of a case, in lower case, that only these wordings of its tools have."""
 
   case: str
   word: str

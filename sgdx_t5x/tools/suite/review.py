@@ -24,10 +24,7 @@ _WIDTH = 80
 def review(path: pathlib.Path, toolset: ToolSet, reviewer: str) -> None:
   """Shows the candidates of a file, asks what to do with each, and does it. Ends with the input.
 
-  Args:
-    path: cases that `read_cases` takes.
-    toolset: the tools of the suite.
-    reviewer: whose name accepted cases get.
+  Args: reviewer, whose name accepted cases get.
   """
   content = read_input(path, "cases").removeprefix(codecs.BOM_UTF8)
   lines = [line.decode() for line in content.splitlines()]

@@ -24,10 +24,9 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.definitions import LONGEST_NAME
-from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name, pointer_keys
-from sgdx_t5x.tools.suite.schemas import (
+from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
+from sgdx_t5x.tools.schemas import (
   DEPENDENT,
-  NAMED,
   PROPERTIES,
   Keys,
   Schema,
@@ -36,6 +35,8 @@ from sgdx_t5x.tools.suite.schemas import (
   of_item,
   of_property,
   of_same_value,
+  pointer_keys,
+  with_children,
 )
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
@@ -48,11 +49,9 @@ _POINTERS = "a pointer to a tool, a property, a description or a title, as in /T
 
 @dataclasses.dataclass(frozen=True)
 class Rewording:
-  """Words for tools.
+  """Words for tools. Its name is unique in a suite.
 
-  Attributes:
-    name: of the rewording, unique in a suite.
-    replaced: JSON pointer -> the text in its place; see the module.
+  Attributes: replaced, JSON pointer -> the text in its place; see the module.
   """
 
   name: str
@@ -107,9 +106,8 @@ def read_rewordings(path: str | pathlib.Path) -> list[Rewording]:
 def apply(base: ToolSet, rewording: Rewording) -> ToolSet:
   """Returns the tools in other words, in the same order.
 
-  Raises:
-    SgdxError: a pointer to nowhere, or to what is no name, description or title; a name that APIs
-      refuse; two tools or two properties of one name.
+  Raises SgdxError: a pointer to nowhere, or to what is no name, description or title; a name that
+  APIs refuse; two tools or two properties of one name.
   """
   words = [_Words(tool, rewording) for tool in base.tools]
   pointers = {pointer for of_tool in words for pointer in of_tool.pointers}
@@ -128,13 +126,7 @@ def apply(base: ToolSet, rewording: Rewording) -> ToolSet:
 def back(
   name: str, arguments: Mapping[str, Any], base: ToolSet, rewording: Rewording
 ) -> tuple[str, Any]:
-  """Returns name and arguments of a call in the words of the base.
-
-  Args:
-    name, arguments: of a call of a tool that was shown.
-    base: the tools as they are.
-    rewording: the words in which they were shown.
-  """
+  """Returns name and arguments of a call of a reworded tool in the words of the base."""
   for tool in base.tools:
     if rewording.replaced.get(f"/{tool.name}", tool.name) == name:
       return tool.name, _Words(tool, rewording).translated(arguments, back=True)
@@ -156,12 +148,7 @@ class _Words:
   """The words of a rewording for one tool."""
 
   def __init__(self, tool: OwnTool, rewording: Rewording):
-    """Finds what each pointer replaces.
-
-    Args:
-      tool: as it is.
-      rewording: pointers to other tools are ignored.
-    """
+    """Finds what each pointer replaces; pointers to other tools are ignored."""
     self._tool, self._rewording = tool, rewording
     self._root = tool.parameters
     self._top: dict[str, str] = {}  # "name" and "description" of the tool
@@ -272,39 +259,28 @@ class _Words:
     """Returns a schema in these words."""
     if not isinstance(schema, dict):
       return schema
-    copy = {key: self._copied_value(schema, key, value) for key, value in schema.items()}
+    copy = with_children(schema, self._copied)
+    for key, value in copy.items():
+      copy[key] = self._renamed(schema, key, value)
     return {**copy, **self._texts.get(id(schema), {})}
 
-  def _copied_value(self, schema: Schema, key: str, value: Any) -> Any:
-    """Returns the value of a keyword of a schema in these words."""
+  def _renamed(self, schema: Schema, key: str, value: Any) -> Any:
+    """Returns the value of a keyword of a schema with the names of properties in these words."""
     names = self._renames.get(id(schema), {})
     if key == "required" and isinstance(value, list):
       return [names.get(name, name) for name in value]
-    if key in ("dependentRequired", "dependencies") and isinstance(value, dict):
-      requirements = {}
-      for name, required in value.items():
-        is_list = isinstance(required, list)  # in "dependencies", maybe a schema
-        copy = [names.get(item, item) for item in required] if is_list else self._copied(required)
-        requirements[names.get(name, name)] = copy
-      return requirements
+    if key in (PROPERTIES, "dependentRequired", *DEPENDENT) and isinstance(value, dict):
+      renamed = {}
+      for name, part in value.items():
+        # What depends on a property is a list of names, or a schema.
+        is_list = isinstance(part, list)
+        renamed[names.get(name, name)] = [names.get(x, x) for x in part] if is_list else part
+      return renamed
     if key in ("default", "const", "example"):
       return self._value(value, [schema], back=False)
     if key in ("enum", "examples") and isinstance(value, list):
       return [self._value(item, [schema], back=False) for item in value]
-    if key == "$ref" and isinstance(value, str):
-      return self._moved(value)
-    copies = {way: self._copied(child) for way, child in children({key: value})}
-    if key in NAMED and isinstance(value, dict):
-      renamed = names if key in (PROPERTIES, *DEPENDENT) else {}
-      return {renamed.get(name, name): copies[key, name] for name in value}
-    if key == "components" and copies:  # of OpenAPI: folder -> name -> schema
-      copy = dict(value)
-      for (_, folder, name), part in copies.items():
-        copy[folder] = {**copy[folder], name: part}
-      return copy
-    if isinstance(value, list) and copies:
-      return list(copies.values())
-    return copies.get((key,), value)
+    return self._moved(value) if key == "$ref" and isinstance(value, str) else value
 
   def _moved(self, reference: str) -> str:
     """Returns a reference to where renames have moved what it points to."""

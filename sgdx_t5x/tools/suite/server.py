@@ -14,12 +14,8 @@ _EXPECTED = "a command that starts an MCP server on its stdin and stdout"
 def server_tools(command: str) -> dict[str, Any]:
   """Returns {"tools": [...]}, all pages of tools/list.
 
-  Args:
-    command: program and arguments, quoted as in a shell.
-
-  Raises:
-    UsageError: no command.
-    SgdxError: the package mcp is not installed; the server does not start or answer.
+  Args: command, program and arguments, quoted as in a shell. Raises SgdxError: the package mcp is
+  not installed; the server does not start or answer.
   """
   try:
     words = shlex.split(command)

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.tools.own_tools import OwnTool, read_tools
-from sgdx_t5x.tools.suite.schemas import PATTERNS, children, is_readable
+from sgdx_t5x.tools.schemas import PATTERNS, is_readable, with_children
 
 TOOLS = "tools.json"  # in a suite's folder
 _EXTRA = "tools"
@@ -27,11 +27,7 @@ _ANNOTATIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class ToolSet:
-  """Tools that are shown together.
-
-  Attributes:
-    tools: definitions as they are, in the order in which they are shown; names are unique.
-  """
+  """Definitions of tools with unique names, in the order in which they are shown together."""
 
   tools: tuple[OwnTool, ...]
 
@@ -101,14 +97,7 @@ def _as_checked(schema: Any) -> Any:
   JavaScript reads matches all."""
   if not isinstance(schema, dict):
     return schema
-  copy = dict(schema)
-  for way, child in children(schema):
-    inside = copy
-    for key in way[:-1]:
-      inside[key] = dict(inside[key]) if isinstance(inside[key], dict) else list(inside[key])
-      inside = inside[key]
-    name: Any = int(way[-1]) if isinstance(inside, list) else way[-1]
-    inside[name] = _as_checked(child)
+  copy = with_children(schema, _as_checked)
   if isinstance(copy.get("pattern"), str) and not is_readable(copy["pattern"]):
     copy["pattern"] = ""
   if isinstance(copy.get(PATTERNS), dict):
@@ -151,12 +140,7 @@ def _has_format(name: str, value: Any) -> bool:
 def normal_form(format: str | None, text: str) -> Any:
   """Returns what two texts of a format have in common if they mean the same.
 
-  Args:
-    format: JSON Schema's keyword.
-    text: a value, maybe not of the format.
-
-  Raises:
-    ValueError: it is not of the format.
+  Args: format, JSON Schema's keyword. Raises ValueError: the text is not of the format.
   """
   text = text.strip()
   if format in ("date-time", "time"):  # whose T and Z may be small

@@ -16,7 +16,7 @@ from typing import Any
 from sgdx_t5x.corpus.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.schemas import PROPERTIES, of_same_value
+from sgdx_t5x.tools.schemas import PROPERTIES, of_same_value
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 _TOGETHER = (
@@ -31,8 +31,7 @@ LeftOut = dict[str, list[str]]  # what -> TOOL.ARGUMENT, or TOOL
 def services(toolset: ToolSet) -> tuple[Schema, LeftOut]:
   """Returns the tools as services, and what they leave out.
 
-  Raises:
-    SgdxError: no tool has a slot, or one has a text that a schema cannot hold.
+  Raises SgdxError: no tool has a slot, or one has a text that a schema cannot hold.
   """
   left_out: LeftOut = collections.defaultdict(list)
   with_slots = []

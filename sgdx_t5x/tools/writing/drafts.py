@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import quoted
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import ASK, Call, Case, Expected
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.purposes import Purpose, arguments, check_distinct, says
 from sgdx_t5x.tools.writing.values import Pool, allowed, lists, pool
@@ -27,12 +27,10 @@ def draft_cases(
 
   Args:
     purposes: of which those without words are left out.
-    toolset: the tools of the suite.
     number: cases per tool, besides those in which a value is missing.
     seed: of the values.
 
-  Raises:
-    SgdxError: two tools have one request.
+  Raises SgdxError: two tools have one request.
   """
   drafts: list[Case] = []
   reasons: list[str] = []
@@ -147,9 +145,7 @@ class _OfTool:
   def _draw(self, turn: int, mentioned: set[str]) -> tuple[dict[str, str], dict[str, Any]]:
     """Returns what is said and what is meant. Values take turns; two arguments have none in common.
 
-    Args:
-      turn: number of the case.
-      mentioned: arguments to give, if there are values.
+    Args: turn, number of the case; mentioned, arguments to give, if there are values.
     """
     phrases: dict[str, str] = {}
     values: dict[str, Any] = {}

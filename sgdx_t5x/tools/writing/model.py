@@ -7,17 +7,13 @@ purposes for descriptions.
 
 import dataclasses
 import json
-import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from sgdx_t5x.tools.check.asking import Asker, Question, Requests, Words, answered, missing
-from sgdx_t5x.tools.endpoints.request_file import to_json
-from sgdx_t5x.tools.endpoints.runner import Send
-from sgdx_t5x.tools.messages import read_answer
+from sgdx_t5x.tools.check.asking import Asker, Question, Words
+from sgdx_t5x.tools.requests import Size
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.cases import Case
 from sgdx_t5x.tools.suite.rewording import Rewording, apply, elements, is_name
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.purposes import Purpose
 from sgdx_t5x.tools.writing.values import pool
@@ -28,84 +24,57 @@ _PROMPT = (
 )
 
 
-class ModelWriter:
-  """Rewrites drafts.
+def size_of_rewriting(drafts: Sequence[Case], cards: Words, asker: Asker) -> Size:
+  """Returns the size of the requests that `rewritten` would send, about."""
+  # What is read has about the length of the draft.
+  return asker.missing([Question(cards, draft) for draft in drafts], _prompts(drafts))
 
-  Attributes:
-    lost: why drafts are left out -> their ids.
+
+def rewritten(
+  drafts: Sequence[Case], cards: Words, asker: Asker
+) -> tuple[list[Case], dict[str, list[str]]]:
+  """Says drafts in a model's words.
+
+  Args:
+    drafts: of tools that are among the cards.
+    cards: what the reader sees, see `neutral_cards`.
+    asker: of the tools on the cards.
+
+  Returns:
+    The cases whose text the second reading understands, and why others are lost -> their ids.
   """
+  texts = asker.texts(_prompts(drafts))
+  questions = []
+  without_text: list[str] = []
+  for draft in drafts:
+    text = " ".join(texts.get(draft.id, "").split()).strip('"')
+    if not text:
+      without_text.append(draft.id)
+      continue
+    messages = ({"role": "user", "content": text},)
+    tags = (*draft.tags, f"model {asker.model}")
+    questions.append(Question(cards, dataclasses.replace(draft, messages=messages, tags=tags)))
+  responses = asker.ask(questions)
+  accepted = []
+  misread: list[str] = []
+  for question in questions:
+    if question in responses and responses[question].judgement.right:
+      accepted.append(question.case)
+    else:
+      misread.append(question.case.id)
+  return accepted, {"no text": without_text, "the second reading is not the call": misread}
 
-  def __init__(
-    self, folder: pathlib.Path, purposes: Sequence[Purpose], toolset: ToolSet, model: str,
-    parameters: Mapping[str, Any],
-  ):  # fmt: skip
-    """Reads the answers in a suite's folder.
 
-    Args:
-      folder: of the suite.
-      purposes: of all tools that the reader can choose from.
-      toolset: the tools of the suite.
-      model: its name at the endpoint.
-      parameters: further fields of a request, such as a temperature.
-    """
-    self._model, self._parameters = model, dict(sorted(parameters.items()))
-    names = {purpose.tool for purpose in purposes if purpose.is_written}
-    base = ToolSet(tuple(tool for tool in toolset.tools if tool.name in names))
-    self._cards = neutral_cards(purposes, base)
-    self._asker = Asker(folder, base, model, parameters, calls_from_text=True)
-    self.answers = self._asker.answers
-    self.lost: dict[str, list[str]] = {"no text": [], "the second reading is not the call": []}
-
-  def missing(self, drafts: Sequence[Case]) -> tuple[int, int]:
-    """Returns how many requests would be sent, about, and their characters."""
-    to_write = missing(self._writing(drafts), self.answers)
-    # What is read has about the length of the draft.
-    to_read = self._asker.missing([Question(self._cards, draft) for draft in drafts])
-    return to_write[0] + to_read[0], to_write[1] + to_read[1]
-
-  def write(self, drafts: Sequence[Case], send: Send) -> list[Case]:
-    """Returns the cases whose text the second reading understands. Args: send, see `Asker.ask`."""
-    requests = self._writing(drafts)
-    answers = answered(requests, self.answers, send)
-    cases = []
-    for draft, request in zip(drafts, requests.requests, strict=True):
-      text = read_answer(answers[request], draft.id).text if request in answers else ""
-      text = " ".join(text.split()).strip('"')
-      if not text:
-        self.lost["no text"].append(draft.id)
-        continue
-      messages = ({"role": "user", "content": text},)
-      tags = (*draft.tags, f"model {self._model}")
-      cases.append(dataclasses.replace(draft, messages=messages, tags=tags))
-    questions = [Question(self._cards, case) for case in cases]
-    responses = self._asker.ask(questions, send)
-    accepted = []
-    for question in questions:
-      if question in responses and responses[question].judgement.right:
-        accepted.append(question.case)
-      else:
-        self.lost["the second reading is not the call"].append(question.case.id)
-    return accepted
-
-  def _writing(self, drafts: Sequence[Case]) -> Requests:
-    """Returns the requests to write, one per draft."""
-    requests = Requests(self.answers.path, self._model)
-    for draft in drafts:
-      messages = [{"role": "user", "content": _PROMPT.format(sentence=draft.request)}]
-      body = {"messages": messages, "model": self._model, **self._parameters}
-      requests.add_named(draft.id, to_json(body, draft.id))
-    return requests
+def _prompts(drafts: Sequence[Case]) -> dict[str, str]:
+  """Returns id of a draft -> the request to say it."""
+  return {draft.id: _PROMPT.format(sentence=draft.request) for draft in drafts}
 
 
 def neutral_cards(purposes: Sequence[Purpose], base: ToolSet) -> Words:
-  """Returns tools without their words: names are numbers, descriptions are purposes.
+  """Returns tools without their words: names are numbers, descriptions are their purposes.
 
   What is inside an argument keeps its names, and loses its texts. An argument's description is an
   example of a value, since names and texts said what form it has.
-
-  Args:
-    purposes: of the tools.
-    base: the tools.
   """
   purpose_of = {purpose.tool: purpose for purpose in purposes}
   replaced: dict[str, str] = {}

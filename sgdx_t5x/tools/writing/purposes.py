@@ -18,7 +18,7 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.reading import converted, decode_lines, read_input
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.schemas import PROPERTIES
+from sgdx_t5x.tools.schemas import PROPERTIES
 from sgdx_t5x.tools.suite.toolset import ToolSet
 from sgdx_t5x.tools.writing.values import Pool, pool, said_as
 
@@ -98,9 +98,8 @@ def arguments(text: str) -> set[str]:
 def read_purposes(path: pathlib.Path, toolset: ToolSet) -> list[Purpose]:
   """Returns the purposes of a file, also those that nobody has written yet.
 
-  Raises:
-    SgdxError: a line is not of the form; a tool or argument that is not there; two lines of a tool;
-      a required argument without a place outside brackets.
+  Raises SgdxError: a line is not of the form; a tool or argument that is not there; two lines of a
+  tool; a required argument without a place outside brackets.
   """
   purposes: dict[str, Purpose] = {}
   lines = decode_lines(read_input(path, _EXPECTED), str(path), _EXPECTED)

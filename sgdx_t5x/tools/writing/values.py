@@ -12,7 +12,7 @@ from typing import Any
 
 from sgdx_t5x.tools.delivery import words
 from sgdx_t5x.tools.own_tools import OwnTool
-from sgdx_t5x.tools.suite.schemas import PROPERTIES, Schema, of_item, of_same_value
+from sgdx_t5x.tools.schemas import PROPERTIES, Schema, of_item, of_same_value
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 Pool = Mapping[str, Any]  # what is said -> value

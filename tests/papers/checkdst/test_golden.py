@@ -14,7 +14,7 @@ from sgdx_t5x.papers.checkdst.answerable import gold_factuality
 from sgdx_t5x.papers.checkdst.entities import entity_slots
 from sgdx_t5x.papers.checkdst.kinds import KINDS
 from sgdx_t5x.papers.checkdst.split import Split
-from sgdx_t5x.papers.checkdst.write import changed_frames, snapshot, write_perturbed
+from sgdx_t5x.papers.checkdst.write import changed_frames, write_perturbed
 
 GOLDEN = ROOT / "tests/papers/fixtures/perturb"
 
@@ -39,7 +39,7 @@ def test_changed_frames(expected, kind):
   found = [
     frame
     for data, before in zip(_dialogues(kind), _dialogues("original"), strict=True)
-    for frame in changed_frames(data, snapshot(before), by_state=kind == "ned")
+    for frame in changed_frames(data, before, by_state=kind == "ned")
   ]
   assert found == expected["changed"][kind]
 

@@ -1,5 +1,6 @@
 """Metrics of perturbed frames: their counts by hand, and identities on random predictions."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_slots_and_coreference():
     "coref_frames": 1,
   }
   accepted = gold_frame({"name": "Quiet Heron"}, name=("accepted", 2))
-  found = count(accepted, {"name": "Quiet Heron"}, facts=FrameFacts(SAID, is_sticky=True))
+  found = count(dataclasses.replace(accepted, is_sticky=True), {"name": "Quiet Heron"})
   assert (found["accepted_frames"], found["accepted_right"]) == (1, 1)
   assert (found["sticky_frames"], found["sticky_right"]) == (1, 1)
   assert "coref_frames" not in found

@@ -9,8 +9,8 @@ from shared import shared_file
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.own_tools import OwnTool, read_tools
+from sgdx_t5x.tools.schemas import PROPERTIES, all_schemas
 from sgdx_t5x.tools.suite.rewording import BASE, Rewording, apply, back, forth, read_rewordings
-from sgdx_t5x.tools.suite.schemas import PROPERTIES, all_schemas
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 EDIT = {

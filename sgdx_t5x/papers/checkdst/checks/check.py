@@ -8,20 +8,20 @@ check_report(checked)["sets"]["ned"]["rows"]["all"]["cjga"]
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sgdx_t5x.corpus.corpus import Corpus
 from sgdx_t5x.corpus.dialogue import frame_id
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.variants import ORIGINAL
-from sgdx_t5x.metrics import FrameScores, slot_failures
-from sgdx_t5x.papers.checkdst.checks.counting import Baseline, Counter, known_predictions
+from sgdx_t5x.metrics import JOINT_GOAL, FrameScores, slot_failures
+from sgdx_t5x.papers.checkdst.checks.counting import Baseline, Counter
 from sgdx_t5x.papers.checkdst.checks.labels import every_set, labels
 from sgdx_t5x.papers.checkdst.checks.sets import Gold, TestSet, open_sets, read_gold
 from sgdx_t5x.papers.checkdst.entities import Slots, entity_slots
 from sgdx_t5x.papers.checkdst.ratios import Counts
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
+from sgdx_t5x.papers.checkdst.train_values import lookup_in_train
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import load_format, signature_fields
 from sgdx_t5x.scoring.predictions.files import Paths, have_rows
@@ -56,7 +56,6 @@ class CheckedSet:
   """One set, with one schema variant.
 
   Attributes:
-    label: the name of the predictions: "original", "ned", "v3", "ned+v3".
     name: the name of the set: "original" or "ned".
     variant: the schema variant.
     kind: of perturbation; "" for the original.
@@ -67,7 +66,6 @@ class CheckedSet:
     failures: frame id -> failed slots of a perturbed set; None if not requested.
   """
 
-  label: str
   name: str
   variant: str
   kind: str
@@ -84,7 +82,7 @@ class Checked:
 
   Attributes:
     settings: how it was scored.
-    sets: label -> set.
+    sets: label of the predictions ("original", "ned", "v3", "ned+v3") -> set.
     entities: slots whose values are names.
     signature: what the numbers depend on.
     warnings: what makes them PARTIAL, a line each.
@@ -97,11 +95,6 @@ class Checked:
   signature: str
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
-
-  @property
-  def complete(self) -> bool:
-    """Whether every frame of the published split has been scored, in every set."""
-    return not self.warnings
 
 
 def check(
@@ -141,15 +134,22 @@ def check(
     options = dataclasses.replace(options, prompt_format=load_format())
   by_set = labels(predictions, sets, VariantSchemas(corpus, options.schemas), split, names)
   entities = entity_slots(corpus.schema(split))
-  work = _Work(corpus, split, options, entities, failures, on_progress, TrainValues(corpus))
+  in_train = lookup_in_train(corpus)
+  work = _Work(corpus, split, options, entities, failures, on_progress, in_train)
   for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
     if name == ORIGINAL:  # "original+v1" is "v1"
       by_variant = {variant: variant for variant in by_variant}
     work.add(sets[name], by_variant, sources)
-  notes = (*work.notes, *_few_changes(work.checked))
+  for label, checked_set in work.checked.items():
+    changed = int(checked_set.counts.sums()["changed"])
+    if checked_set.compared_with and changed < FEWEST_FRAMES:
+      few = f"{label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}"
+      work.notes[f"{few}; its scores may be due to chance"] = None
   signature = _signature(work, [sets[name] for name in by_set])
-  return Checked(options, work.checked, entities, signature, tuple(work.warnings), notes)
+  return Checked(
+    options, work.checked, entities, signature, tuple(work.warnings), tuple(work.notes)
+  )
 
 
 # --- parts -----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class _Work:
   entities: Slots
   with_failures: bool
   on_progress: OnProgress
-  train: TrainValues
+  in_train: Callable[[str], bool] | None
   checked: dict[str, CheckedSet] = dataclasses.field(default_factory=dict)
   warnings: dict[str, None] = dataclasses.field(default_factory=dict)
   notes: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -187,10 +187,14 @@ class _Work:
     is_original = test_set.name == ORIGINAL
     if is_original:
       self.original = gold
-      self.baselines = {variant: known_predictions(scored, variant) for variant in labels}
+      for variant in labels:
+        frames, states = scored.frames[variant], scored.states[variant]
+        jga = frames.metrics[JOINT_GOAL].tolist()
+        scores = zip(frames.frame_ids.tolist(), jga, strict=True)
+        self.baselines[variant] = {key: (states[key], score) for key, score in scores}
     self._say(test_set, scored)
     counter = Counter(
-      test_set, self.split, self.entities, self.original, gold, self.train, self.settings.fuzzy
+      test_set, self.split, self.entities, self.original, gold, self.in_train, self.settings.fuzzy
     )
     for variant, label in labels.items():
       compared_with = "" if is_original or variant not in self.baselines else variant
@@ -199,7 +203,6 @@ class _Work:
       frames, states = scored.frames[variant], scored.states[variant]
       has_failures = self.with_failures and not is_original
       self.checked[label] = CheckedSet(
-        label,
         test_set.name,
         variant,
         test_set.kind,
@@ -263,13 +266,3 @@ def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
     "checksum": corpus.checksum(),
     "steps": [{name: getattr(manifest, name) for name in names}] if manifest else [],
   }
-
-
-def _few_changes(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
-  for checked_set in checked.values():
-    changed = int(checked_set.counts.sums()["changed"])
-    if checked_set.compared_with and changed < FEWEST_FRAMES:
-      yield (
-        f"{checked_set.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; "
-        "its scores may be due to chance"
-      )

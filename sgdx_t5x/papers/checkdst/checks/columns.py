@@ -21,7 +21,12 @@ MEMORY = {  # with the key of the count that each is over
   "repair_taken": "num_repairs",
 }
 SLOTS = {"slot_precision": "precision", "slot_recall": "recall", "slot_f1": "F1"}
-COREFERENCE = ("coref_jga", "coref_slot_accuracy", "coref_new_slot_accuracy", "accepted_jga")
+COREFERENCE = {
+  "coref_jga": "coref JGA",
+  "coref_slot_accuracy": "slots",
+  "coref_new_slot_accuracy": "new",
+  "accepted_jga": "accepted JGA",
+}
 CHECKDST = {  # by CheckDST's own definitions
   **JGA,
   "conditional": "conditional",

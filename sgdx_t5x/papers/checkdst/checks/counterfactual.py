@@ -35,8 +35,10 @@ def counterfactual_report(
   reports = {}
   for label, edited_set in sets.items():
     if edited_set.kind in CONTROLS and edited_set.compared_with:
-      control = next((x for x in sets.values() if _is_control(edited_set, x)), None)
-      reports[label] = _of_set(edited_set, sets[edited_set.compared_with], control, samples)
+      control = next((key for key, x in sets.items() if _is_control(edited_set, x)), None)
+      original, control_set = sets[edited_set.compared_with], sets[control] if control else None
+      numbers = _of_set(edited_set, original, control_set, samples)
+      reports[label] = {"control_set": control, **numbers}
   return reports
 
 
@@ -53,15 +55,15 @@ def _of_set(
   control: CheckedSet | None,
   samples: metrics.BootstrapSamples | None,
 ) -> dict[str, Any]:
-  original_jga, new_jga, edited_jga = _jga(original), _jga(edited_set), _jga(edited_set, "changed")
+  original_jga, new_jga = jga_by_frame(original), jga_by_frame(edited_set)
+  edited_jga = jga_by_frame(edited_set, "changed")
   ids = original_ids(edited_set)
   replaced = {ids[key]: value for key, value in new_jga.items() if ids[key] in original_jga}
   report: dict[str, Any] = {
-    "control_set": control.label if control else None,
     "original_all": _mean(original_jga),
     "with_fallback": _mean({**original_jga, **replaced}),
   }
-  control_jga = _jga(control) if control else {}
+  control_jga = jga_by_frame(control) if control else {}
   keys = [key for key in edited_jga if not control or key in control_jga]
   jga = [(original_jga[ids[key]], control_jga.get(key, 0.0), new_jga[key]) for key in keys]
   right = np.array(jga).reshape(-1, 3).T >= 1
@@ -78,7 +80,7 @@ def _of_set(
   return report
 
 
-def _jga(checked_set: CheckedSet, selection: str = "scored") -> dict[str, float]:
+def jga_by_frame(checked_set: CheckedSet, selection: str = "scored") -> dict[str, float]:
   """Returns frame id -> JGA of a set's frames; "changed": only of those whose goal was edited."""
   names = checked_set.counts.names
   selected, jga = (checked_set.counts.values[names.index(name)] for name in (selection, "jga"))

@@ -1,6 +1,6 @@
 """Counts the frames of one set, see `metrics.perturbed`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,19 +14,9 @@ from sgdx_t5x.papers.checkdst.metrics_counterfactual import goal_counts
 from sgdx_t5x.papers.checkdst.metrics_factuality import History
 from sgdx_t5x.papers.checkdst.metrics_perturbed import COUNTS, Before, FrameFacts, frame_counts
 from sgdx_t5x.papers.checkdst.ratios import Counts
-from sgdx_t5x.papers.checkdst.train_values import TrainValues
-from sgdx_t5x.scoring.score import Scored
 
 # Predictions for the original set: frame id -> state, and its JGA.
 Baseline = Mapping[str, tuple[State, float]]
-
-
-def known_predictions(scored: Scored, variant: str) -> Baseline:
-  """Returns the scored predictions for a variant."""
-  frames, states = scored.frames[variant], scored.states[variant]
-  jga = frames.metrics[metrics.JOINT_GOAL].tolist()
-  scores = zip(frames.frame_ids.tolist(), jga, strict=True)
-  return {key: (states[key], score) for key, score in scores}
 
 
 class Counter:
@@ -39,16 +29,15 @@ class Counter:
     entities: Slots,
     original: Gold,
     gold: Gold,
-    train: TrainValues,
+    in_train: Callable[[str], bool] | None,
     fuzzy: str,
   ):
     """Args: see `check.check`; `original` is what the set is compared with."""
     self._set, self._gold, self._fuzzy = test_set, gold, fuzzy
-    self._original = original
+    self._original, self._in_train = original, in_train
     self._schema = test_set.corpus.schema(split)
     self._entities, self._replaced = entities, test_set.replaced(entities)
     self._changes = changes_of(test_set, split, original, gold)
-    self._in_train = train.__contains__ if train.is_available else None
 
   def counts(self, frames: FrameScores, states: Mapping[str, State], baseline: Baseline) -> Counts:
     """Returns the counts of the scored frames, in the same order.
@@ -58,11 +47,10 @@ class Counter:
       states: frame id -> predicted state.
       baseline: predictions for the original set to compare with; empty if there are none.
     """
-    values = np.zeros((len(frames), len(COUNTS)))
-    position = {name: i for i, name in enumerate(COUNTS)}
+    values = np.zeros((len(COUNTS), len(frames)))
     dialogue, history = "", History(())
     jga = frames.metrics[metrics.JOINT_GOAL].tolist()
-    for row, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
+    for column, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
       gold = self._gold.by_id[key]
       if gold.dialogue_id != dialogue:
         dialogue, history = gold.dialogue_id, History(self._gold.utterances[gold.dialogue_id])
@@ -75,9 +63,9 @@ class Counter:
         self._facts(gold, history),
         self._fuzzy,
       )
-      for name, number in (counts | self._goal(gold, states[key])).items():
-        values[row, position[name]] = number
-    return Counts(COUNTS, values.T, self.dialogues(frames))
+      counts |= self._goal(gold, states[key])
+      values[:, column] = [counts.get(name, 0) for name in COUNTS]
+    return Counts(COUNTS, values, self.dialogues(frames))
 
   def dialogues(self, frames: FrameScores) -> np.ndarray:
     """Returns the ids of the frames' original dialogues: [F] str."""
@@ -95,7 +83,6 @@ class Counter:
     original = self._original.by_id.get(key)
     if key not in baseline or original is None:
       return None
-    choices = self._changes.choices.get(gold.dialogue_id, {})
     edit = self._changes.goals[gold.dialogue_id] if self._set.of_goals else None
     if edit:
       is_changed = edit.service == gold.service
@@ -107,18 +94,16 @@ class Counter:
       *baseline[key],
       is_changed,
       self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None,
-      {slot: values for (service, slot), values in choices.items() if service == gold.service},
+      self._changes.choices.get((gold.dialogue_id, gold.service), {}),
       same_goal=edit is None or edit.is_empty,
     )
 
   def _facts(self, gold: GoldFrame, history: History) -> FrameFacts:
-    repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})
     none: frozenset[str] = frozenset()
     return FrameFacts(
       history,
       self._entities.get(gold.service, none),
       self._replaced.get(gold.service, none),
-      gold.is_sticky,
-      {slot: value for (service, slot), value in repairs.items() if service == gold.service},
+      self._changes.repairs.get((gold.dialogue_id, gold.turn, gold.service), {}),
       self._in_train,
     )

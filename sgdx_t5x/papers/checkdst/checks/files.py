@@ -9,7 +9,7 @@ import itertools
 import json
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,7 @@ def save(
       file.writelines(lines)
     name = score_files.name_in_report(frames_path, report_path)
     report = {**report, "per_frame": {"file": name, "checksum": checksum}}
-  if report_path is not None:
-    with atomic_write(report_path, "--json") as out:
-      out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
-  return dict(report)
+  return score_files.save(report, None, report_path, None)
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
@@ -125,10 +122,13 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       available=f"checksum {checksum}",
       fix=f"{_AGAIN}, with separate files for each run",
     )
-  rows = decode_lines(content, str(file), expected, _AGAIN, first=2)
   try:
     names = tuple(json.loads(head)["counts"])
-    return CheckTable(path, report, _sets(report, (row for _, row in rows), names))
+    by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
+    for _, (label, *row) in decode_lines(content, str(file), expected, _AGAIN, first=2):
+      by_label[label].append(row)
+    sets = {key: _set(report["sets"][key], rows, names) for key, rows in by_label.items()}
+    return CheckTable(path, report, sets)
   except (KeyError, TypeError, ValueError) as e:
     location = f"{file}: {type(e).__name__}: {e}"
     raise SgdxError(location, expected=expected, fix=_AGAIN) from None
@@ -148,30 +148,19 @@ def _lines(checked: Checked) -> Iterator[str]:
       yield json.dumps(row, separators=(",", ":")) + "\n"
 
 
-def _sets(
-  report: Mapping[str, Any], lines: Iterable[list[Any]], names: tuple[str, ...]
-) -> dict[str, CheckedSet]:
-  by_label: dict[str, list[list[Any]]] = {label: [] for label in report["sets"]}
-  for label, *row in lines:
-    by_label[label].append(row)
-  sets = report["sets"]
-  return {label: _set(label, sets[label], rows, names) for label, rows in by_label.items()}
-
-
 def _set(
-  label: str, set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
+  set_report: Mapping[str, Any], rows: list[list[Any]], names: tuple[str, ...]
 ) -> CheckedSet:
-  *places, counts = zip(*(row[:6] for row in rows), strict=True)
-  types = (str, str, np.int32, str, bool)  # of frame and dialogue ids, turns, services, seen
-  ids, dialogues, turns, services, is_seen = map(np.array, places, types)
-  frames = FrameScores(ids, dialogues, turns, services, is_seen, {})
-  values = np.array(counts, dtype=np.float64).reshape(len(rows), len(names)).T
+  places, counts = [], []
   failures: dict[str, list[SetFailure]] = {}
-  for row in rows:
-    if row[6:]:
-      failures[row[0]] = list(itertools.starmap(SetFailure, row[6]))
+  for key, dialogue, turn, service, is_seen, numbers, *failed in rows:
+    places.append((key, dialogue, turn, service, is_seen))
+    counts.append(numbers)
+    if failed:
+      failures[key] = list(itertools.starmap(SetFailure, failed[0]))
+  frames = FrameScores.of(places, {})
+  values = np.array(counts, dtype=np.float64).reshape(len(rows), len(names)).T
   return CheckedSet(
-    label,
     set_report["set"],
     set_report["variant"],
     next(iter(set_report["kinds"]), ""),

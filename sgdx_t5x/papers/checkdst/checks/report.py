@@ -37,7 +37,7 @@ def check_report(checked: Checked, per_service: bool = False) -> dict[str, Any]:
   return {
     "format": FORMAT,
     "signature": checked.signature,
-    "complete": checked.complete,
+    "complete": not checked.warnings,
     "warnings": list(checked.warnings),
     "notes": list(checked.notes),
     "per_frame": None,  # see `files.save`

@@ -1,13 +1,12 @@
 """Tables of an `sgdx checkdst check` report, for its output and for the page of `sgdx report`."""
 
-import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.variants import ORIGINAL
 from sgdx_t5x.papers.checkdst.checks import columns
 from sgdx_t5x.papers.checkdst.checks.counterfactual import counterfactual_tables, notes
-from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.scoring.rows import GROUPS, Rows
 from sgdx_t5x.tables import Number, Table, count
 
 _Sets = Mapping[str, Rows]
@@ -17,13 +16,19 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of a report of `checks.check_report`, in percent."""
   sets = sets_of(report)
   compared = [label for label, set_report in report["sets"].items() if set_report["compared_with"]]
-  headings = {**columns.JGA, **columns.CHANGED}
+  main = [*columns.JGA.items(), *columns.CHANGED.items(), ("num_changed", "frames")]
+  names: list[tuple[str, str]] = []
+  for share, size in columns.MEMORY.items():
+    names += [(share, share), (size, "of")]
+  *coreference, accepted = columns.COREFERENCE.items()
+  slots = [*coreference, ("num_coref_frames", "frames"), accepted, *columns.SLOTS.items()]
+  checkdst = [*columns.CHECKDST.items(), ("num_frames", "frames")]
   tables = [
-    *(_table(f"{group} services (%)", sets, headings, group, compared) for group in GROUPS),
+    *(_table(f"{group} services (%)", sets, main, group, compared) for group in GROUPS),
     *counterfactual_tables(report),
-    _names_table(sets),
-    _slots_table(sets),
-    _table("by CheckDST's definitions (%)", sets, columns.CHECKDST),
+    _table("names and repairs, all services (%)", sets, names),
+    _table("coreference, and slots, all services (%)", sets, slots),
+    _table("by CheckDST's definitions (%)", sets, checkdst),
   ]
   if any(rows.groups["all"].intervals for rows in sets.values()):
     tables += _intervals(sets)
@@ -35,52 +40,28 @@ def sets_of(report: Mapping[str, Any]) -> dict[str, Rows]:
   return {label: Rows.from_json(set_report["rows"]) for label, set_report in report["sets"].items()}
 
 
-def _names_table(sets: _Sets) -> Table:
-  """Returns the table of factual, memorized and reverted names and of corrected values."""
-  cells = []
-  for label, rows in sets.items():
-    row = rows.groups["all"]
-    numbers: list[Number] = []
-    for share, size in columns.MEMORY.items():
-      numbers += [row.cell(share), _count(row, size)]
-    cells.append((label, *numbers))
-  header = ("", *itertools.chain.from_iterable((key, "of") for key in columns.MEMORY))
-  return Table("names and repairs, all services (%)", header, tuple(cells))
-
-
-def _slots_table(sets: _Sets) -> Table:
-  """Returns the table of coreference by frame and slot, and slot precision, recall and F1."""
-  *coreference, accepted = columns.COREFERENCE
-  cells = []
-  for label, rows in sets.items():
-    row = rows.groups["all"]
-    frames = _count(row, "num_coref_frames")
-    numbers = (*map(row.cell, coreference), frames, *map(row.cell, (accepted, *columns.SLOTS)))
-    cells.append((label, *numbers))
-  coref = ("coref JGA", "slots", "new", "frames")
-  header = ("", *coref, "accepted JGA", *columns.SLOTS.values())
-  return Table("coreference, and slots, all services (%)", header, tuple(cells))
-
-
 def _table(
   title: str,
   sets: _Sets,
-  headings: Mapping[str, str],
+  keys_and_headings: Sequence[tuple[str, str]],
   group: str = "all",
   compared: Collection[str] = (),
 ) -> Table:
-  """Returns a table of a group of services. Args: compared, sets whose changed frames count."""
+  """Returns a table of a group of services. Args: compared, sets of which frames were changed."""
   cells = []
   for label, rows in sets.items():
     row = rows.groups[group]
-    size = _count(row, "num_changed") if label in compared else count(row.num_frames)
-    cells.append((label, *map(row.cell, headings), size))
-  return Table(title, ("", *headings.values(), "frames"), tuple(cells))
-
-
-def _count(row: Row, key: str) -> Number:
-  number = row.values[key]
-  return count(None if number is None else int(number))
+    numbers: list[Number] = []
+    for key, _ in keys_and_headings:
+      if key == "num_frames" or (key == "num_changed" and label not in compared):
+        numbers.append(count(row.num_frames))
+      elif key.startswith("num_"):
+        number = row.values[key]
+        numbers.append(count(None if number is None else int(number)))
+      else:
+        numbers.append(row.cell(key))
+    cells.append((label, *numbers))
+  return Table(title, ("", *(heading for _, heading in keys_and_headings)), tuple(cells))
 
 
 def _intervals(sets: _Sets) -> Iterator[Table]:

@@ -23,15 +23,10 @@ def d3st(prompts: str = "", **metadata: Any) -> dict[str, Any]:
 
 
 def rows(prompts: str, task: str, whole_frame: bool) -> list[dict[str, str]]:
-  """Returns the prompts of a file.
+  """Returns the prompts of a file of `sgdx prompts --targets`.
 
-  Args:
-    prompts: file of `sgdx prompts --targets`.
-    task: its name, for errors.
-    whole_frame: whether a prompt asks for a whole frame.
-
-  Raises:
-    ValueError: no such file, or prompts of another task or without targets.
+  Args: task, its name, for errors; whole_frame, whether a prompt asks for a whole frame. Raises
+  ValueError: no such file, or prompts of another task or without targets.
   """
   hint = _HOW.format(task=task, style=" --prompt-style format=d3st" if whole_frame else "")
   if not prompts or not pathlib.Path(prompts).is_file():

@@ -1,10 +1,9 @@
 """JSON Schemas as trees: the parts of one, and those that speak of the same value."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-from sgdx_t5x.tools.own_tools import resolved
 
 Schema = Mapping[str, Any]
 Keys = tuple[str, ...]  # the way from a schema to a part of it
@@ -41,6 +40,18 @@ def children(schema: Any) -> Iterator[tuple[Keys, Any]]:
           yield (key, folder, name), child
 
 
+def with_children(schema: Schema, change: Callable[[Any], Any]) -> dict[str, Any]:
+  """Returns a copy of a schema in which the schemas directly in it are changed."""
+  copy = dict(schema)
+  for way, child in children(schema):
+    inside: Any = copy
+    for key in way[:-1]:
+      inside[key] = dict(inside[key]) if isinstance(inside[key], dict) else list(inside[key])
+      inside = inside[key]
+    inside[int(way[-1]) if isinstance(inside, list) else way[-1]] = change(child)
+  return copy
+
+
 def all_schemas(root: Any) -> Iterator[Schema]:
   """Yields a schema and all schemas in it that are objects."""
   if isinstance(root, dict):
@@ -50,12 +61,7 @@ def all_schemas(root: Any) -> Iterator[Schema]:
 
 
 def of_same_value(schemas: Sequence[Any], root: Schema) -> list[Schema]:
-  """Returns schemas and all that apply to the value which they describe: branches, references.
-
-  Args:
-    schemas: parts of `root`; those that are no objects are left out.
-    root: where references are looked up.
-  """
+  """Returns parts of `root`, and what else applies to the same value: branches, references."""
   result: dict[int, Schema] = {}
   waiting = list(schemas)
   while waiting:
@@ -112,33 +118,74 @@ def of_item(schemas: Sequence[Schema], index: int) -> list[Any]:
   return result
 
 
-def undeclared(value: Any, root: Schema) -> Iterator[tuple[str, bool]]:
+def undeclared(
+  value: Any, root: Schema, schemas: Sequence[Any] | None = None, way: str = ""
+) -> Iterator[tuple[str, bool]]:
   """Yields the properties in a value that its schema does not declare, and whether it allows them.
 
   A schema allows them if it says so by `additionalProperties`. An object inside it that declares no
   property at all may have any.
 
-  Args:
-    value: decoded JSON.
-    root: its schema.
+  Args: schemas, of a value inside another, in `root`; way, the names that lead there.
   """
-  yield from _undeclared(value, [root], root, "")
-
-
-def _undeclared(
-  value: Any, schemas: Sequence[Any], root: Schema, way: str
-) -> Iterator[tuple[str, bool]]:
-  schemas = of_same_value(schemas, root)
+  schemas = of_same_value([root] if schemas is None else schemas, root)
   if not schemas:
     return
   if isinstance(value, list):
     for index, item in enumerate(value):
-      yield from _undeclared(item, of_item(schemas, index), root, f"{way}[{index}]")
+      yield from undeclared(item, root, of_item(schemas, index), f"{way}[{index}]")
   elif isinstance(value, dict):
     has_names = not way or any(PROPERTIES in schema for schema in schemas)
     allowed = any(schema.get(key, False) is not False for schema in schemas for key in _FURTHER)
     for name, item in value.items():
       at = f"{way}.{name}" if way else name
-      yield from _undeclared(item, of_property(schemas, name), root, at)
+      yield from undeclared(item, root, of_property(schemas, name), at)
       if has_names and not declares(schemas, name):
         yield at, allowed
+
+
+# --- references ----------------------------------------------------------------------------
+
+
+def references(schema: Any) -> Iterator[str]:
+  """Yields the references in a schema."""
+  for part in all_schemas(schema):
+    if isinstance(part.get("$ref"), str):
+      yield part["$ref"]
+
+
+def resolved(document: Any, reference: str) -> Any:
+  """Returns what a reference within a document points to; None if it is not there."""
+  base, _, fragment = reference.partition("#")
+  if base:
+    document = next((part for part in _objects(document) if part.get("$id") == base), None)
+  if fragment and not fragment.startswith("/"):
+    anchored = (part for part in _objects(document) if _is_called(part, fragment))
+    return next(anchored, None)
+  for key in pointer_keys(urllib.parse.unquote(fragment)):
+    if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
+      document = document[int(key)]
+    elif isinstance(document, dict) and key in document:
+      document = document[key]
+    else:
+      return None
+  return document
+
+
+def _is_called(part: Mapping[str, Any], anchor: str) -> bool:
+  anchors = (part.get("$anchor"), part.get("$dynamicAnchor"))
+  return anchor in anchors or part.get("$id") == f"#{anchor}"  # the latter up to draft 7
+
+
+def _objects(part: Any) -> Iterator[dict[str, Any]]:
+  """Yields all objects in decoded JSON."""
+  if isinstance(part, dict):
+    yield part
+  for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+    yield from _objects(value)
+
+
+def pointer_keys(pointer: str) -> tuple[str, ...]:
+  """Returns the keys of a JSON pointer; () if it is none."""
+  start, *keys = pointer.split("/")
+  return () if start else tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
