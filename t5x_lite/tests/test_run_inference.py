@@ -49,7 +49,7 @@ def setup():
     input_shapes={n: (2, k) for n, k in zip(names, lengths, strict=True)},
     partitioner=partitioner,
   )
-  state = initializer.from_scratch(jax.random.PRNGKey(3))
+  state = initializer.from_scratch(jax.random.PRNGKey(45))  # whose answers end at many lengths
   rng = np.random.default_rng(0)
   examples = []
   for i in range(23):
