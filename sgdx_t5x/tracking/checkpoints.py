@@ -5,6 +5,7 @@ import dataclasses
 import importlib
 import os
 import re
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"checkpoint_\d+")
 _MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
 _OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
+_USING_GIN = threading.RLock()  # which has one configuration per process
 _EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"
 
 
@@ -153,17 +155,18 @@ def configured(checkpoint: Checkpoint) -> Iterator[None]:
   """Loads a checkpoint's configuration into gin, which models query when they are traced.
 
   It replaces gin's previous one. There `__main__` is the training script, which it is not here.
+  Other threads wait until the block ends.
   """
-  # Gin has one configuration per process: it is read again only if another checkpoint's is there.
   owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x} {checkpoint.allowed}"
-  if query(_OWNER) != owner:
-    config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)
-    with gin.unlock_config(), _importing(checkpoint):
-      gin.clear_config()
-      check_config(config, checkpoint.config_path, checkpoint.allowed)
-      gin.parse_config(config)
-      gin.parse_config(f"{_OWNER} = {owner!r}")
-  yield
+  with _USING_GIN:
+    if query(_OWNER) != owner:  # otherwise it is there already
+      config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)
+      with gin.unlock_config(), _importing(checkpoint):
+        gin.clear_config()
+        check_config(config, checkpoint.config_path, checkpoint.allowed)
+        gin.parse_config(config)
+        gin.parse_config(f"{_OWNER} = {owner!r}")
+    yield
 
 
 def query(name: str) -> Any:

@@ -157,7 +157,7 @@ class LoadedModel:
     return answer_once(self._cache, rows, self._run)
 
   def _run(self, rows: list[dict[str, np.ndarray]]) -> list[list[int]]:
-    with configured(self.checkpoint):
+    with configured(self.checkpoint):  # one thread at a time, also because `_rows` is shared
       self._rows = rows
       # T5X returns (number, output) in the order of batches, which are of rows of similar lengths.
       return [output for _, output in sorted(self._infer(self._dataset, self._state))]

@@ -1,9 +1,11 @@
 """SpanDST through `sgdx track`: a checkpoint of one step, its answers, and a typed dialogue."""
 
+import concurrent.futures
 import functools
 import json
 import re
 import shutil
+import time
 
 import pytest
 from commands import assert_four_parts, sgdx
@@ -183,6 +185,26 @@ def test_a_changed_configuration_under_the_same_path_is_read_again():
     checkpoint = Checkpoint("c", "config.gin", f"NUMBER = {number}\nMODEL = None\n", "task")
     with checkpoints.configured(checkpoint):
       assert checkpoints.query("NUMBER") == number
+  with checkpoints.gin.unlock_config():
+    checkpoints.gin.clear_config()
+
+
+def test_threads_do_not_see_each_others_configurations():
+  """As in a server that answers with two trackers, or with one for several users."""
+
+  def read(number):
+    checkpoint = Checkpoint(
+      f"c{number}", "config.gin", f"NUMBER = {number}\nMODEL = None\n", "task"
+    )
+    found = set()
+    for _ in range(20):
+      with checkpoints.configured(checkpoint):
+        time.sleep(1e-4)  # lets another thread run
+        found.add(checkpoints.query("NUMBER"))
+    return found
+
+  with concurrent.futures.ThreadPoolExecutor(3) as threads:
+    assert list(threads.map(read, range(3))) == [{0}, {1}, {2}]
   with checkpoints.gin.unlock_config():
     checkpoints.gin.clear_config()
 
