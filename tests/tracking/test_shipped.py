@@ -1,7 +1,5 @@
 """The tracker that ships: its size, its card, and what it says on schemas of strangers."""
 
-import json
-import lzma
 import re
 import shutil
 import subprocess
@@ -11,6 +9,7 @@ import pytest
 from commands import SGDX
 from minilm import minilm
 from places import ROOT
+from stored_scores import stored
 
 import sgdx_t5x
 from sgdx_t5x.corpus.opening import open_corpus
@@ -41,7 +40,7 @@ def test_the_scores_of_its_card_are_those_kept(name, label):
   page = (RESULTS / "README.md").read_text("utf-8")
   assert config.digest in page
   assert digest_of_acts in page
-  report = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
+  report = stored("shipped", name)
   card = (packed.SHIPPED / "README.md").read_text("utf-8")
   (line,) = (line for line in card.splitlines() if line.startswith(f"| {label}"))
   scores = report["sgdx"]["all"]

@@ -218,8 +218,7 @@ def _lower_first(turn: Mapping[str, Any], place: int, pool: Pool) -> str:
   if (
     word is None
     or not letter.isupper()
-    or letter.lower().upper() != letter
-    or len(letter.lower()) != 1  # places after it would move
+    or letter.lower().upper() != letter  # as of the dotted I, in two characters: places would move
     or word[0].lower() in _I
     or word[0].lower().partition("'")[0] not in pool.lower_words
     or any(start < word.end() and place < end for _, _, start, end in spans_of(turn))
