@@ -56,5 +56,6 @@ def _register_family(family: str) -> None:
     register_mixture(f"{family}_{kind}_aug", [original, copies])
 
 
-for _family in tuple(FAMILIES):
+PERTURBED_FAMILIES = tuple(FAMILIES)  # those that had been registered when this was imported
+for _family in PERTURBED_FAMILIES:
   _register_family(_family)

@@ -1,6 +1,8 @@
 """Single-turn tasks, CoCo's generator and classifier, and counterfactuals as records."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import seqio
@@ -35,6 +37,11 @@ def _examples(task: str, split: str = "validation") -> list[dict]:
 
 def test_every_family_has_counterfactuals():
   assert unregistered(FAMILIES, SUFFIXES) == set()
+
+
+def test_a_family_that_comes_after_checkdst_is_left_out():
+  annexes = (f"sgdx_t5x.papers.{paper}.tasks" for paper in ("checkdst", "sgpdst", "coco"))
+  subprocess.run([sys.executable, "-c", f"import {', '.join(annexes)}"], check=True)
 
 
 def test_the_generator_learns_utterances_of_acts():
