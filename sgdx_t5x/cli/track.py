@@ -109,6 +109,7 @@ def _check_usage(args: argparse.Namespace) -> None:
       fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
   mode, other_mode = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
+  # The parser groups the options by mode; one that differs from its default was given.
   (group,) = (x for x in args.parser._action_groups if x.title == f"with {other_mode}")
   for option in group._group_actions:
     name = option.option_strings[0]

@@ -404,6 +404,7 @@ def _check_results(
       is_categorical = slot in service.categorical_values
       if is_categorical and value not in service.categorical_values[slot]:
         history.report("result-value", description)
+      # A free value may be written differently in call and result, which is a rule of its own.
       if parameters.get(slot, value) != value:
         rule = "result-match" if is_categorical else "result-free"
         history.report(rule, description, [parameters[slot]])

@@ -173,6 +173,7 @@ def _origin(
 
   Args: states, of all services after this turn; old_state, of the service before it.
   """
+  # The nearest source first: the system's offer for the slot, other services, other slots.
   turns = system_said.get((service, slot), {})
   if turns_said := [turns[form] for form in forms if form in turns]:
     return Origin(ACCEPTED, number, LAST_TURN if max(turns_said) == number - 1 else EARLIER)

@@ -118,6 +118,7 @@ class WordPiece:
     category, code = unicodedata.category(character), ord(character)
     if character in "\t\n\r" or category in ("Zs", "Zl", "Zp"):
       return _SPACE, ""
+    # Control characters, and what stands for bytes that could not be decoded.
     if category in ("Cc", "Cf", "Co", "Cs") or code == 0xFFFD:
       return _DROPPED, ""
     becomes = character

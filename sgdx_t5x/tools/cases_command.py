@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.tools.suite.toolset import read_suite
 
   toolset, path = read_suite(args.suite), pathlib.Path(args.suite) / CASES
-  begins = args.add or args.write
+  begins = args.add or args.write  # only these may start without a file of cases
   cases = read_cases(path, toolset) if path.exists() or not begins else []
   notes: list[str] = []
   try:

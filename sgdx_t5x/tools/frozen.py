@@ -58,6 +58,7 @@ def frozen_requests(corpus: Corpus, frames: Sequence[str]) -> str:
       for example, line in writer.lines(dialogue):
         if (place := places.get(example.frame_id)) is not None:
           placed.append((VARIANTS.index(example.variant), example.service, place, line))
+  # By variant, then service: neighbours have the same tools.
   text = "".join(line for *_, line in sorted(placed))
   frozen = frozen_set()
   digest = hashlib.sha256(text.encode()).hexdigest()

@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.tools.suite.toolset import TOOLS, ToolSet
   from sgdx_t5x.tools.suite.trackers import services
 
+  # A suite gets new tools and keeps its cases and rewordings.
   path = pathlib.Path(args.out) / TOOLS
   is_suite = path.is_file()
   if is_suite:
@@ -122,6 +123,7 @@ def _notes(toolset: "ToolSet") -> list[str]:
   for tool in toolset.tools:
     hidden.update(tool.not_shown)
     by_description[tool.description].append(tool.name)
+    # JSON Schema allows keywords that nobody knows: they are no error, and check nothing.
     keywords = toolset.keywords(tool.name)
     for schema in all_schemas(tool.parameters):
       unchecked.update(schema.keys() - keywords)

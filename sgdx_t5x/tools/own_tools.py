@@ -128,6 +128,7 @@ def _check(path: pathlib.Path, tools: Sequence[OwnTool]) -> None:
 
 def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
   """Yields the tools of a list of MCP, OpenAI or Anthropic."""
+  # The list stands alone, in {"tools": ...}, or in an MCP server's {"result": {"tools": ...}}.
   place = ""
   for key in ("result", "tools"):
     if isinstance(data, dict) and key in data:
@@ -137,12 +138,14 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
     raise _error(path, "", f"none of the forms of tools ({keys})")
   for number, item in enumerate(data):
     at = f"{place}/{number}"
+    # Chat completions put name, description and parameters under "function".
     inside = item.get("function", item) if isinstance(item, dict) else None
     if not isinstance(inside, dict) or not isinstance(inside.get("name"), str):
       raise _error(path, at, f"no tool: {quoted(item)[:80]}")
     key = next((key for key in _SCHEMAS if key in inside), None)
     if key is None and item is inside and item.get("type") != "function":
       raise _error(path, at, f"the tool {inside['name']!r} has none of {', '.join(_SCHEMAS)}")
+    # OpenAI's functions leave "parameters" out if they have none.
     schema = {"type": "object", "properties": {}}
     if key is not None and inside[key] is not None:
       schema = inside[key]

@@ -135,6 +135,7 @@ def undeclared(
     for index, item in enumerate(value):
       yield from undeclared(item, root, of_item(schemas, index), f"{way}[{index}]")
   elif isinstance(value, dict):
+    # Below the arguments, {"type": "object"} alone means an object of any properties.
     has_names = not way or any(PROPERTIES in schema for schema in schemas)
     allowed = any(schema.get(key, False) is not False for schema in schemas for key in _FURTHER)
     for name, item in value.items():

@@ -38,6 +38,7 @@ def malformed_call(error: Any, depth: int = 0) -> str | None:
   if depth > _DEEPEST:
     return None
   nested: list[Any] = []
+  # The model's text itself, if a key holds it; the message beside a code that says so; else deeper.
   if isinstance(error, dict):
     for key, value in error.items():
       if value and _WRITTEN.fullmatch(str(key)):

@@ -50,7 +50,7 @@ class CheckpointTranslator:
       codes = _language_ids(self._tokenizer(folder))
       for language in (SOURCE, *pivots):
         code = self._codes.get(language)
-        if code not in codes and (code or codes):
+        if code not in codes and (code or codes):  # without codes on both sides none is needed
           raise UsageError(
             f"{folder}: " + (f"no language {code!r}" if code else f"no code given for {language}"),
             expected="codes of its tokenizer" if codes else "no codes: its tokenizer has none",

@@ -107,8 +107,10 @@ def _check(args: argparse.Namespace) -> None:
       expected="each language once: its texts are written to DIR/PIVOT",
       fix=f"pass --pivots {' '.join(distinct)}, and with --target as many codes",
     )
+  # Each provider has options of its own.
   of_hf = (args.model, args.model_back, args.source, args.target)
-  if args.table if args.provider == "hf" else any(of_hf):
+  of_other = args.table if args.provider == "hf" else any(of_hf)
+  if of_other:
     raise UsageError(
       f"options of another provider with --provider {args.provider}",
       expected="--table with table; --model, --model-back, --source, --target with hf",

@@ -52,6 +52,7 @@ def compare(
       location = f"{name}, dialogue {data['dialogue_id']}"
       lines = changes.pop(data["dialogue_id"], [])
       try:
+        # CoCo's dialogues end with the turn that it changed, and one original may have several.
         if is_cut:
           original_data = by_id[lines[0]["of"]]
           turns = original_data["turns"][: lines[0]["turn"] + 1]

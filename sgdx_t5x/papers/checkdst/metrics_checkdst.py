@@ -82,6 +82,7 @@ def parse_state(text: str) -> State:
     domain, *words_of_item = item.split() or [""]
     if len(words_of_item) < 2 or domain not in DOMAINS:
       continue
+    # "hotel book day saturday": names of slots for bookings have two words.
     in_name = 2 if words_of_item[0] == "book" and words_of_item[1] in _BOOKED else 1
     name, value = " ".join(words_of_item[:in_name]), " ".join(words_of_item[in_name:])
     slot = _SEPARATOR.join((domain, name, _SPELLINGS.get(value, value)))

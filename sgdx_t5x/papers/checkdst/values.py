@@ -137,6 +137,7 @@ def replace_values(
         slot_values[slot] = [strings.get(value, value) for value in slot_values[slot]]
         if len(slot_values[slot]) > 1 and (number, frame["service"], slot) not in kept_order:
           slot_values[slot].sort()
+    # A call's parameters, like each result, map slots to one value.
     call = frame.get("service_call")
     cells = [*([call["parameters"]] if call else ()), *(frame.get("service_results") or ())]
     for row in cells:

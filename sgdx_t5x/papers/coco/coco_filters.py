@@ -52,6 +52,7 @@ def known_values(split: Split) -> dict[str, KnownValues]:
     plain: set[str] = set()
     for element in elements:
       plain.update(words(f"{name_words(element.name, INTENT)} {element.description}"))
+    # Numbers, "true" and short words are said without these values being meant.
     texts = {" ".join(words(value)) for value in values_by_service[service.name]} - _BOOLEAN
     detectable = frozenset(x for x in texts if len(x) >= _SHORTEST and not x.isdecimal())
     longest = max((text.count(" ") + 1 for text in detectable), default=0)

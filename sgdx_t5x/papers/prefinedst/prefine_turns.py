@@ -97,6 +97,7 @@ def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
     after_others = any(f.service != frame.service for f in earlier_frames)
     entering = {slot: x.source for slot, x in origins.items() if x.turn == turn}
     informed = sorted(s for s, source in entering.items() if source == INFORMED)
+    # A value that is stated here, where another service's could be meant: the answer is "none".
     contrast = informed[example_pick(name) % len(informed)] if informed and after_others else None
     for slot, source in entering.items():
       answer = NONE if slot == contrast else None
@@ -114,6 +115,7 @@ def _source(dialogue: Dialogue, turn: int, service: str, forms: set[str]) -> str
   """Returns the slot of another service with one of these values: in a state, else in an act."""
   if forms == {DONTCARE}:
     return None
+  # The latest mention is the one meant; a state says more surely than an act whose value it is.
   frames: list[Frame] = []
   for earlier_turn in reversed(dialogue.turns[: turn + 1]):
     frames += (frame for frame in earlier_turn.frames if frame.service != service)

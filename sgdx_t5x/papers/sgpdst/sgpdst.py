@@ -182,18 +182,21 @@ def new_values(
     is_requested = answers.requested.get(slot, 0.0) > MIN_REQUESTED
     if score > MIN_OPTION and not is_requested and NULL < option <= len(possible):
       from_combine[slot] = (possible[option - 1],)
+  # Of several places that a slot may be copied from, the likeliest.
   from_services, best = history(context, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
     if place in from_services and score > max(MIN_CROSS, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
   filled = {*own_values(context, states if gold is None else gold), *from_combine}
   carried = {slot: from_services[place] for slot, (_, place) in best.items() if slot not in filled}
+  # What the system offered of this service comes last: only where no other service has the value.
   mine = offers(context.acts)
   for slot, score in answers.copies.items():
     place = context.service, slot
     if score > MIN_COPY and slot not in filled and place in mine:
       carried.setdefault(slot, mine[place])
   values = {**own_values(context, states), **from_combine, **carried}
+  # Slots that no intent requires or accepts may be answered, but never enter the state.
   return {slot: values[slot] for slot in sorted(set(values) & set(service.tracked_slots))}
 
 

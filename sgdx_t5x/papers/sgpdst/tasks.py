@@ -109,6 +109,7 @@ def _questions(
     target = gold.intent if gold.intent != NONE else len(service.intents)
     yield "", True, NONE, lambda r: (r.intent(context, previous_intent, jumped), [target + 1])
   elif part == "combine":
+    # What the user accepts without saying it is no span of the utterance: "copy" learns that.
     copied = {slot for slot in labels.copies if not service.slots[slot].is_categorical}
     for slot in range(len(service.slots)):
       if slot not in copied:

@@ -99,6 +99,7 @@ def shuffled_layout(
     if "slots" in shuffled_parts:
       positions = _shuffled(positions, rng)
     slots.append(positions)
+    # A slot of several demonstrations keeps the order of values that its first one drew.
     for i in positions:
       if i in unshuffled.values and i not in values:
         possible = unshuffled.values[i]

@@ -102,6 +102,7 @@ class Report:
     if plan.new_cases:
       share = f"{self.measurements.new_cases_right()} of {len(plan.new_cases)} right"
       yield f"cases of new tools or arguments, no baseline: {share}"
+    # A case that says a word of one wording only is easier with it, so what changed may be that.
     leaking = {leak.case for leak in find_leaks(self.measurements.cases, plan.wordings)}
     if leaking and self.comparisons:
       broken = fixed = 0

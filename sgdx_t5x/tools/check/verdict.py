@@ -73,6 +73,7 @@ def decide(
   is_real = is_difference(outcomes, noise)
   if is_real and outcomes.difference > 0:
     return Decision(Verdict.BETTER, counts)
+  # A gain or a broken tool counts in any case; the rest needs a model that could fail.
   if outcomes.before < _FLOOR:
     reason = f"{outcomes.right_before} of {outcomes.cases} right before"
     return Decision(Verdict.CANNOT_TELL, f"{reason}; a model this weak shows nothing about wording")
@@ -82,6 +83,7 @@ def decide(
   if least_right > _CEILING and outcomes.cases < _FEW_AT_CEILING:
     reason = "all cases are too easy for this model" if least_right == 1 else "nearly all are right"
     return Decision(Verdict.CANNOT_TELL, f"{outcomes.cases} cases, and {reason}: add harder ones")
+  # No difference was found: was there a chance to see one?
   detectable = detectable_drop(outcomes.cases, noise.churn)
   if detectable > largest_drop:
     shows = "no drop" if detectable >= 1 else f"drops of {100 * detectable:.0f} points or more"

@@ -41,6 +41,7 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   if not case["expected"]:
     is_right = bool(counts["abstained"][0])
     return (RIGHT, NONE) if is_right else (WRONG, "called")
+  # The finding is the first thing wrong: the form of the calls, the tool, then the arguments.
   for name in _WRONG:
     if counts[name][0]:
       return WRONG, name

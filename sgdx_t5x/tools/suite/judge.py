@@ -164,6 +164,7 @@ def _compare(
     return _wrong_tool(
       reason, f"{', '.join(names) or 'nothing'} called, {', '.join(due_names) or 'nothing'} due"
     )
+  # Several calls of one tool may be due: each takes a call that is right, else the first one left.
   waiting = list(called)
   faults: list[Fault] = []
   for call in due:
@@ -210,9 +211,11 @@ def difference(
     formats = [schema["format"] for schema in schemas if isinstance(schema.get("format"), str)]
     is_equal = _normal(formats, actual) == _normal(formats, due)
   else:
+    # In Python True equals 1.
     is_equal = actual == due and isinstance(actual, bool) == isinstance(due, bool)
   if is_equal:
     return None
+  # "5" instead of 5 is the right value in the wrong type, which is counted apart.
   is_one_text = isinstance(actual, str) != isinstance(due, str)
   in_quotes = is_one_text and str(actual).lower() == str(due).lower()
   return Fault(

@@ -59,6 +59,7 @@ def _service(tool: OwnTool, left_out: LeftOut) -> Service:
   for name, part, is_required in _arguments(root):
     schemas = of_same_value([part], root)
     slot = _slot(name, schemas)
+    # A slot holds one string or one of some values: objects and lists have no place in a state.
     if slot is None:
       left_out[_kind(schemas)].append(f"{tool.name}.{name}")
       continue

@@ -80,10 +80,12 @@ def _settings_near(
     for larger in divisors(devices):
       if larger > current.model and math.gcd(larger, *split) == larger:
         models.append(larger)
+  # Batches down to a sixteenth: smaller ones would be another training.
   batches = [b for b in divisors(current.batch_size) if b * 16 >= current.batch_size]
   grid = itertools.product(models, (False, True), divisors(current.batch_size), batches)
   for model, zero, microbatches, batch in grid:
     data = devices // model
+    # Only settings that need less memory a device; each microbatch must divide over the data axis.
     if microbatches < current.microbatches or batch % (microbatches * data) or zero < current.zero:
       continue
     if zero and (config is None or config.emb_dim % data):

@@ -81,6 +81,7 @@ def factoring_of(settings: Any, path: str, shape: tuple[int, ...]) -> Factoring:
     rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
     columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
   elif settings.factored and len(shape) >= 2:
+    # Without rules, T5X factors the two largest dimensions, if both are large enough to pay.
     second, largest = (int(i) for i in np.argsort(shape, kind="stable")[-2:])
     if shape[second] >= settings.min_dim_size_to_factor:
       rows, columns = (second,), (largest,)
@@ -95,6 +96,7 @@ def _roles(settings: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] 
     return None
   rules = dict(settings.logical_factor_rules)
   axes = dict(settings.axes_by_param).get(path)
+  # A matrix without rules can be factored by size; of more dimensions it would be a guess.
   unknown = [name for name in axes or () if name is not None and name not in rules]
   if len(shape) > 2 and (axes is None or unknown):
     raise T5XError(

@@ -58,6 +58,7 @@ def default_mesh(
   if model_parallel_submesh is not None:
     num_model = math.prod(model_parallel_submesh)
   elif devices[0].platform == "cpu" and len(devices) % (num_partitions or 1) == 0:
+    # T5X gives every host of CPUs the whole model axis.
     num_model = len(devices) // len({d.process_index for d in devices})
     if num_partitions not in (None, num_model):
       logging.warning(

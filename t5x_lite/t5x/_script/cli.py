@@ -280,6 +280,7 @@ def find_unwritable(error: BaseException) -> T5XError | None:
 
   The disk is full, or read-only. A checkpoint that cannot be written has its own error.
   """
+  # TensorFlow reads the data and writes the logs; its errors say "No space left" without an errno.
   tf = sys.modules.get("tensorflow")
   for e in causes(error):
     of_tf = tf is not None and isinstance(e, tf.errors.OpError)

@@ -237,6 +237,7 @@ def check_config() -> None:
   for (scope, selector), params in parsed().items():
     for param, value in params.items():
       if is_required(value):
+        # gin keeps the macro X as the parameter "value" of a configurable in scope X.
         is_macro = _is_macro((scope, selector))
         path = "/".join(filter(None, [scope, selector]))
         name = scope if is_macro else f"{path}.{param}"

@@ -75,6 +75,7 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   for name, value in {**periods, "train.stats_period": stats_period or None}.items():
     unset = "automatic" if name == "train.stats_period" else "never"
     check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for {unset}")
+  # The loop runs stretches of the shortest period and asks after each what is due.
   shortest = min(periods.values(), default=1)
   for name, value in periods.items():
     if value % shortest:

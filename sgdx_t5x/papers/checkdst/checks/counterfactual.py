@@ -64,6 +64,7 @@ def _of_set(
     "with_fallback": _mean({**original_jga, **replaced}),
   }
   control_jga = jga_by_frame(control) if control else {}
+  # The three are compared on the turns that all of them have.
   keys = [key for key in edited_jga if not control or key in control_jga]
   jga = [(original_jga[ids[key]], control_jga.get(key, 0.0), new_jga[key]) for key in keys]
   right = np.array(jga).reshape(-1, 3).T >= 1

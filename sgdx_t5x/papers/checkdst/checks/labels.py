@@ -34,6 +34,7 @@ def labels(
   """
   labels_by_set: dict[str, dict[str, str]] = {name: {} for name in sets}
   for label in predictions:
+    # "ned+v1" is a set with v1's schemas, "v1" alone the original dialogues with them.
     name, _, variant = label.partition("+")
     if name not in sets and not variant:
       name, variant = ORIGINAL, label
