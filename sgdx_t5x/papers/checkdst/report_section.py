@@ -117,7 +117,7 @@ def read_texts(runs: Sequence[Run], corpus: Corpus | None, args: argparse.Namesp
         available=", ".join(f"{x}: {sets[0].source['checksum']}" for x, sets in checked.items()),
         fix="pass the same name and corpus as to `sgdx checkdst check`, or check again",
       )
-    # With another goal the annotation changes too, otherwise only what is said.
+    # Counterfactuals are shown slot by slot, the others by the utterances that differ.
     if originals and sets[0].kind in OF_GOALS:
       edits[name] = _read_edits(originals, changed, split)
     elif originals:
