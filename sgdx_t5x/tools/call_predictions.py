@@ -132,7 +132,7 @@ def row_answer(row: Mapping[str, Any], place: str, from_text: bool = False) -> A
     return Answer(None if calls is None else [_bare_call(call, place) for call in calls])
   if "prediction" in row:
     return Answer(written_calls(row_text(row, place, FRAME) or ""))
-  if isinstance(row.get("result"), list | str):
+  if isinstance(row.get("result"), list | str) and not row.get("function_call"):  # else ERNIE's
     if "traceback" in row or str(row["result"]).startswith(_BFCL_FAILED):
       raise NoAnswer(quoted(row["result"]))
     return Answer(_bfcl_calls(row["result"], place))

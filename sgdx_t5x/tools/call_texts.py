@@ -13,16 +13,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Keys of a call that may hold its name, and its arguments.
-NAMES = ("name", "function", "tool", "tool_name", "action")
+NAMES = ("name", "function", "tool", "tool_name", "function_name", "action")
 ARGUMENTS = (
-  "arguments", "args", "input", "parameters", "tool_input", "tool_kwargs", "action_input",
+  "arguments", "args", "input", "parameters", "params", "tool_input", "tool_kwargs",
+  "action_input",
 )  # fmt: skip
 _LISTS = ("tool_calls", "function_calls", "calls")
-_NESTED = ("function", "function_call", "tool_call")
+_NESTED = ("function", "function_call", "functionCall", "tool_call", "tool_use", "toolUse")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
-_OF_VENDOR = r"(?:\w+:|｜\w+｜)?"  # before a tag's name: minimax:, seed:, DeepSeek's
+_OF_VENDOR = r"(?:\w+[:_]|｜\w+｜)?"  # before a tag's name: minimax:, longcat_, DeepSeek's
 _TAGGED = re.compile(
-  rf"<({_OF_VENDOR}(?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL
+  rf"<({_OF_VENDOR}(?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL | re.I
 )
 _OF_FUNCTION = rf"{_OF_VENDOR}(?:invoke|function|(?:tool|function)_call)"
 _NAMED = rf"<(?:function=|{_OF_FUNCTION}\s(?:[^<>]*\s)?name=)"
@@ -35,25 +36,28 @@ _PARAMETER = re.compile(
   re.DOTALL,
 )
 # GLM's: a name, then pairs of tags.
-_KEYED = re.compile(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
+_KEY, _VALUE = rf"{_OF_VENDOR}arg_key>", rf"{_OF_VENDOR}arg_value>"
+_KEYED = re.compile(rf"\s*([\w.-]+)\s*(?=<{_KEY}|\Z)")
 _PAIR = re.compile(
-  r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|(?=<arg_key>)|\Z)", re.DOTALL
+  rf"<{_KEY}([^<]*)</{_KEY}\s*<{_VALUE}(.*?)(?:</{_VALUE}|(?=<{_KEY})|\Z)", re.DOTALL
 )
 _TOKEN = re.compile(r"<[|｜][^<>|｜]*[|｜]>")
 # A special token, a name, maybe further tokens, and an object: Mistral, Kimi, DeepSeek, gpt-oss.
 _SPECIAL = re.compile(
   r"(?:\[TOOL_CALLS\]|<[|｜]tool[_▁]call[_▁]begin[|｜]>(?:function<[|｜]tool[_▁]sep[|｜]>)?|\bto=|>>>"
-  r"|^Action: *)\s*(?:functions\.)?([\w.-]+)(?::\d+)?"
-  r"(?:\s|\[\w+\]\d*|<[|｜][^<>]*[|｜]>(?:json)?|```json|json|Action Input:)*(?=\{)",
+  r"|^\**[Aa]ction:\** *)\s*(?:functions\.)?([\w.-]+)(?::\d+)?"
+  r"(?:\s|\[\w+\]\d*|<[|｜][^<>]*[|｜]>(?:json)?|```json|json|code|commentary|analysis"
+  r"|\**[Aa]ction [Ii]nput:\**)*(?=\{)",
   re.M,
 )
 # Whatever else begins a call, which then is malformed: it is not taken for an answer in words.
 _BEGINS_CALL = re.compile(
   r"\[TOOL_CALLS\]|<[|｜]?(?:python_tag|(?:start_)?(?:tool|function)[_▁]calls?(?:[_▁](?:start|begin))?"
-  r"|tools_prefix)[|｜]?>|\bto=functions\.|<invoke\b|<(?:tool|function)_calls?\b"
+  r"|tools_prefix)[|｜]?>|\bto=functions\.|<invoke\b|<(?:tool|function)_?calls?\b",
+  re.I,
 )
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
-_CODE = re.compile(r"```(?:python|tool_code|tool_call)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"```(?:python|py|tool_code|tool_call)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
 _START = re.compile(r"[{\[]")
 _MOST_FAILURES = 200  # braces that begin no JSON, after which a text is not searched further
 # Texts in quotes, which stay, or an argument and its bare value.
@@ -97,7 +101,8 @@ def text_calls(text: str) -> list[Any] | None:
   calls: list[Any] = []
   for block in blocks or [text]:
     in_block = _special_calls(block, bool(blocks)) or list(_json_calls(block))
-    in_block = in_block or list(calls_of(_in_python(block)))  # JSON but for quotes, True and None
+    # JSON but for quotes, True and None.
+    in_block = in_block or list(calls_of(_in_python(_without_last_tokens(block))))
     in_block = in_block or [call for call in python_calls(block) or () if call and blocks]
     calls += in_block or ([None] if blocks or _BEGINS_CALL.search(block) else [])
   return calls or None
@@ -125,7 +130,13 @@ def _function(name: str, body: str) -> dict[str, Any]:
   """Returns the call of a tag of a function, whose body is JSON or tags of parameters."""
   if values := _PARAMETER.findall(body):
     return {"name": name, "arguments": {key: value.strip("\n") for key, value in values}}
-  return {"name": name, "arguments": body.strip()}
+  return {"name": name, "arguments": _without_last_tokens(body).strip()}
+
+
+def _without_last_tokens(text: str) -> str:
+  """Returns a text that ends in an object without the special tokens after it."""
+  end = text.rfind("}") + 1
+  return text if _TOKEN.sub("", text[end:]).strip() else text[:end]
 
 
 def _json_calls(text: str) -> Iterator[dict[str, Any]]:
@@ -177,7 +188,8 @@ def calls_of(value: Any) -> Iterator[dict[str, Any]]:
 def named_call(item: Mapping[str, Any]) -> dict[str, Any] | None:
   """Returns {"name", "arguments"} of a call under any usual keys; None if it lacks one of them."""
   name = next((item[key] for key in NAMES if isinstance(item.get(key), str)), None)
-  key = next((key for key in ARGUMENTS if isinstance(item.get(key), dict | str)), None)
+  keys = [key for key in ARGUMENTS if key in item and isinstance(item[key], dict | str | None)]
+  key = next((key for key in keys if item[key] is not None), keys[0] if keys else None)
   return None if name is None or key is None else {"name": name, "arguments": item[key]}
 
 

@@ -34,13 +34,19 @@ _ENDS = frozenset((
   "finish_reason", "native_finish_reason", "finishReason", "stop_reason", "stopReason",
   "done_reason",
 ))  # fmt: skip
-_ERRORS = ("error", "errors", "error_message")
+# By number, as google-generativeai's `to_dict` writes Gemini's words.
+_NUMBERED_ENDS = (
+  "unspecified", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "LANGUAGE", "BLOCKLIST",
+  "PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY", "UNEXPECTED_TOOL_CALL",
+)  # fmt: skip
+_ERRORS = ("error", "errors", "error_message", "error_msg")
 _NOT_ANSWERED = (
   "failed", "cancelled", "canceled", "errored", "expired", "error", "queued", "in_progress",
 )  # fmt: skip
 _PERMANENT = (400, 403, 413, 422)  # codes of errors that concern one request
 _CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom_tool_call")
 _TEXTS = ("text", "output_text", "refusal")
+_TEXT_KEYS = ("text", "refusal", "content")  # the last is OpenTelemetry's
 _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
 _PLACES = ("content", "parts", "output", "blocks", "items")
 _READ = ("tool_calls", "function_call")
@@ -62,13 +68,13 @@ _FILTERED = re.compile(
 )
 # With which a model ends an answer itself. Services have too many other words to list them.
 _OWN_END = re.compile(
-  r"(finish_reason_)?(stop([ _-](sequence|string|str|token|word))?|end([ _-]?(turn|of[ _-]?\w+))?|"
+  r"(finish_reason_)?(stop([ _-]?(sequence|string|str|token|word))?|end([ _-]?(turn|of[ _-]?\w+))?|"
   r"normal|eos([ _-]token)?|completed?|finish(ed)?|success|ok|done|pause_turn|"
-  r"(tool|function)([ _-](calls?|use))?)",
+  r"(tool|function)([ _-]?(calls?|use))?)",
   re.I,
 )
 _CUT_OFF = re.compile(
-  r"length|max_\w*tokens|max_output|truncat|token_limit|context_window|incomplete", re.I
+  r"length|max_?\w*tokens|max_output|truncat|token_limit|context_window|incomplete", re.I
 )
 
 
@@ -222,7 +228,9 @@ def _failure(level: Mapping[str, Any]) -> str | None:
 
 def _error(level: Mapping[str, Any]) -> Any:
   """Returns what says that something failed, under any of its names; None if nothing does."""
-  return next((level[key] for key in _ERRORS if level.get(key)), None)
+  values = filter(None, map(level.get, _ERRORS))
+  # An object without any content says nothing.
+  return next((x for x in values if not isinstance(x, dict) or any(x.values())), None)
 
 
 def _code(error: Any, status: Any) -> int:
@@ -238,6 +246,8 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
       continue
     if isinstance(reason, dict):
       reason = reason.get("type")
+    if isinstance(reason, int) and reason in range(len(_NUMBERED_ENDS)):
+      reason = _NUMBERED_ENDS[reason]
     if isinstance(reason, str):
       yield reason
     elif key == "finish_reason" and (reason is None or isinstance(reason, float)):
@@ -336,7 +346,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
     elif kind in _CALLS or any(isinstance(block.get(key), dict) for key in _IN_CALLS):
       calls.append(read_call(block, place))
     elif kind in _TEXTS or isinstance(block.get("text"), str):
-      texts.append(str(block.get("text", block.get("refusal", ""))))
+      texts.append(str(next((block[key] for key in _TEXT_KEYS if block.get(key)), "")))
     elif kind not in _SILENT:
       raise unknown_form(block, place, f"a block of content of type {quoted(kind)[:40]}")
   return calls, "\n".join(filter(None, texts))

@@ -15,13 +15,14 @@ MALFORMED = re.compile(
   re.I,
 )
 # Keys under which a service returns the text that it could not parse, and words of those that
-# return it in a message (Ollama, llama.cpp, TGI, Bedrock, Groq behind a router).
+# return it in a message (Ollama, llama.cpp, TGI, Bedrock, vLLM, Groq behind a router).
 _WRITTEN = re.compile(
   r"(failed|malformed|invalid|raw|model)_?(generation|output|completion|tool_?call)", re.I
 )
 _UNPARSED = re.compile(
   r"error parsing tool call|failed to parse input at pos|tool error: failed to parse generated|"
-  r"produced invalid sequence as part of tool|\btool_use_failed\b",
+  r"produced invalid sequence as part of tool|failed to parse tool call arguments as json|"
+  r"validation errors? for list\[function-wrap|\btool_use_failed\b",
   re.I,
 )
 _DEEPEST = 6  # levels of an error that are searched

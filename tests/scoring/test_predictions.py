@@ -341,6 +341,8 @@ def test_wrong_paths_are_refused(tmp_path, selection):
   refused(tmp_path, "v1", selection, "both DSTC8 dialogues and JSONL")
   with pytest.raises(SgdxError, match="no rows with an answer"):
     read_all_variants(empty, selection)
+  with pytest.raises(SgdxError, match="without --allow-missing, requests that failed are named"):
+    read_all_variants(empty, with_(selection, allow_missing=True))
 
 
 # --- properties ----------------------------------------------------------------------------

@@ -127,10 +127,21 @@ def test_literals_of_json_and_python(literal, value):
     "<invoke name='f'><parameter name='a'>x</parameter></invoke>",
     '<function_calls><function name="f"><parameter name="a">x</parameter></function>',
     '<tool_call id="1" name="f"><parameter name="a">x</parameter></tool_call>',
+    # gpt-oss, with the recipient in the role, or in another channel (harmony's documentation).
+    '<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{"a": "x"}<|call|>',
+    '<|channel|>analysis to=functions.f code<|message|>{"a": "x"}<|call|>',
+    '<function=f>{"a": "x"}<|eom_id|>',  # Llama
+    """<functioncall> {"name": "f", "arguments": '{"a": "x"}'} <|endoftext|>""",  # Glaive
+    "<longcat_tool_call>f\n<longcat_arg_key>a</longcat_arg_key><longcat_arg_value>x"
+    "</longcat_arg_value></longcat_tool_call>",
+    "Sure.\n```py\nprint(f(a='x'))\n```",
+    '**Action:** f\n**Action input:** {"a": "x"}',
+    '{"function_name": "f", "params": {"a": "x"}}',
+    '{"tool_uses": 1, "functionCall": {"name": "f", "args": {"a": "x"}}}',
   ],
 )
 def test_calls_as_models_write_them(text):
-  assert text_calls(text) == [{"name": "f", "arguments": {"a": "x"}}]
+  assert list(map(call_parts, text_calls(text))) == [("f", {"a": "x"})]
 
 
 def test_a_tag_with_the_name_of_the_tool_has_its_arguments():
@@ -158,9 +169,12 @@ def test_results_of_bfcl(result):
 def test_what_begins_a_call_and_is_not_read_is_a_malformed_call():
   assert text_calls("<start_function_call>call:f{a:<escape>x<escape>}") == [None]
   assert text_calls("<tool_call tool='f' a='x'/>") == [None]
+  assert text_calls('<TOOLCALL>[{"name": "f", "arguments": {"a": }]</TOOLCALL>') == [None]
   assert text_calls("f(a=1)\ng(b=2)") == text_calls("f(a=1); g(b=2)")
   assert len(text_calls("f(a=1)\ng(b=2)")) == 2
   assert text_calls("<tool_call>f\n</tool_call>") == [{"name": "f", "arguments": {}}]
+  null = text_calls('<tool_call>{"name": "f", "arguments": null}</tool_call>')
+  assert [call_parts(call) for call in null] == [("f", {})]
 
 
 def ended(reason, **about):
@@ -211,6 +225,8 @@ def ended(reason, **about):
     {"body": {"object": "response", "status": "in_progress", "output": []}},
     {"response": {"promptFeedback": {"blockReason": "SAFETY"}}},
     {"response": {"candidates": [{"finishReason": "OTHER", "index": 0}]}},
+    {"candidates": [{"content": {"parts": [], "role": "model"}, "finish_reason": 3}]},
+    {"response": {"error_code": 18, "error_msg": "Open api qps request limit reached"}},  # Baidu
     # bfcl_eval/_llm_response_generation.py
     {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
     {"result": "Error during inference: Error code: 429"},
@@ -232,11 +248,31 @@ def test_what_was_asked_again_has_not_failed(place, corpus, tmp_path):
   assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
 
 
-@pytest.mark.parametrize(
-  "reason", ["stop", "STOP", "end_turn", "eos_token", "endoftext", "COMPLETE", "normal", "length"]
-)
+OWN_ENDS = (  # the last two are of MCP's sampling
+  "stop", "STOP", "end_turn", "eos_token", "endoftext", "COMPLETE", "normal", "length", "toolUse",
+  "stopSequence",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", OWN_ENDS)
 def test_an_answer_may_be_empty(reason):
   assert read_answer(ended(reason), "file").calls == []
+
+
+def test_an_error_without_content_is_none():
+  answer = ended("stop", error={"code": 0, "message": ""})
+  assert read_answer(answer, "file").calls == []
+
+
+def test_a_text_of_opentelemetry_is_read():
+  parts = [{"type": "text", "content": "f(a='x')"}]
+  assert read_answer({"role": "assistant", "parts": parts}, "").call_in_text == "f(a='x')"
+
+
+def test_a_call_beside_an_empty_result_is_read():
+  """Source: Baidu's ERNIE; "result" with calls is BFCL's."""
+  row = {"result": "", "function_call": {"name": "f", "arguments": "{}"}}
+  assert row_answer(row, "").calls == [{"name": "f", "arguments": "{}"}]
 
 
 def test_what_stands_beside_a_text_may_have_names():
@@ -267,6 +303,10 @@ def test_an_answer_without_a_known_reason_is_one(reason):
     ended("malformed_function_call"),  # Gemini
     ended("error", native_finish_reason="MALFORMED_FUNCTION_CALL", error={"code": 502}),
     {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
+    {"candidates": [{"content": {"parts": [], "role": "model"}, "finish_reason": 10}]},
+    # vLLM where a call is required (inference-perf#695), llama.cpp (llama.cpp#22072)
+    {"error": "1 validation error for list[function-wrap[__log_extra_fields__()]]\n Invalid JSON"},
+    {"error": {"code": 500, "message": "Failed to parse tool call arguments as JSON: parse error"}},
     {"response": {"output": {"message": {"role": "assistant", "content": []}}}}
     | {"stopReason": "malformed_tool_use"},
   ],
@@ -286,6 +326,7 @@ def test_a_call_that_the_service_could_not_parse_is_a_wrong_answer(answer, corpu
     {"response": {"object": "response", "status": "incomplete", "output": [{"type": "reasoning"}]}},
     {"role": "assistant", "content": [{"type": "text", "text": "I"}], "stop_reason": "max_tokens"},
     {"response": {"message": {"role": "assistant", "content": "I"}, "done_reason": "length"}},
+    {"role": "assistant", "content": {"type": "text", "text": "I"}, "stopReason": "maxTokens"},
     {"message": {"type": "ai", "content": "I", "response_metadata": {"finish_reason": "length"}}},
   ],
 )
@@ -334,6 +375,14 @@ def test_thoughts_are_no_text():
       "calls in actions",
     ),
     ({"role": "assistant", "content": "I", "tool_invocations": [{"f": 1}]}, "in tool_invocations"),
+    (  # Snowflake
+      {
+        "role": "assistant",
+        "content": "I",
+        "content_list": [{"tool_use": {"name": "f", "input": {}}}],
+      },
+      "calls in content_list",
+    ),
     ({"message": {"role": "assistant", "tool_calls": ["f(a=1)"]}}, "which is no object"),
     ({"message": {"role": "assistant", "function_call": "f"}}, "which is no object"),
   ],
