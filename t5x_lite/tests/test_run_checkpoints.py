@@ -173,6 +173,24 @@ def test_optax_states_without_arrays_survive_a_checkpoint():
     jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
 
 
+@pytest.mark.parametrize(("step", "is_noted"), [(0, False), (5, True)])
+def test_an_optimizer_that_is_new_at_a_later_step_is_noted(tmp_path, capsys, step, is_noted):
+  """Its schedule begins anew, whatever the logged learning rate says."""
+  optimizer_def = optimizers.chain([optax.scale_by_schedule(optax.linear_schedule(0, 1, 10))])
+  optimizer = optimizer_def.create({"w": jnp.ones(3)}).state_dict()
+  trained = _State({"target": optimizer["target"], "state": {"step": jnp.int32(step)}})
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
+  checkpointer.save(trained)
+  checkpointer.close()
+  cfg = utils.RestoreCheckpointConfig(path=str(tmp_path), mode="latest", fallback_to_scratch=True)
+  choice = checkpoints.choose_checkpoint(None, cfg)
+  restored = checkpoints.restore(choice, _State(optimizer), restore_cfg=cfg)
+  assert int(restored.step) == step
+  said = capsys.readouterr().err
+  assert "param_states/0/count" in said
+  assert (f"counts from 0, not from {step}" in said) == is_noted
+
+
 def test_states_are_changed_before_they_are_saved_also_by_functions_written_for_t5x():
   """Those of T5X take and return a second tree, which has the same structure."""
 

@@ -223,7 +223,18 @@ def restore(
   if skipped:
     initial = flatten((init_fn() if init_fn else train_state).state_dict())
     flat.update({name: initial[name] for name in skipped})
+    _note_new_counts(skipped, int(flat.get("state/step", 0)))
   return train_state.restore_state(unflatten({n: flat[n] for n in model_arrays}))
+
+
+def _note_new_counts(initial_names: Collection[str], step: int) -> None:
+  """Says that an optimizer that is new at a later step does not know of that step."""
+  # As in T5X: optax counts updates itself, and a schedule inside it follows that count.
+  if step and any(name.endswith("/count") for name in initial_names):
+    log(
+      f"the optimizer counts from 0, not from {step}: so does a schedule in it, while the learning "
+      "rate that is logged is that of the step"
+    )
 
 
 def _type_to_read(name: str, model_array: Any, parameter_type: Any) -> Any:
