@@ -182,6 +182,9 @@ def faults(case: Case, toolset: ToolSet) -> Iterator[str]:
   roles = [str(message.get("role")) for message in case.messages]
   if not roles or roles[-1] not in ("user", "tool") or not set(roles) <= {*_ROLES}:
     yield f"messages of the roles ({', '.join(roles)}), of which the last is not to be answered"
+  user_texts = [m.get("content") for m in case.messages if m.get("role") == "user"]
+  if not all(str(text or "").strip() for text in user_texts):
+    yield "a message of the user that says nothing"
   try:
     shown_messages(case, toolset, BASE)
   except (AttributeError, LookupError, TypeError, ValueError) as e:

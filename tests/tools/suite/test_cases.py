@@ -84,6 +84,7 @@ USED = [{"role": "user", "content": [{"type": "tool_result", "content": "x"}]}] 
     ({"accept": [{"name": "git_show", "arguments": {}}]}, "no tool 'git_show'"),
     ({"messages": []}, "messages of the roles ()"),
     ({"messages": [{"role": "assistant", "content": "Yes"}]}, "messages of the roles (assistant)"),
+    ({"messages": [{"role": "user", "content": " "}]}, "a message of the user that says nothing"),
     ({"messages": HISTORY}, "not those of chat completions (missing key 'function')"),
     ({"expect": {"name": "git_log"}}, "got `object` - at `$.expect`"),
     ({"expects": []}, "unknown key 'expects'"),
