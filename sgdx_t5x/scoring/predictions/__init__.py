@@ -63,11 +63,13 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   answers, extra = collect_rows(files, selection)
   variants = in_order(sorted({**answers, **extra}))  # whatever the order of rows
   if not variants:
+    fix = "rerun inference, or answer the prompts again"
+    if selection.allow_missing:
+      fix += "; without --allow-missing, requests that failed are named"
     raise SgdxError(
       f"{path}: no rows with an answer",
       expected="one row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
       available=", ".join(f.name for f in files[:8]),
-      fix="rerun inference, or answer the prompts again"
-      + ("; without --allow-missing, requests that failed are named" * selection.allow_missing),
+      fix=fix,
     )
   return {v: row_frames(answers, extra, path, v, selection) for v in variants}
