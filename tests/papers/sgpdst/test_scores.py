@@ -11,6 +11,6 @@ def test_the_page_has_the_stored_scores():
   check_page(PAGE, "sgpdst")
 
 
-@pytest.mark.parametrize("run", ["none-1", "backtrans-0"])
+@pytest.mark.parametrize("run", ["none-1", "backtrans-0", "backtrans-1"])
 def test_the_page_has_those_of_the_other_runs(run):
   assert scores_in_words(stored("sgpdst", run)) in (ROOT / PAGE).read_text("utf-8")
