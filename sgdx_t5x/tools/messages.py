@@ -246,7 +246,7 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
       continue
     if isinstance(reason, dict):
       reason = reason.get("type")
-    if isinstance(reason, int) and reason in range(len(_NUMBERED_ENDS)):
+    if type(reason) is int and reason in range(len(_NUMBERED_ENDS)):  # True is an int, too
       reason = _NUMBERED_ENDS[reason]
     if isinstance(reason, str):
       yield reason

@@ -73,7 +73,7 @@ def decide(
   is_real = is_difference(outcomes, noise)
   if is_real and outcomes.difference > 0:
     return Decision(Verdict.BETTER, counts)
-  # A gain or a broken tool counts in any case; the rest needs a model that could fail.
+  # A gain or a broken tool counts in any case; to get worse, a model must have been right before.
   if outcomes.before < _FLOOR:
     reason = f"{outcomes.right_before} of {outcomes.cases} right before"
     return Decision(Verdict.CANNOT_TELL, f"{reason}; a model this weak shows nothing about wording")

@@ -96,7 +96,7 @@ def _roles(settings: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] 
     return None
   rules = dict(settings.logical_factor_rules)
   axes = dict(settings.axes_by_param).get(path)
-  # A matrix without rules can be factored by size; of more dimensions it would be a guess.
+  # A matrix without axes can be factored by size; of more dimensions it would be a guess.
   unknown = [name for name in axes or () if name is not None and name not in rules]
   if len(shape) > 2 and (axes is None or unknown):
     raise T5XError(
