@@ -1,4 +1,4 @@
-"""Copies an archive without the acts of the system in test, as a dialogue is on text alone.
+"""Copies an archive without the acts of the system in a split, as a dialogue is on text alone.
 
   python benchmarks/text_alone.py sgd.zip text.zip
 
@@ -18,6 +18,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("source", type=pathlib.Path, help="SGD's archive, or one in its layout")
   parser.add_argument("target", type=pathlib.Path, help="a new file")
+  parser.add_argument("--split", choices=("dev", "test"), default="test")
   args = parser.parse_args()
   with (
     zipfile.ZipFile(args.source) as archive,
@@ -25,7 +26,7 @@ def main() -> None:
   ):
     for name in archive.namelist():
       data = archive.read(name)
-      if re.search(r"/test/dialogues_\d+\.json$", name):
+      if re.search(rf"/{args.split}/dialogues_\d+\.json$", name):
         data = json.dumps([_without_acts(dialogue) for dialogue in json.loads(data)]).encode()
       copy.writestr(name, data)
 

@@ -76,7 +76,8 @@ def add_parser(subparsers: Any) -> None:
 
   summary = "pack a SpanDST on MiniLM into 12 MB, which NumPy alone can run"
   command = add_command(verbs, "pack", f"`sgdx weights pack`: {summary}.", _EPILOG, summary)
-  add_input(command, "checkpoint", metavar="CHECKPOINT", help="checkpoint_N or its MODEL_DIR")
+  text = "checkpoint_N or its MODEL_DIR; of several, their mean is packed"
+  add_input(command, "checkpoints", nargs="+", metavar="CHECKPOINT", help=text)
   add_output(command, "--out", required=True, metavar="DIR", help="new folder", folder=True)
   text = "of a weight (default: 8)"
   command.add_argument("--bits", type=int, choices=(8, 16), default=8, help=text)
@@ -143,7 +144,7 @@ def _pack(args: argparse.Namespace) -> int:
     require("seqio", extra="train", why="checkpoints of `t5x.train`")
     from sgdx_t5x.tracking.packing import pack
 
-    share = pack(args.checkpoint, args.out, args.bits, corpus, update, args.allow_module)
+    share = pack(args.checkpoints, args.out, args.bits, corpus, update, args.allow_module)
   path = pathlib.Path(args.out)
   files = [f"{file.name} ({file.stat().st_size / 1e6:.1f} MB)" for file in sorted(path.iterdir())]
   print(f"written:    {path}, {args.bits} bits: {', '.join(files)}")

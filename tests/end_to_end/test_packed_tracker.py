@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from commands import assert_four_parts
 from minilm import minilm
@@ -9,6 +10,7 @@ from places import ROOT
 from run_scripts import NO_EVAL
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.spandst import packed
 
 pytestmark = pytest.mark.long
 SHORT = "{'inputs': 128, 'segments': 128, 'slots': 24, 'slot_context': 24, 'values': 64,"
@@ -23,11 +25,13 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, fork_server, small_sample, encoder):
-  """MODEL_DIR of a SpanDST after a step on MiniLM; what it learned does not matter."""
+  """MODEL_DIR of a SpanDST after one and two steps on MiniLM; what it learned does not matter."""
   folder = tmp_path_factory.mktemp("packed")
   assert main(["weights", "import", "--hf", str(minilm()), "--out", str(folder / "start")]) == 0
   settings = {
-    "TRAIN_STEPS": 1,
+    "TRAIN_STEPS": 2,
+    "utils.SaveCheckpointConfig.period": 1,
+    "utils.SaveCheckpointConfig.keep": 2,
     "BATCH_SIZE": 1,
     "PACKED_LENGTHS": SHORT,
     "INITIAL_CHECKPOINT_PATH": f"'{folder}/start/checkpoint_0'",
@@ -49,10 +53,10 @@ def test_a_packed_tracker_answers_as_its_checkpoint(
   trained, small_sample, tmp_path, encoder, monkeypatch
 ):
   monkeypatch.setenv(*next(iter(encoder.items())))
-  packed = tmp_path / "tracker"
-  assert main(["weights", "pack", str(trained), "--out", str(packed), "--bits", "16"]) == 0
+  out = tmp_path / "tracker"
+  assert main(["weights", "pack", str(trained), "--out", str(out), "--bits", "16"]) == 0
   states = {}
-  for name, tracker in (("checkpoint", trained), ("packed", packed)):
+  for name, tracker in (("checkpoint", trained), ("packed", out)):
     options = ["--corpus", str(small_sample / "sample"), "--split", "dev"]
     assert main(["track", str(tracker), *options, "--out", str(tmp_path / name)]) == 0
     (file,) = (tmp_path / name / "original").iterdir()
@@ -67,6 +71,38 @@ def test_a_packed_tracker_answers_as_its_checkpoint(
   # Weights are rounded, so that close answers of an untrained network may change places.
   same = [a == b for a, b in zip(states["packed"], states["checkpoint"], strict=True)]
   assert sum(same) >= 0.9 * len(same)
+
+
+def test_the_mean_of_checkpoints(trained, tmp_path, encoder, monkeypatch):
+  monkeypatch.setenv(*next(iter(encoder.items())))
+  one, two = (str(trained / f"checkpoint_{step}") for step in (1, 2))
+  arrays = []
+  for name, checkpoints in (("one", [one]), ("two", [two]), ("both", [one, two])):
+    out = tmp_path / name
+    assert main(["weights", "pack", *checkpoints, "--out", str(out), "--bits", "16"]) == 0
+    config, own = packed.read(out)
+    arrays.append(own)
+  assert config.step == 2
+  changed = 0
+  for name, mean in arrays[2].items():
+    np.testing.assert_allclose(mean, (arrays[0][name] + arrays[1][name]) / 2, atol=1e-3, rtol=1e-3)
+    changed += not np.array_equal(arrays[0][name], arrays[1][name])
+  assert changed > 100
+
+
+def test_checkpoints_with_other_settings_have_no_mean(
+  trained, tmp_path, encoder, monkeypatch, capsys
+):
+  monkeypatch.setenv(*next(iter(encoder.items())))
+  other = tmp_path / "other"
+  other.mkdir()
+  (other / "checkpoint_2").symlink_to(trained / "checkpoint_2")
+  config = (trained / "config.gin").read_text()
+  (other / "config.gin").write_text(config.replace("'plain_spandst_sgd'", "'spandst_sgd'"))
+  out = tmp_path / "packed"
+  assert main(["weights", "pack", str(other), str(trained), "--out", str(out)]) == 1
+  assert_four_parts(capsys.readouterr().err, f"{other}/checkpoint_2: not the tracker of")
+  assert not out.exists()
 
 
 def test_another_encoder_is_not_packed(trained, tmp_path, capsys, monkeypatch):
