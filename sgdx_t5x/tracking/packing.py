@@ -53,33 +53,17 @@ def pack(
   out = pathlib.Path(out)
   check_folder(out, replace=False)
   trackers = [LoadedModel(one_of(find_checkpoints(folder, allow_modules))) for folder in folders]
-  arrays = _mean(trackers, [_arrays(tracker) for tracker in trackers])
-  config = _config(trackers[-1], bits)
+  arrays = [_arrays(tracker) for tracker in trackers]
+  _check_embeddings(trackers, arrays)
+  _check_alike(trackers, arrays)
+  mean = {name: np.mean([own[name] for own in arrays], axis=0) for name in arrays[-1]}
   with atomic_folder(out) as temporary:
-    packed.write(temporary, config, arrays)
+    packed.write(temporary, _config(trackers[-1], bits), mean)
     return train_acts(temporary, corpus, update) if corpus else None
 
 
-def _mean(trackers: Sequence[LoadedModel], arrays: Sequence[Arrays]) -> Arrays:
-  """Returns the mean of each array. Raises SgdxError if a tracker is not like the last."""
-  for tracker, own in zip(trackers, arrays, strict=True):
-    if _shape(tracker, own) != _shape(trackers[-1], arrays[-1]):
-      raise SgdxError(
-        f"{tracker.checkpoint.path}: not the tracker of {trackers[-1].checkpoint.path}",
-        expected="checkpoints with the same network, prompt style and lengths",
-        fix="pass checkpoints of one run, or of runs that went on from it",
-      )
-  return {name: np.mean([own[name] for own in arrays], axis=0) for name in arrays[-1]}
-
-
-def _shape(tracker: LoadedModel, arrays: Arrays) -> tuple[packed.PackedConfig, dict[str, Any]]:
-  """Returns what trackers have in common whose arrays may be averaged."""
-  config = dataclasses.replace(_config(tracker, bits=16), trained_on="", step=0)
-  return config, {name: array.shape for name, array in arrays.items()}
-
-
 def _arrays(tracker: LoadedModel) -> Arrays:
-  """Returns name -> array. Raises SgdxError unless it is a SpanDST on MiniLM's embeddings."""
+  """Returns name -> array. Raises SgdxError unless it is a SpanDST."""
   if not isinstance(tracker.model, SpanModel):
     raise SgdxError(
       f"{tracker.checkpoint.path}: a checkpoint of {type(tracker.model).__name__}",
@@ -89,15 +73,40 @@ def _arrays(tracker: LoadedModel) -> Arrays:
   arrays = {}
   for path, leaf in jax.tree_util.tree_leaves_with_path(tracker.params):
     arrays[jax.tree_util.keystr(path, simple=True, separator="/")] = np.asarray(leaf)
-  # The packed files leave the embeddings out: whoever opens them takes MiniLM's own.
-  for name, table in minilm.tables(minilm.folder()).items():
-    if name not in arrays or not np.array_equal(arrays[name], table):
-      raise SgdxError(
-        f"{tracker.checkpoint.path}: {name} differs from {minilm.NAME}'s",
-        expected=f"a tracker that was trained on {minilm.NAME}, with its embeddings frozen",
-        fix="train with gin/spandst.gin from its weights, as docs/trackers.md describes",
-      )
   return arrays
+
+
+def _check_embeddings(trackers: Sequence[LoadedModel], arrays: Sequence[Arrays]) -> None:
+  """Raises SgdxError unless all trackers have MiniLM's embeddings."""
+  # The packed files leave the embeddings out: whoever opens them takes MiniLM's own.
+  tables = minilm.tables(minilm.folder())
+  for tracker, own in zip(trackers, arrays, strict=True):
+    for name, table in tables.items():
+      if name not in own or not np.array_equal(own[name], table):
+        raise SgdxError(
+          f"{tracker.checkpoint.path}: {name} differs from {minilm.NAME}'s",
+          expected=f"a tracker that was trained on {minilm.NAME}, with its embeddings frozen",
+          fix="train with gin/spandst.gin from its weights, as docs/trackers.md describes",
+        )
+
+
+def _check_alike(trackers: Sequence[LoadedModel], arrays: Sequence[Arrays]) -> None:
+  """Raises SgdxError if a tracker is not like the last, so that a mean would mean nothing."""
+  last = trackers[-1].checkpoint.path
+  shapes = list(map(_shape, trackers, arrays))
+  for tracker, shape in zip(trackers, shapes, strict=True):
+    if shape != shapes[-1]:
+      raise SgdxError(
+        f"{tracker.checkpoint.path}: not the tracker of {last}",
+        expected="checkpoints with the same network, prompt style and lengths",
+        fix="pass checkpoints of one run, or of runs that went on from it",
+      )
+
+
+def _shape(tracker: LoadedModel, arrays: Arrays) -> tuple[packed.PackedConfig, dict[str, Any]]:
+  """Returns what trackers have in common whose arrays may be averaged."""
+  config = dataclasses.replace(_config(tracker, bits=16), trained_on="", step=0)
+  return config, {name: array.shape for name, array in arrays.items()}
 
 
 def _config(tracker: LoadedModel, bits: int) -> packed.PackedConfig:
