@@ -42,9 +42,15 @@ def add_input(
   vars(parser.add_argument(*names, **settings))["input_path"] = path
 
 
-def add_output(parser: Parser, *names: str, folder: bool = False, **settings: Any) -> None:
-  """Adds an option that names a file, or a folder, to write. Other arguments: see `add_input`."""
-  vars(parser.add_argument(*names, **settings))["output"] = "folder" if folder else "file"
+def add_output(
+  parser: Parser, *names: str, folder: bool = False, stdout: bool = False, **settings: Any
+) -> None:
+  """Adds an option that names a file, or a folder, to write; with `stdout`, "-" is no file's name.
+
+  Other arguments: see `add_input`.
+  """
+  kind = "folder" if folder else "file"
+  vars(parser.add_argument(*names, **settings)).update(output=kind, to_stdout=stdout)
 
 
 def corpus_path(text: str) -> str:
@@ -80,8 +86,14 @@ def check_paths(args: argparse.Namespace) -> None:
   used: dict[pathlib.Path, str] = {}  # output -> its option
   for action in args.parser._actions:
     kind, name = getattr(action, "output", None), getattr(args, action.dest, None)
-    if kind is None or name in (None, STDOUT):
+    if kind is None or name is None or (name == STDOUT and action.to_stdout):
       continue
+    if name == STDOUT:
+      raise UsageError(
+        f"{action.option_strings[0]} -",
+        expected=f"a {kind}: this is not written to the terminal or a pipe",
+        fix=f"name a {kind}",
+      )
     option, path = action.option_strings[0], pathlib.Path(name).resolve()
     if path in used or not name:
       raise UsageError(

@@ -80,7 +80,7 @@ def add_options(parser: argparse.ArgumentParser, needs_out: bool = True) -> None
   options.add_split(parser)
   options.add_variants(parser, "variants of the schema, see below")
   text = "JSONL to write; - for stdout"
-  add_output(parser, "--out", metavar="FILE", required=needs_out, help=text)
+  add_output(parser, "--out", metavar="FILE", required=needs_out, stdout=True, help=text)
   text = 'add the gold answers as "target", to train a model; rows then reveal the gold states'
   parser.add_argument("--targets", action="store_true", help=text)
   parser.add_argument("--dialogue", nargs="+", metavar="ID", help="only these dialogues")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sgdx_t5x.corpus.annotation_rules import ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.corpus.dialogue import (
   ACTS,
+  NAMED_ACTS,
   SYSTEM,
   USER,
   Dialogue,
@@ -26,8 +27,6 @@ from sgdx_t5x.corpus.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files.reading import is_text
 
-# Their slot is a keyword of the format; the schema may have a slot of the same name.
-_NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
 _NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
 _EXPECTED_FORM = "slots, actions, service_call and service_results as in SGD's README"
 
@@ -228,7 +227,7 @@ def _check_spans(
     # What the acts say must be marked in the utterance, and the reverse; nobody says "dontcare".
     act_values = set()
     for action in frame.actions:
-      if action["slot"] in service.noncategorical_slots and action["act"] not in _NAMED:
+      if action["slot"] in service.noncategorical_slots and action["act"] not in NAMED_ACTS:
         for value in action["values"]:
           if value != DONTCARE:
             act_values.add((action["slot"], value))
@@ -248,7 +247,7 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, service: Service
     if act not in ACTS[turn.speaker]:
       history.report("act", f"{turn.speaker}'s act {act!r}", ACTS[turn.speaker])
     kind = "slot" if slot in service.slot_index else "unknown"
-    if not slot or act in _NAMED:
+    if not slot or act in NAMED_ACTS:
       kind = slot
     if (kind, min(len(values), 2)) not in forms:  # 2 stands for more, too
       history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")

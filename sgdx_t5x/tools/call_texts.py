@@ -20,7 +20,19 @@ ARGUMENTS = (
 )  # fmt: skip
 _LISTS = ("tool_calls", "function_calls", "calls")
 _NESTED = ("function", "function_call", "functionCall", "tool_call", "tool_use", "toolUse")
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+# What a model thinks before it answers, in the marks of its chat template.
+_THOUGHT = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning)"
+_THOUGHTS = re.compile(
+  rf"<{_THOUGHT}>.*?(?:</{_THOUGHT}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)"
+  r"|<\|START_THINKING\|>.*?(?:<\|END_THINKING\|>|\Z)|<\|inner_prefix\|>.*?(?:<\|inner_suffix\|>|\Z)"
+  r"|<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|(?=<\|(?:start|channel)\|>)|\Z)"
+  r"|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",  # gpt-oss' mark of the rest
+  re.DOTALL,
+)
+# Many templates open the thoughts themselves, so that the text only has their end.
+_END_OF_THOUGHTS = re.compile(
+  rf".*(?:</{_THOUGHT}>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>)", re.DOTALL
+)
 _OF_VENDOR = r"(?:\w+[:_]|｜\w+｜)?"  # before a tag's name: minimax:, longcat_, DeepSeek's
 _TAGGED = re.compile(
   rf"<({_OF_VENDOR}(?:tool|function)_?calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL | re.I
@@ -31,7 +43,7 @@ _FUNCTION = re.compile(
   rf"{_NAMED}[\"']?([^<>\s\"']+)[\"']?[^<>]*>(.*?)(?:</{_OF_FUNCTION}>|(?={_NAMED})|\Z)", re.DOTALL
 )
 _PARAMETER = re.compile(
-  rf"<{_OF_VENDOR}parameter(?:=| name=[\"']?)([^<>\s\"']+)[\"']?[^<>]*>(.*?)"
+  rf"<{_OF_VENDOR}parameter(?:=| name=[\"']?)([^<>\s\"']+)[\"']?([^<>]*)>(.*?)"
   rf"(?:</{_OF_VENDOR}parameter>|(?=<{_OF_VENDOR}parameter[= ])|\Z)",
   re.DOTALL,
 )
@@ -41,12 +53,12 @@ _KEYED = re.compile(rf"\s*([\w.-]+)\s*(?=<{_KEY}|\Z)")
 _PAIR = re.compile(
   rf"<{_KEY}([^<]*)</{_KEY}\s*<{_VALUE}(.*?)(?:</{_VALUE}|(?=<{_KEY})|\Z)", re.DOTALL
 )
-_TOKEN = re.compile(r"<[|｜][^<>|｜]*[|｜]>")
+_TOKEN = re.compile(r"<[|｜][^<>|｜]*[|｜]>|</s>|<eos>|<end_of_turn>")
 # A special token, a name, maybe further tokens, and an object: Mistral, Kimi, DeepSeek, gpt-oss.
 _SPECIAL = re.compile(
   r"(?:\[TOOL_CALLS\]|<[|｜]tool[_▁]call[_▁]begin[|｜]>(?:function<[|｜]tool[_▁]sep[|｜]>)?|\bto=|>>>"
   r"|^\**[Aa]ction:\** *)\s*(?:functions\.)?([\w.-]+)(?::\d+)?"
-  r"(?:\s|\[\w+\]\d*|<[|｜][^<>]*[|｜]>(?:json)?|```json|json|code|commentary|analysis"
+  r"(?:\s|\[\w+\]\w*+|<[|｜][^<>]*[|｜]>(?:json)?|```json|json|code|commentary|analysis"
   r"|\**[Aa]ction [Ii]nput:\**)*(?=\{)",
   re.M,
 )
@@ -57,7 +69,13 @@ _BEGINS_CALL = re.compile(
   re.I,
 )
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
-_CODE = re.compile(r"```(?:python|py|tool_code|tool_call)\s*\n(.*?)(?:```|\Z)", re.DOTALL)
+# Python in a text: fenced, or between the special tokens of LFM and Llama.
+_CODE = re.compile(
+  r"(?:```(?:python|py|tool_code|tool_call)\s*\n|<\|(?:tool_call|python)_start\|>)"
+  r"(.*?)(?:```|<\|(?:tool_call|python)_end\|>|\Z)",
+  re.DOTALL,
+)
+_NAMED_LIST = re.compile(r"<\|tools_prefix\|>(.*?)(?:<\|tools_suffix\|>|\Z)", re.DOTALL)  # Apertus
 _START = re.compile(r"[{\[]")
 _MOST_FAILURES = 200  # braces that begin no JSON, after which a text is not searched further
 # Texts in quotes, which stay, or an argument and its bare value.
@@ -66,10 +84,23 @@ _BARE = re.compile(
 )
 _KEYWORD = "__keyword"  # after a name that Python reserves, until it is parsed
 _LITERALS = {"true": True, "false": False, "null": None}
+_ANSWER = re.compile(r"Final Answer|directly[-_]answer")  # LangChain's and Command R's "no call"
+
+
+class Untyped(str):
+  """A value that was written without its type, between tags: "5" may be a text or a number."""
+
+
+def without_thoughts(text: str) -> str:
+  """Returns what a model answered without what it thought before."""
+  text = _THOUGHTS.sub("", text)
+  end = _END_OF_THOUGHTS.match(text)
+  return text[end.end() :] if end else text
 
 
 def written_calls(text: str) -> list[Any] | None:
   """Returns the calls of an answer that is text, by design a list; None if it has none."""
+  text = _without_last_tokens(without_thoughts(text))
   value: Any = None
   with contextlib.suppress(ValueError, RecursionError):
     value = json.loads(text)
@@ -93,10 +124,14 @@ def text_calls(text: str) -> list[Any] | None:
 
   None if there is none; an item is None if it is marked as a call, and malformed.
   """
-  text = _THOUGHTS.sub("", text)
-  for code in (text, *_CODE.findall(text), _TOKEN.sub(" ", text)):
-    if (in_python := python_calls(code)) and all(in_python):  # None in it: maybe another form
-      return in_python
+  text = without_thoughts(text)
+  codes = _CODE.findall(text)
+  # Of a fenced text, `python_calls` reads the first block; of another, code may be in an argument.
+  ways = (codes, [text]) if text.lstrip().startswith("```") else ([text], codes)
+  for parts in (*ways, [_TOKEN.sub(" ", text)]):
+    in_python = [python_calls(part) for part in parts]
+    if calls := [call for part in in_python if part and all(part) for call in part]:
+      return calls  # a part with None in it is maybe in another form
   blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
   for block in blocks or [text]:
@@ -118,7 +153,12 @@ def _special_calls(block: str, is_tagged: bool) -> list[Any]:
     return calls
   values = _PAIR.findall(block)
   if (keyed := _KEYED.match(block)) and (values or is_tagged):
-    return [{"name": keyed[1], "arguments": {key.strip(): value for key, value in values}}]
+    arguments = {key.strip(): Untyped(value) for key, value in values}
+    return [{"name": keyed[1], "arguments": arguments}]
+  for listed in _NAMED_LIST.findall(block):
+    with contextlib.suppress(ValueError, RecursionError, AttributeError, TypeError):
+      for item in json.loads(listed):
+        calls += [{"name": name, "arguments": arguments} for name, arguments in item.items()]
   for found in _SPECIAL.finditer(block):
     with contextlib.suppress(ValueError, RecursionError):
       arguments, _ = json.JSONDecoder().raw_decode(block, found.end())
@@ -129,13 +169,22 @@ def _special_calls(block: str, is_tagged: bool) -> list[Any]:
 def _function(name: str, body: str) -> dict[str, Any]:
   """Returns the call of a tag of a function, whose body is JSON or tags of parameters."""
   if values := _PARAMETER.findall(body):
-    return {"name": name, "arguments": {key: value.strip("\n") for key, value in values}}
+    arguments = {key: _parameter(kind, value.strip("\n")) for key, kind, value in values}
+    return {"name": name, "arguments": arguments}
   return {"name": name, "arguments": _without_last_tokens(body).strip()}
 
 
+def _parameter(attributes: str, value: str) -> Any:
+  """Returns the value of a tag of a parameter: JSON, if DeepSeek's attribute says so."""
+  if 'string="false"' in attributes:
+    with contextlib.suppress(ValueError, RecursionError):
+      return json.loads(value)
+  return Untyped(value)
+
+
 def _without_last_tokens(text: str) -> str:
-  """Returns a text that ends in an object without the special tokens after it."""
-  end = text.rfind("}") + 1
+  """Returns a text that ends in an object or a list without the special tokens after it."""
+  end = max(text.rfind("}"), text.rfind("]")) + 1
   return text if _TOKEN.sub("", text[end:]).strip() else text[:end]
 
 
@@ -178,7 +227,7 @@ def calls_of(value: Any) -> Iterator[dict[str, Any]]:
         yield from calls_of(value.get(key))
     elif inside := next((value[x] for x in _NESTED if isinstance(value.get(x), dict)), None):
       yield from calls_of(inside)
-    elif call := named_call(value):
+    elif (call := named_call(value)) and not _ANSWER.fullmatch(call["name"]):
       # The definition of a tool has its parameters in the same place.
       schema = call["arguments"]
       if not (isinstance(schema, dict) and isinstance(schema.get("properties"), dict)):
@@ -254,7 +303,8 @@ def _python_call(call: ast.expr, source: str) -> dict[str, Any] | None:
     if argument.arg is None:
       return None
     arguments[argument.arg.removesuffix(_KEYWORD)] = _value(argument.value, source)
-  return {"name": ast.unparse(call.func), "arguments": arguments}
+  # Gemini writes its tools as functions of a module.
+  return {"name": ast.unparse(call.func).removeprefix("default_api."), "arguments": arguments}
 
 
 def _value(node: ast.expr, source: str) -> Any:

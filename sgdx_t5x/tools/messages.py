@@ -48,6 +48,7 @@ _CALLS = ("tool_use", "tool_call", "invalid_tool_call", "function_call", "custom
 _TEXTS = ("text", "output_text", "refusal")
 _TEXT_KEYS = ("text", "refusal", "content")  # the last is OpenTelemetry's
 _SILENT = ("thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint")
+_SIGNATURES = ("thoughtSignature", "thought_signature")  # Gemini's, of what it thought
 _PLACES = ("content", "parts", "output", "blocks", "items")
 _READ = ("tool_calls", "function_call")
 _PLAIN = frozenset(("role", "content", "tool_calls", "refusal", "reasoning_content"))
@@ -242,11 +243,14 @@ def _code(error: Any, status: Any) -> int:
 def _ends(level: Mapping[str, Any]) -> Iterator[str]:
   """Yields the words with which a service says why an answer ended."""
   for key, reason in level.items():
-    if key not in _ENDS:
+    # vLLM's stop_reason is the token or the text at which the answer stopped.
+    is_place = key == "stop_reason" and isinstance(level.get("finish_reason"), str)
+    if key not in _ENDS or is_place:
       continue
     if isinstance(reason, dict):
       reason = reason.get("type")
-    if type(reason) is int and reason in range(len(_NUMBERED_ENDS)):  # True is an int, too
+    is_number = key == "finish_reason" and type(reason) is int  # True is an int, too
+    if is_number and reason in range(len(_NUMBERED_ENDS)):
       reason = _NUMBERED_ENDS[reason]
     if isinstance(reason, str):
       yield reason
@@ -305,7 +309,7 @@ def _check_lists(message: Mapping[str, Any], place: str, has_text: bool) -> None
   In an empty message, one key of a call is enough; beside a text, the object has to be a call.
   """
   for key, value in message.items():
-    items = value if isinstance(value, list) and key not in _PLACES else []
+    items = value if isinstance(value, list) and key not in (*_PLACES, "tools") else []
     keys = (str(key) for item in items if isinstance(item, dict) for key in item)
     if any(calls_of(items)) or (not has_text and any(map(_KEY_IN_CALL.fullmatch, keys))):
       raise unknown_form(message, place, f"calls in {key}")
@@ -336,7 +340,7 @@ def _of_content(content: Any, place: str) -> tuple[list[Any], str]:
     if not isinstance(block, dict):
       raise unknown_form({}, place, f"a block of content {quoted(block)[:40]}")
     kind = block.get("type") or block.get("block_type")  # the latter is LlamaIndex'
-    kind = kind or next((key for key in block if key != "thoughtSignature"), None)
+    kind = kind or next((key for key, x in block.items() if x and key not in _SIGNATURES), None)
     if kind is None or block.get("thought") is True:  # Gemini's
       continue
     if kind == "message":

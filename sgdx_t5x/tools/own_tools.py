@@ -10,6 +10,7 @@ Lists may be in the "tools" of an object.
 """
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import re
@@ -164,7 +165,7 @@ def _listed(path: pathlib.Path, data: Any) -> Iterator[OwnTool]:
 
 def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
   """Yields a tool per operation."""
-  paths = data.get("paths")
+  paths, names = data.get("paths"), dict[str, str]()
   for url, item in paths.items() if isinstance(paths, dict) else ():
     escaped_url = url.replace("~", "~0").replace("/", "~1")
     if isinstance(item, dict) and "$ref" in item:
@@ -173,7 +174,7 @@ def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
       operation = item.get(method) if isinstance(item, dict) else None
       if isinstance(operation, dict):
         at = f"/paths/{escaped_url}/{method}"
-        name = legal_name(str(operation.get("operationId") or f"{method}{url}"))
+        name = _operation_name(str(operation.get("operationId") or f"{method}{url}"), names)
         text = operation.get("description") or operation.get("summary") or ""
         listed = [*item.get("parameters", ()), *operation.get("parameters", ())]
         parameters = {}  # one of an operation takes the place of one of all operations of its path
@@ -181,6 +182,18 @@ def _openapi(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[OwnTool]:
           parameters[parameter.get("name"), parameter.get("in")] = parameter
         schema = _arguments(path, at, data, parameters.values(), operation.get("requestBody"))
         yield OwnTool(name, str(text), schema, at)
+
+
+def _operation_name(text: str, names: dict[str, str]) -> str:
+  """Returns a name of its own for an operation: long ones may begin alike.
+
+  Args: names, of the operations before it -> their texts; this one is added.
+  """
+  name = legal_name(text)
+  if names.setdefault(name, text) != text:
+    digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+    name = f"{name[: LONGEST_NAME - 9]}_{digest}"
+  return name
 
 
 def _arguments(
@@ -207,7 +220,9 @@ def _arguments(
       raise _error(path, at, "a parameter called body beside a body")
     properties["body"] = _schema_of(definition.get("content"))
     required += ["body"] if definition.get("required") else []
-  schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+  schema: dict[str, Any] = {"type": "object", "properties": properties}
+  if required:  # draft 4 has no empty list
+    schema["required"] = required
   waiting = list(references(schema))
   while waiting:  # what is referred to keeps its place, so that references stay as they are
     keys = pointer_keys(urllib.parse.unquote(waiting.pop().removeprefix("#")))

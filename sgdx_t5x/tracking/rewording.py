@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.errors import SgdxError, nearest, quoted
 from sgdx_t5x.files.reading import decode_json, read_input
 from sgdx_t5x.tracking.conversations import States, Utterance, from_utterances, states
 from sgdx_t5x.tracking.protocol import Shown, Tracker
@@ -32,7 +32,7 @@ class TypedDialogue:
 
   def tracked(self, services: Sequence[str]) -> list[str]:
     """Returns those of some services that it is about."""
-    return [name for name in services if name in (self.services or services)]
+    return [name for name in services if self.services is None or name in self.services]
 
 
 @dataclasses.dataclass
@@ -110,9 +110,15 @@ def count_changes(
   """
   changes = {name: Changes() for name in variants}
   filled: collections.Counter[tuple[str, str]] = collections.Counter()
-  for typed in dialogues:
+  for number, typed in enumerate(dialogues):
     for name in typed.services or ():
-      original.original[name]  # raises if unknown, before any is tracked
+      if name not in original.original:  # before any is tracked
+        raise SgdxError(
+          f"dialogue {number}: unknown service {name!r}",
+          expected=f"services of {original.original.origin}",
+          available=nearest(name, original.original.names),
+          fix="correct its services, or leave them out",
+        )
   for typed in dialogues:
     services_of = typed.tracked(services)
     if not services_of:

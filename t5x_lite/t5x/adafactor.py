@@ -17,7 +17,7 @@ from flax import struct
 
 from t5x import optimizers
 from t5x._optim.factoring import FactorDim, Factoring, factoring_of, role_of
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_flag
 
 __all__ = ["Adafactor", "AdafactorParamState", "FactorDim", "standard_logical_factor_rules"]
 
@@ -107,6 +107,8 @@ class Adafactor(optimizers.OptimizerDef):
   axes_by_param: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
 
   def __post_init__(self) -> None:
+    for name in ("factored", "multiply_by_parameter_scale", "skip_nan_updates"):
+      check_flag(getattr(self, name), f"adafactor.Adafactor.{name}")
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.

@@ -209,14 +209,22 @@ class OptaxWrapper(OptimizerDef):
 
   def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
     """Gives slots of the parameters' shapes their axes, and None to all else."""
-    param_states = optax.tree_utils.tree_map_params(
-      self.optax_optimizer,
-      lambda slot, spec: slot if _is_masked(slot) else spec,
-      optimizer.state.param_states,
-      param_logical_axes,
-      transform_non_params=lambda _: None,
-      is_leaf=_is_masked,
-    )
+
+    def is_of_params(node: Any) -> bool:
+      return _has_form(node, optimizer.target) and not _is_masked(node)
+
+    def spec_of(slot: Any, spec: Any) -> Any:
+      return slot if _is_masked(slot) else spec
+
+    def axes_of(node: Any) -> Any:
+      if not is_of_params(node):
+        return None
+      return jax.tree_util.tree_map(spec_of, node, param_logical_axes, is_leaf=_is_masked)
+
+    # Not optax's tree_map_params: it shows functions of the parameters, as those that label or mask
+    # them, something else in their place.
+    states = optimizer.state.param_states
+    param_states = jax.tree_util.tree_map(axes_of, states, is_leaf=is_of_params)
     state = OptimizerState(step=None, param_states=param_states)
     return optimizer.replace(state=state, target=param_logical_axes)
 
@@ -224,6 +232,17 @@ class OptaxWrapper(OptimizerDef):
 def _is_masked(x: Any) -> bool:
   """Whether it stands for a parameter that optax skips (`optax.masked`)."""
   return isinstance(x, optax.MaskedNode)
+
+
+def _has_form(node: Any, params: PyTree) -> bool:
+  """Whether a part of an optimizer's state has the form of parameters, of which some are masked."""
+  if _is_masked(node):
+    return True
+  if not isinstance(params, Mapping):
+    return jax.tree_util.all_leaves([node])
+  if not isinstance(node, Mapping) or node.keys() != params.keys():
+    return False
+  return all(_has_form(node[key], params[key]) for key in params)
 
 
 def wrap_optax_optimizer(

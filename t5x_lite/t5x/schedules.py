@@ -71,7 +71,8 @@ def create_learning_rate_scheduler(
     check_number(number, f"{prefix}.{setting}", minimum)
   names = _factor_names(factors)
 
-  def value(name: str, step: jax.Array) -> Any:
+  def value(name: str, count: jax.Array) -> Any:
+    step = count.astype(jnp.float32)
     if name == "constant":
       return base_learning_rate
     if name == "linear_warmup":
@@ -86,15 +87,15 @@ def create_learning_rate_scheduler(
       root = jnp.sqrt(jnp.maximum(1.0, float(warmup_steps)))
       return root / jnp.sqrt(jnp.maximum(1.0, jnp.maximum(step, warmup_steps)))
     if name == "decay_every":
-      return decay_factor ** jnp.floor(step / steps_per_decay)
+      return decay_factor ** (count // steps_per_decay)  # of integers, which jit does not round
     progress = jnp.maximum(0.0, (step - warmup_steps) / float(steps_per_cycle))
     return jnp.maximum(0.0, 0.5 * (1.0 + jnp.cos(jnp.pi * (progress % 1.0))))
 
   def schedule(step: Any) -> jax.Array:
-    step = jnp.maximum(0, jnp.asarray(step) - step_offset).astype(jnp.float32)
+    count = jnp.maximum(0, jnp.asarray(step) - step_offset)
     rate = jnp.float32(1.0)
     for name in names:
-      rate = rate * value(name, step)
+      rate = rate * value(name, count)
     return jnp.maximum(rate, min_learning_rate).astype(jnp.float32)
 
   return schedule

@@ -41,8 +41,11 @@ def test_slots_like_parameters_have_their_axes():
   assert (scale.v, scale.m) == (AXES["scale"], AXES["scale"])
 
 
-def test_what_optax_passes_over_has_no_axes():
-  labels = {"wi": {"kernel": "train"}, "scale": "keep"}
+LABELS = {"wi": {"kernel": "train"}, "scale": "keep"}
+
+
+@pytest.mark.parametrize("labels", [LABELS, {"wi": "train", "scale": "keep"}, lambda _: LABELS])
+def test_what_optax_passes_over_has_no_axes(labels):
   parts = optax.multi_transform({"train": optax.adam(0.1), "keep": optax.set_to_zero()}, labels)
   wrapper = optimizers.OptaxWrapper(parts)
   state = train_state.FlaxOptimTrainState(wrapper.create(_params()))
@@ -50,6 +53,7 @@ def test_what_optax_passes_over_has_no_axes():
   slots = axes.state.param_states.inner_states["train"].inner_state[0].mu
   assert slots["wi"] == AXES["wi"]
   assert isinstance(slots["scale"], optax.MaskedNode)
+  assert axes.state.param_states.inner_states["train"].inner_state[0].count is None
 
 
 def test_state_dicts_leave_out_what_is_empty_and_are_restored():
@@ -62,6 +66,11 @@ def test_state_dicts_leave_out_what_is_empty_and_are_restored():
   sgd = optimizers.sgd(0.1).create(_params())
   assert sgd.state_dict()["state"]["param_states"] == {}
   jax.tree.map(np.testing.assert_array_equal, sgd.restore_state(sgd.state_dict()), sgd)
+
+
+def test_a_flag_in_quotes_is_refused():
+  with pytest.raises(T5XError, match=r"Adafactor\.factored is neither True nor False"):
+    adafactor.Adafactor(0.1, factored="False")
 
 
 def test_a_step_may_override_settings():

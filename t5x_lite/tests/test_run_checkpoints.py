@@ -1,5 +1,6 @@
 """Checkpoints of Google's T5X (both layouts) load as the arrays they were made from."""
 
+import flax.serialization
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from packed_goldens import assert_equal
 
 from t5x import checkpoints, optimizers, utils
-from t5x._checkpoint.read import flatten
+from t5x._checkpoint.read import flatten, open_checkpoint
 from t5x._train import loop
 from t5x.errors import T5XError
 
@@ -102,6 +103,18 @@ def test_unfinished_saves_are_not_chosen(tmp_path):
   assert checkpoints.checkpoint_steps(tmp_path) == [5]
   with pytest.raises(T5XError, match="unfinished save"):
     checkpoints.open_checkpoint(str(tmp_path / "checkpoint_8"))
+
+
+def test_bfloat16_as_integers_is_refused(tmp_path):
+  """T5X does, too: checkpoints of before June 2021."""
+  spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": "target.w/"}, "dtype": "uint16"}
+  leaf = {**spec, "metadata": {"shape": [2], "dtype": "<u2"}}
+  content = {"version": 2, "optimizer": {"state": {}, "target": {"w": leaf}}}
+  folder = tmp_path / "checkpoint_5"
+  folder.mkdir()
+  (folder / "checkpoint").write_bytes(flax.serialization.msgpack_serialize(content))
+  with pytest.raises(T5XError, match="target/w was stored as integers"):
+    open_checkpoint(str(folder))
 
 
 def test_mismatch_names_everything(tmp_path):

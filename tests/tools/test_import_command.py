@@ -131,6 +131,18 @@ def test_operations_of_openapi_are_tools(run):
   }
 
 
+def test_operations_without_a_name_of_their_own(run):
+  """Two URLs that begin alike have two names; optional parameters alone are valid in draft 4."""
+  long = "/organisations/{organisation_id}/projects/{project_id}/environments"
+  limit = {"name": "limit", "in": "query", "schema": {"minimum": 0, "exclusiveMinimum": True}}
+  get = {"get": {"parameters": [limit]}}
+  code, tools = run({"openapi": "3.0.3", "paths": {long: get, f"{long}/{{id}}": get}})
+  first, second = (tool["function"]["name"] for tool in tools)
+  assert (code, first) == (0, "get_organisations_organisation_id_projects_project_id_environmen")
+  assert (len(second), second[:55]) == (64, first[:55])
+  assert second != first
+
+
 def test_operations_as_real_documents_have_them(run):
   """Overridden parameters, forms, bodies of bytes, path items elsewhere, names with dots."""
   by_path = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}

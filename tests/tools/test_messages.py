@@ -7,10 +7,10 @@ from answer_forms import FORMS, TEXTS, bare, calls_of, score, write
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tools.call_predictions import row_answer
-from sgdx_t5x.tools.call_texts import python_calls, text_calls
+from sgdx_t5x.tools.call_texts import Untyped, python_calls, text_calls, written_calls
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.format import calls_format
-from sgdx_t5x.tools.messages import has_plain_calls, read_answer
+from sgdx_t5x.tools.messages import Answer, has_plain_calls, read_answer
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +138,66 @@ def test_literals_of_json_and_python(literal, value):
     '**Action:** f\n**Action input:** {"a": "x"}',
     '{"function_name": "f", "params": {"a": "x"}}',
     '{"tool_uses": 1, "functionCall": {"name": "f", "args": {"a": "x"}}}',
+    # Words or tokens after the call, or before it.
+    "<|tool_call_start|>[f(a='x')]<|tool_call_end|>I look.",  # LFM2.5's template
+    "I look.<|python_start|>[f(a='x')]<|python_end|>",  # Llama 4
+    '[TOOL_CALLS]f[CALL_ID]D681PevK0[ARGS]{"a": "x"}',  # Mistral v11
+    '<|tools_prefix|>[{"f": {"a": "x"}}]<|tools_suffix|>',  # Apertus
+    "```tool_code\nprint(default_api.f(a='x'))\n```",  # Gemini
   ],
 )
 def test_calls_as_models_write_them(text):
   assert list(map(call_parts, text_calls(text))) == [("f", {"a": "x"})]
+
+
+@pytest.mark.parametrize(
+  "thought",
+  [
+    "<think>{}</think>",
+    "{}</think>",  # the template has opened it
+    "<think>{}</think> {} </think>",
+    "I answer in <tool_call> tags: {}\n</think>\n\n",
+    "<thought>{}</thought>",  # EXAONE
+    "<seed:think>{}</seed:think>",
+    "[THINK]{}[/THINK]",  # Mistral
+    "<|START_THINKING|>{}<|END_THINKING|>",  # Command
+    "<|inner_prefix|>{}<|inner_suffix|>",  # Apertus
+    "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
+  ],
+)
+def test_calls_in_thoughts_are_none(thought):
+  thought = thought.replace("{}", '{"name": "g", "arguments": {}}')
+  assert text_calls(thought + "Which city?") is None
+  call = '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>'
+  assert list(map(call_parts, text_calls(thought + call))) == [("f", {"a": "x"})]
+  for nothing in ("[]", "[]</s>", "[]<|im_end|>\n"):
+    assert written_calls(thought + nothing) == []
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    '```json\n{"action": "Final Answer", "action_input": "Which city?"}\n```',  # LangChain
+    'Action: ```json\n[{"tool_name": "directly-answer", "parameters": {}}]\n```',  # Command R
+  ],
+)
+def test_an_answer_in_words_may_have_the_form_of_a_call(text):
+  assert text_calls(text) is None
+
+
+def test_all_blocks_of_code_are_read():
+  blocks = "```tool_code\nf(a='x')\n```\n\n```tool_code\ng(a='y')\n```"
+  assert [call["name"] for call in text_calls(blocks)] == ["f", "g"]
+  assert [call["name"] for call in text_calls(f"First these:\n{blocks}")] == ["f", "g"]
+
+
+def test_values_between_tags_have_no_type():
+  number = '<｜DSML｜invoke name="f"><｜DSML｜parameter name="n" string="{}">5</｜DSML｜parameter>'
+  (said,), (unsaid,) = (text_calls(number.replace("{}", x)) for x in ("false", "true"))
+  assert (said["arguments"], unsaid["arguments"]) == ({"n": 5}, {"n": "5"})
+  assert isinstance(unsaid["arguments"]["n"], Untyped)
+  (of_glm,) = text_calls("<tool_call>f<arg_key>n</arg_key><arg_value>5</arg_value></tool_call>")
+  assert isinstance(of_glm["arguments"]["n"], Untyped)
 
 
 def test_a_tag_with_the_name_of_the_tool_has_its_arguments():
@@ -248,6 +304,14 @@ def test_what_was_asked_again_has_not_failed(place, corpus, tmp_path):
   assert len(score(corpus, write(tmp_path / "a.jsonl", rows)).frames["original"]) == 6
 
 
+@pytest.mark.parametrize("place", [2, 3, 11, 128009, "Error:", "</block>", None])
+def test_where_vllm_stopped_is_no_reason(place):
+  """Source: vllm#2976: stop_reason is the text or the token at which an answer stopped."""
+  answer = ended("stop", stop_reason=place)
+  answer["choices"][0]["message"]["content"] = "I cannot."
+  assert read_answer(answer, "file") == Answer([], "I cannot.")
+
+
 OWN_ENDS = (  # the last two are of MCP's sampling
   "stop", "STOP", "end_turn", "eos_token", "endoftext", "COMPLETE", "normal", "length", "toolUse",
   "stopSequence",
@@ -278,6 +342,10 @@ def test_a_call_beside_an_empty_result_is_read():
 def test_what_stands_beside_a_text_may_have_names():
   beside = {"tools": [{"name": "f", "parameters": {"properties": {}}}], "files": [{"name": "f"}]}
   assert read_answer({"role": "assistant", "content": "I cannot.", **beside}, "").calls == []
+  # OpenAI's responses repeat the definitions that the request showed.
+  tools = [{"type": "function", "name": "f", "description": "Finds", "parameters": None}]
+  body = {"object": "response", "status": "completed", "output": [{"type": "reasoning"}]}
+  assert read_answer({"response": {**body, "tools": tools}}, "").calls == []
 
 
 @pytest.mark.parametrize("reason", [None, "unknown", "stop"])
@@ -347,7 +415,8 @@ def test_the_first_choice_is_the_one_of_the_lowest_index():
 
 def test_thoughts_are_no_text():
   thought = {"text": '{"name": "f", "arguments": {}}', "thought": True}
-  parts = [thought, {"text": "Which city?"}, {"thoughtSignature": "x"}]
+  signatures = [{"thoughtSignature": "x"}, {"thought_signature": "x", "text": None}]
+  parts = [thought, {"text": "Which city?"}, *signatures]
   answer = read_answer({"candidates": [{"content": {"role": "model", "parts": parts}}]}, "")
   assert (answer.calls, answer.text) == ([], "Which city?")
 

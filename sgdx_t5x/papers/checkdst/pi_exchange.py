@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.corpus.dialogue import USER
+from sgdx_t5x.corpus.dialogue import NAMED_ACTS, USER
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.papers.checkdst.split import Split, annotation_of
 from sgdx_t5x.papers.checkdst.texts import overlap, same_text, whole_words, words
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, said_values, values_of_act
+from sgdx_t5x.papers.checkdst.values import said_values, values_of_act
 
 _DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

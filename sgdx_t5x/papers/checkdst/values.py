@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.corpus.dialogue import NAMED_ACTS
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.entities import Slots
 
-# Acts whose slot is a keyword of the format, not a slot of the schema.
-NAMED_ACTS = frozenset({"INFORM_INTENT", "OFFER_INTENT", "INFORM_COUNT"})
 Place = tuple[int, str, str]  # turn, service, slot
 
 

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.corpus.dialogue import NAMED_ACTS
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.answerable import said_state_values
 from sgdx_t5x.papers.checkdst.entities import Slots, free_slots, kinds_of_slots
@@ -27,7 +28,7 @@ from sgdx_t5x.papers.checkdst.texts import (
   pattern_of,
   places_outside_spans,
 )
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS, replace_values
+from sgdx_t5x.papers.checkdst.values import replace_values
 from sgdx_t5x.papers.simulator.variation import is_relative_day
 
 _FEWEST = 5  # values that a slot must have in the split; else its kind's values are used

@@ -5,10 +5,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.corpus.dialogue import NAMED_ACTS
 from sgdx_t5x.corpus.schema import DONTCARE, Schema
 from sgdx_t5x.papers.checkdst.pi_words import Exchange, NewWords
 from sgdx_t5x.papers.checkdst.texts import is_said, normalised
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 from sgdx_t5x.papers.coco.coco_combinations import Combinations
 from sgdx_t5x.papers.coco.coco_goals import Belief, Rules, choose_slots
 from sgdx_t5x.papers.coco.coco_values import Value, ValueSource

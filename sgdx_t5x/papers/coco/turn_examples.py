@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.corpus.corpus import Corpus
-from sgdx_t5x.corpus.dialogue import USER, Dialogue
+from sgdx_t5x.corpus.dialogue import NAMED_ACTS, USER, Dialogue
 from sgdx_t5x.corpus.opening import open_corpus
 from sgdx_t5x.corpus.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import decode_lines, read_input
-from sgdx_t5x.papers.checkdst.values import NAMED_ACTS
 
 CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables
 Example = dict[str, str]  # id, inputs, targets

@@ -281,7 +281,9 @@ def _fits(frame: _RawFrame, names: Mapping[str, Renaming]) -> bool:
 
 def _renamed(frame: _RawFrame, names: Mapping[str, Renaming]) -> list[str]:
   to = names[frame.service]
-  return [to.service, *(to.slots[slot] for slot in frame.slots)]
+  intent = frame.state.active_intent
+  names = [to.service, *(to.slots[slot] for slot in frame.slots)]
+  return names if intent is None else [*names, to.intents.get(intent, intent)]
 
 
 def _unknown_name(

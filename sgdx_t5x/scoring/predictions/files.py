@@ -44,6 +44,7 @@ class InMemory:
 # A file named after a variant: v1.json, v1.jsonl.gz, or a part v1.jsonl-00000-of-00002.
 _OF_VARIANT = re.compile(r"(.+)\.json(l(-\d+-of-\d+)?)?(\.gz|\.xz)?")
 _PART = re.compile(r"-\d+-of-")
+_ROWS = re.compile(r"\.jsonl(-\d+-of-\d+)?(\.gz|\.xz)?\Z")
 # Where predictions are: a file, a folder to search, a list of files, or rows in memory.
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 PredictionSource = Paths | InMemory
@@ -271,9 +272,11 @@ def size_of(file: PredictionFile) -> int:
 
 
 def _holds_predictions(name: str) -> bool:
-  if ".jsonl" in name:
-    # T5X's markers of finished and unfinished files, and SeqIO's metric logs.
-    return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
+  if name.startswith("."):  # of an editor or of macOS
+    return False
+  if _ROWS.search(name):
+    # SeqIO's metric logs, and what `sgdx checkdst perturb` says it changed.
+    return not name.endswith("-metrics.jsonl") and name != "changes.jsonl"
   if name == "dialogues_and_metrics.json":
     return False  # the official scorer writes its scores next to the predictions
   return name.startswith("dialogues") and name.endswith((".json", ".json.gz", ".json.xz"))

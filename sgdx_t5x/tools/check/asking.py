@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.files.locks import lock
+from sgdx_t5x.tools.call_texts import without_thoughts
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.endpoint_options import request_parameters, sender
 from sgdx_t5x.tools.endpoints.answer_file import AnswerFile, Send
@@ -109,8 +110,12 @@ class Asker:
 
   def texts(self, prompts: Mapping[str, str]) -> dict[str, str]:
     """Returns name of a prompt -> what the model answers, without what the service refused."""
-    answers = zip(prompts, self._answers_to(self._of_prompts(prompts)), strict=True)
-    return {name: read_answer(answer, name).text for name, answer in answers if answer is not None}
+    texts = {}
+    answers = self._answers_to(self._of_prompts(prompts))
+    for name, answer in zip(prompts, answers, strict=True):
+      if answer is not None:
+        texts[name] = without_thoughts(read_answer(answer, name).text)
+    return texts
 
   def _answers_to(self, requests: Sequence[Request]) -> list[Any]:
     """Sends what is not answered yet. Returns the answers; None for what was refused."""

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import quoted
+from sgdx_t5x.tools.call_texts import Untyped
 from sgdx_t5x.tools.calls import call_parts
 from sgdx_t5x.tools.schemas import (
   PROPERTIES,
@@ -123,14 +124,29 @@ def _read(
   name: str, arguments: Mapping[str, Any], base: ToolSet, shown_tools: ToolSet, rewording: Rewording
 ) -> _Called:
   """Returns a call as it is compared."""
-  fault = _violation(name, arguments, shown_tools)
   schema = shown_tools.by_name[name].parameters
+  arguments = {key: _typed(value, key, schema) for key, value in arguments.items()}
+  fault = _violation(name, arguments, shown_tools)
   num_allowed = 0
   for way, is_allowed in undeclared(arguments, schema):
     num_allowed += is_allowed
     if not is_allowed and fault is None:
       fault = Fault("invented", f"{name}: {way}")
   return _Called(Call(*back(name, arguments, base, rewording)), fault, num_allowed)
+
+
+def _typed(value: Any, name: str, root: Schema) -> Any:
+  """Returns an argument that was written without its type as what its schema says it is."""
+  if not isinstance(value, Untyped):
+    return value
+  of_argument = of_same_value(of_property(of_same_value([root], root), name), root)
+  kinds = [schema["type"] for schema in of_argument if "type" in schema]
+  if not kinds or any("string" in kind for kind in kinds):  # a name, or a list of them
+    return value
+  try:
+    return json.loads(value.lower() if value.lower() in ("true", "false", "null") else value)
+  except (ValueError, RecursionError):
+    return value
 
 
 def _violation(name: str, arguments: Mapping[str, Any], shown_tools: ToolSet) -> Fault | None:
@@ -262,8 +278,11 @@ def _of_objects(
 def _agrees(schema: Schema, due: Mapping[str, Any]) -> bool:
   """Whether an object has the constants by which a schema, one of several, tells its own."""
   for name, part in schema.get(PROPERTIES, {}).items():
-    if isinstance(part, dict) and "const" in part and due.get(name, part["const"]) != part["const"]:
-      return False
+    if isinstance(part, dict) and name in due:
+      # OpenAPI 3.0, which has no `const`, says it by an enum of one value.
+      possible = [part["const"]] if "const" in part else part.get("enum")
+      if isinstance(possible, list) and due[name] not in possible:
+        return False
   return True
 
 
@@ -273,8 +292,7 @@ def _of_lists(
   """Returns the first difference between two lists."""
   of_enum = any("enum" in part for part in of_same_value(of_item(schemas, 0), root))
   if of_enum:
-    to_text = functools.partial(json.dumps, sort_keys=True)
-    if set(map(to_text, actual)) == set(map(to_text, due)):
+    if set(map(_item_text, actual)) == set(map(_item_text, due)):
       return None
   elif len(actual) == len(due):
     for index, (item, due_item) in enumerate(zip(actual, due, strict=True)):
@@ -282,3 +300,9 @@ def _of_lists(
         return fault
     return None
   return Fault("wrong value", f"{way}: {quoted(list(actual))}, not {quoted(list(due))}")
+
+
+def _item_text(item: Any) -> str:
+  """Returns an item as a text to compare: 2.0 is 2, and True is not 1."""
+  is_whole = isinstance(item, float) and item.is_integer()
+  return json.dumps(int(item) if is_whole else item, sort_keys=True)

@@ -27,6 +27,7 @@ from sgdx_t5x.tools.definitions import LONGEST_NAME
 from sgdx_t5x.tools.own_tools import OwnTool, legal_tool_name
 from sgdx_t5x.tools.schemas import (
   DEPENDENT,
+  NAMED,
   PROPERTIES,
   Keys,
   Schema,
@@ -82,9 +83,14 @@ def _elements_in(schema: Any, pointer: str, keys: Keys) -> Iterator[tuple[str, s
 
 def is_name(pointer: str) -> bool:
   """Whether a pointer is to a tool or a property, and not to a description or title."""
-  keys = pointer.split("/")[1:]  # the first is a tool's name
-  is_property = len(keys) > 2 and keys[-2] == PROPERTIES
-  return len(keys) == 1 or is_property or keys[-1] not in TEXTS
+  _, *keys = pointer_keys(pointer)  # the first is a tool's name
+  # A property may be called "description", or "properties": what is a name shows from the front.
+  keyword, is_named = "", False
+  for key in keys:
+    is_named = keyword in NAMED and not is_named
+    if not is_named:
+      keyword = key
+  return not keys or (is_named and keyword == PROPERTIES)
 
 
 def read_rewordings(path: str | pathlib.Path) -> list[Rewording]:

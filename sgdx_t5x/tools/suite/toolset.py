@@ -22,6 +22,7 @@ _ANNOTATIONS = (
   "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
   "components", "definitions", "$schema", "$id", "$anchor", "$comment", "$defs", "then", "else",
   "minContains", "maxContains", "nullable",
+  "exclusiveMinimum", "exclusiveMaximum",  # of draft 4, which heeds them with `minimum`
 )  # fmt: skip
 
 

@@ -232,6 +232,13 @@ def _open_legacy(path: str) -> StoredCheckpoint:
       inner = leaf.get("kvstore", leaf).get("path", leaf.get("path", "")).rstrip("/")
       folders[name] = epath.Path(path) / inner
       arrays[name] = _stored_shape(leaf, folders[name])
+      if arrays[name].dtype == np.uint16 or leaf.get("metadata", {}).get("dtype") == "<u2":
+        raise T5XError(
+          f"{path}: {name} was stored as integers, as T5X wrote bfloat16 until June 2021.",
+          found="uint16",
+          expected="bfloat16",
+          fix="read and write the checkpoint with a T5X of that time, in float32",
+        )
     else:
       inline[name] = np.asarray(leaf)
       arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)

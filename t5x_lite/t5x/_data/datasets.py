@@ -361,12 +361,12 @@ def get_training_eval_datasets(
 
 
 def verify_matching_vocabs(cfg: DatasetConfig, model) -> None:
-  """Raises T5XError if the task's vocabularies are not the model's."""
+  """Raises T5XError if the task's vocabularies are not the model's, which may have none."""
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
   features = provider.output_features
-  pairs = {"inputs": model.input_vocabulary, "targets": model.output_vocabulary}
-  for name, of_model in pairs.items():
-    if name not in features:
+  for name, attribute in (("inputs", "input_vocabulary"), ("targets", "output_vocabulary")):
+    of_model = getattr(model, attribute, None)
+    if of_model is None or name not in features:
       continue
     of_task = features[name].vocabulary
     if of_task != of_model:

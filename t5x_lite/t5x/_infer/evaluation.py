@@ -19,6 +19,7 @@ from t5x._data.datasets import (
 )
 from t5x._infer.infer_fn import get_infer_fn
 from t5x._infer.journal import Journal, config_hash, decoder
+from t5x._model.base import BaseModel
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 from t5x.errors import T5XError
@@ -83,7 +84,7 @@ class InferenceEvaluator:
           fix="add examples, name another split, or leave the task out of the mixture",
         )
     self._journal_dir = journal_dir
-    self._vocabulary = model.output_vocabulary
+    self._vocabulary = getattr(model, "output_vocabulary", None)  # not every model has one
     self._journals: list[Journal] = []
 
     def make(step):
@@ -91,6 +92,8 @@ class InferenceEvaluator:
         step, cfg.batch_size, train_state_axes, partitioner, check_stop=check_stop
       )
 
+    # A model may answer in another way without further values.
+    self._shares_decoding = type(model).predict_batch is BaseModel.predict_batch
     self._predict_with_aux = make(model.predict_batch_with_aux)
     self._predict = make(model.predict_batch)
     self._score = make(model.score_batch)
@@ -131,7 +134,8 @@ class InferenceEvaluator:
       if not self._journal_dir:
         return infer_fn(ds, train_state, label=label)
       path = os.path.join(self._journal_dir, f"{name}-{step}-{kind}")
-      to_text = None if kind == "score" else decoder(self._vocabulary)
+      is_text = kind != "score" and self._vocabulary is not None
+      to_text = decoder(self._vocabulary) if is_text else None
       journal = Journal(path, settings_hash, to_text)
       self._journals.append(journal)
       return infer_fn(ds, train_state, label=label, journal=journal)
@@ -143,7 +147,8 @@ class InferenceEvaluator:
       return memo[name]
 
     def predict(ds):
-      if self._task_name(ds) in needs_aux:  # one decode serves both kinds of metric
+      # One decode serves both kinds of metric.
+      if self._shares_decoding and self._task_name(ds) in needs_aux:
         return with_aux(ds)[0]
       return run(self._predict, ds, "predict")
 

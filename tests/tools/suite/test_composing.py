@@ -9,7 +9,7 @@ from commands import assert_four_parts, sgdx
 
 from sgdx_t5x.tools.own_tools import OwnTool
 from sgdx_t5x.tools.suite.composing import compose, paraphrases_in
-from sgdx_t5x.tools.suite.rewording import apply, elements, read_rewordings
+from sgdx_t5x.tools.suite.rewording import apply, elements, is_name, read_rewordings
 from sgdx_t5x.tools.suite.toolset import ToolSet
 
 PATH = {"type": "string", "description": "Path of the repository", "title": ""}
@@ -39,6 +39,16 @@ def test_variant_k_takes_the_kth_paraphrase_by_distance():
   assert chosen == ["Show the last commit.", "Shows the history", "Prints a log", "Prints a log"]
   assert left_out == []
   assert [rewording.name for rewording in rewordings] == ["v1", "v2", "v3", "v4"]
+
+
+def test_properties_of_any_name_have_descriptions():
+  """As in Notion's API: what is the name of an argument shows from the front of a pointer."""
+  schema = {"properties": {"properties": {"description": "A map"}, "description": {"title": "T"}}}
+  tool = OwnTool("f", "", {"type": "object", **schema}, "")
+  names = [pointer.removeprefix("/f/parameters/") for pointer in elements(tool) if is_name(pointer)]
+  assert names == ["/f", "properties/properties", "properties/description"]
+  texts = [text for pointer, text in elements(tool).items() if not is_name(pointer)]
+  assert texts == ["A map", "T"]
 
 
 def test_names_keep_their_style_and_stay_unique():
@@ -81,7 +91,7 @@ def test_a_model_writes_rewordings_that_are_asked_for_once(suite, capsys):
     """Writes two paraphrases of each text, fenced; for the second tool none."""
     texts = json.loads(body["messages"][0]["content"].partition("\n\n")[2])
     found = {pointer: ["in quite other words", f"{text} x"] for pointer, text in texts.items()}
-    content = "Sorry." if "/add" in texts else f"```json\n{json.dumps(found)}\n```"
+    content = "Sorry." if "/add" in texts else f"A {{}}?</think>```json\n{json.dumps(found)}\n```"
     choice = {"index": 0, "finish_reason": "stop", "message": {"content": content}}
     return web.json_response({"choices": [choice]})
 

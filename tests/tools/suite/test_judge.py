@@ -9,6 +9,7 @@ import json
 import pytest
 from shared import shared_file
 
+from sgdx_t5x.tools.call_texts import Untyped
 from sgdx_t5x.tools.own_tools import OwnTool, read_tools
 from sgdx_t5x.tools.suite.cases import ASK, Call, Case, case_of
 from sgdx_t5x.tools.suite.judge import judge
@@ -25,6 +26,8 @@ OF_MAP = {"n": {"type": "integer", "default": 1}, "at": {"type": "string", "form
 MAP = {"type": "object", "additionalProperties": {"type": "object", "properties": OF_MAP}}
 KIND_A = {"properties": {"kind": {"const": "a"}, "n": {"default": 1}}, "required": ["kind"]}
 KIND_B = {"properties": {"kind": {"const": "b"}, "n": {"default": 2}}, "required": ["kind"]}
+ENUM_A = {"properties": {"kind": {"enum": ["a"]}, "n": {"default": 1}}, "required": ["kind"]}
+ENUM_B = {"properties": {"kind": {"enum": ["b"]}, "n": {"default": 2}}, "required": ["kind"]}
 DEFINED = {"A": {"$anchor": "A", "type": "integer"}, "two words": {"type": "integer"}}
 
 
@@ -67,6 +70,19 @@ VALUES = [
   ({"$ref": "#/$defs/two%20words"}, 5, 5, ""),
   ({"oneOf": [KIND_A, KIND_B]}, {"kind": "b", "n": 2}, {"kind": "b"}, ""),
   ({"oneOf": [KIND_A, KIND_B]}, {"kind": "b", "n": 1}, {"kind": "b"}, "missing"),
+  # OpenAPI 3.0 says a constant as an enum of one value.
+  ({"oneOf": [ENUM_A, ENUM_B]}, {"kind": "b"}, {"kind": "b", "n": 2}, ""),
+  ({"oneOf": [ENUM_A, ENUM_B]}, {"kind": "b"}, {"kind": "b", "n": 1}, "not due"),
+  ({"type": "array", "items": {"enum": [1, 2]}}, [1, 2], [2.0, 1.0], ""),
+  ({"type": "array", "items": {"enum": [1, True]}}, [1], [True], "wrong value"),
+  # Written between tags, without a type.
+  ({"type": "integer"}, 5, Untyped("5"), ""),
+  ({"type": "boolean"}, True, Untyped("True"), ""),
+  ({"type": ["array", "null"], "items": {"type": "integer"}}, [1], Untyped("[1]"), ""),
+  ({"type": "string"}, "5", Untyped("5"), ""),
+  ({"type": ["integer", "string"]}, "5", Untyped("5"), ""),
+  (NULLABLE, 3, Untyped("3"), ""),
+  ({"type": "integer"}, 5, Untyped("five"), "mistyped"),
   ({"enum": ["name", "size"]}, "size", "size", ""),
   ({"enum": ["name", "size"]}, "size", "Size", "invalid"),
   ({"const": "v1"}, "v1", "v2", "invalid"),

@@ -114,6 +114,7 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
   file = score_files.frames_path(path, per_frame["file"])
   expected = "a file written by `sgdx checkdst check --per-frame`"
   head, _, content = read_input(file, expected).partition(b"\n")
+  content = content.replace(b"\r\n", b"\n")  # as git writes it on Windows
   checksum = f"{zlib.crc32(content):08x}"
   if checksum != per_frame["checksum"]:
     raise SgdxError(
