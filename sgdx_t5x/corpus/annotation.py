@@ -101,6 +101,7 @@ def annotation_violations(schema: Schema) -> Callable[[Dialogue], list[Violation
   """
 
   def violations_of(dialogue: Dialogue) -> list[Violation]:
+    dialogue = _without_empty_acts(dialogue)
     history = _History(schema)
     _check_services(history, dialogue)
     for history.number, turn in enumerate(dialogue.turns):  # the number is named in reports
@@ -111,6 +112,22 @@ def annotation_violations(schema: Schema) -> Callable[[Dialogue], list[Violation
     return history.violations
 
   return violations_of
+
+
+def _without_empty_acts(dialogue: Dialogue) -> Dialogue:
+  """Returns a dialogue without acts of the user if all of their lists are empty.
+
+  Corpora that were converted, as MultiWOZ 2.2, have such lists; no user of SGD says nothing.
+  """
+  if any(frame.actions for turn in dialogue.turns if turn.speaker == USER for frame in turn.frames):
+    return dialogue
+  turns = []
+  for turn in dialogue.turns:
+    if turn.speaker == USER:
+      frames = tuple(dataclasses.replace(frame, actions=None) for frame in turn.frames)
+      turn = dataclasses.replace(turn, frames=frames)
+    turns.append(turn)
+  return dataclasses.replace(dialogue, turns=tuple(turns))
 
 
 @dataclasses.dataclass

@@ -21,7 +21,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 
-from sgdx_t5x.corpus.dialogue import NAMED_ACTS, SYSTEM, USER, Dialogue, Frame, Turn
+from sgdx_t5x.corpus.dialogue import SYSTEM, USER, Dialogue, Frame, Turn
 
 INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN = "informed", "accepted", "carried", "own", "unknown"
 SOURCES = (INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN)
@@ -147,8 +147,6 @@ def count(dialogue: Dialogue) -> Counter[str]:
 def _add_said(said: _Said, number: int, turn: Turn) -> None:
   for frame in turn.frames:
     for action in frame.actions or ():
-      if action.get("act") in NAMED_ACTS:
-        continue  # that there are two results is no value that was said
       # The newest turn counts: it decides whether the value is from the last one.
       turns = said.setdefault((frame.service, action.get("slot", "")), {})
       for value in (*action.get("values", ()), *action.get("canonical_values", ())):

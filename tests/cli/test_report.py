@@ -268,6 +268,23 @@ def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path, monkeypat
   assert float(rows(out, "jga-by-schema-variant")["all", "v1"]) == pytest.approx(5 / 6)
 
 
+def test_steps_have_the_same_variants_or_are_none(corpus, tmp_path, capsys):
+  """An evaluation that was cut short is refused; dates in names are no steps."""
+  folder, out = tmp_path / "eval", tmp_path / "out"
+  folder.mkdir()
+  for date, variant in ((20240501, "original"), (20240502, "v1")):
+    write_rows(folder / f"answers-{variant}-{date}.jsonl", {variant: FIRST[variant]})
+  command = ("report", folder, "--corpus", corpus, "--out", out, "--allow-missing")
+  assert sgdx(*command) == 0
+  table = rows(out, "jga-by-schema-variant")
+  assert table["all", "v1"]
+  assert table["all", "JGA_orig"]
+  write_rows(folder / "answers-original-20240503.jsonl", {"original": FIRST["original"]})
+  capsys.readouterr()
+  assert sgdx(*command) == 1
+  assert "20240502: v1; 20240503: original" in capsys.readouterr().err
+
+
 def test_files_with_and_without_a_step_are_not_mixed(corpus, tmp_path, capsys):
   """Regression: the file without a step was left out silently."""
   write_rows(tmp_path / "task-000900.jsonl", FIRST)

@@ -551,6 +551,7 @@ def test_files_named_after_variants(corpus, tmp_path, capsys):
       2,
       "--per-frame './x' is also the file of --json",
     ),
+    (["v1=a", "--json", "-"], 2, "--json -"),
   ],
 )
 def test_mistakes_get_an_exit_code_and_four_parts(corpus, capsys, args, code, part):

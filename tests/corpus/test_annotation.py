@@ -198,6 +198,15 @@ def test_a_good_dialogue_has_no_remarks():
   assert check(good()) == {}
 
 
+def test_empty_lists_of_acts_everywhere_are_none():
+  """As in MultiWOZ 2.2; one empty list beside others is a fault."""
+  data = good()
+  for part in data["turns"][::2]:
+    for found in part["frames"]:
+      found["actions"] = []
+  assert check(data) == {}
+
+
 def test_the_older_release_lacks_keys_and_passes():
   data = good()
   for number, part in enumerate(data["turns"]):

@@ -330,6 +330,20 @@ def test_names_with_two_meanings_are_refused(tmp_path):
   refused(folder, "v3", selection, "exist both in v3 and in the original", "distinct names")
 
 
+def test_intents_with_two_meanings_are_refused(tmp_path):
+  """A corpus whose v3 keeps service and slot names, and exchanges those of two intents."""
+  root = tiny.write_corpus(tmp_path / "c")
+  schema = json.loads((root / "test" / "schema.json").read_text())
+  (intent,) = schema[0]["intents"]
+  for file, names in (("test", ("Do", "Undo")), ("sgd_x/data/v3/test", ("Undo", "Do"))):
+    schema[0]["intents"] = [{**intent, "name": name} for name in names]
+    tiny.write_json(root / file / "schema.json", schema)
+  corpus = open_corpus(root)
+  selection = Selection(corpus, "test", gold_frames(corpus.dialogues("test")))
+  folder = tiny.write_dialogues(tmp_path / "p", tiny.GOLD)
+  refused(folder, "v3", selection, "exist both in v3 and in the original", "distinct names")
+
+
 def test_wrong_paths_are_refused(tmp_path, selection):
   refused(tmp_path / "no", "v1", selection, "no file or folder")
   refused(tmp_path, "v1", selection, "no predictions in this folder")
@@ -411,6 +425,14 @@ def test_fixes_fit_the_answers_of_other_systems(tmp_path, selection, what):
   with pytest.raises(SgdxError) as e:
     read_all_variants(path, selection)
   assert fix in e.value.fix
+
+
+def test_leftovers_of_others_in_a_folder_are_no_predictions(tmp_path, selection):
+  rows = tiny.example_rows(tiny.GOLD, "v1")
+  tiny.write_rows(tmp_path / "a.jsonl", rows)
+  for name in ("._a.jsonl", ".a.jsonl.swp", "a.jsonl.bak", "a.jsonl~", "changes.jsonl"):
+    (tmp_path / name).write_text("no rows")
+  assert len(read_states(tmp_path, "v1", selection)) == 6
 
 
 def test_a_folder_of_two_files_with_the_same_examples(tmp_path, selection):

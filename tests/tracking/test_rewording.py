@@ -72,7 +72,8 @@ def test_a_dialogue_about_a_service_that_is_not_there():
   dialogues = [TypedDialogue(("Five stars",)), TypedDialogue(("Hi",), ("Hotels1",))]
   with pytest.raises(SgdxError) as error:
     count_changes(tracker, dialogues, shown, {"same": shown}, original.names)
-  assert_four_parts(error.value.text, "'Hotels1'", "nearest: Hotels_1")
+  assert_four_parts(error.value.text, "dialogue 1", "'Hotels1'", "Hotels_1")
+  assert TypedDialogue(("Hi",), ()).tracked(original.names) == []
 
 
 @pytest.mark.parametrize(
