@@ -5,7 +5,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Protocol
 
 from sgdx_t5x import signature
@@ -254,23 +254,25 @@ def score_run(
       expected="predictions of checkpoints, whose file names end in the step, or of one run",
       fix="move the files without a step to a folder of their own",
     )
-  score = functools.partial(score_predictions, corpus, split, on_progress=on_progress, **settings)
-  of_steps = {step: score(source) for step, source in sources.items()}
-  variants = [set(scored.frames) for scored in of_steps.values()]
-  if len(variants) > 1 and len(set().union(*variants)) == sum(map(len, variants)):
-    of_steps = {None: score({ALL: folder})}  # numbers that tell variants apart, such as dates
-  elif any(of_step != variants[-1] for of_step in variants):
-    raise _other_variants(folder, {step: set(x.frames) for step, x in of_steps.items()})
-  steps = []
-  for step, scored in of_steps.items():  # ascending: what is left after the loop is the last
+  steps, variants = [], {}
+  for step, source in sources.items():  # ascending: what is left after the loop is the last
+    scored = score_predictions(corpus, split, source, on_progress=on_progress, **settings)
+    variants[step] = frozenset(scored.frames)
     report = score_report(scored, on_progress=on_progress)
-    if step is not None and len(of_steps) > 1:
+    if step is not None and len(sources) > 1:
       steps.append((step, Row.from_json(report["sgdx"]["all"])))
+  if len(set(variants.values())) > 1:
+    if len(frozenset().union(*variants.values())) < sum(map(len, variants.values())):
+      raise _other_variants(folder, variants)
+    step, steps = None, []  # the numbers only tell files of one run apart, as dates do
+    source = {ALL: folder}
+    scored = score_predictions(corpus, split, source, on_progress=on_progress, **settings)
+    report = score_report(scored, on_progress=on_progress)
   table = scored.table(folder)
   return Run(name, report, table, tuple(steps), origin=str(folder), step=step, scored=scored)
 
 
-def _other_variants(folder: pathlib.Path, variants: Mapping[int | None, set[str]]) -> SgdxError:
+def _other_variants(folder: pathlib.Path, variants: Mapping[int | None, Set[str]]) -> SgdxError:
   """Returns the error for steps that were not predicted for the same variants."""
   of_steps = [f"{step}: {', '.join(in_order(names))}" for step, names in variants.items()]
   return SgdxError(

@@ -128,12 +128,14 @@ def text_calls(text: str) -> list[Any] | None:
   codes = _CODE.findall(text)
   # Of a fenced text, `python_calls` reads the first block; of another, code may be in an argument.
   ways = (codes, [text]) if text.lstrip().startswith("```") else ([text], codes)
-  for parts in (*ways, [_TOKEN.sub(" ", text)]):
-    in_python = [python_calls(part) for part in parts]
-    if calls := [call for part in in_python if part and all(part) for call in part]:
-      return calls  # a part with None in it is maybe in another form
-  blocks = [block for _, block in _TAGGED.findall(text)]
   calls: list[Any] = []
+  for parts in (*ways, [_TOKEN.sub(" ", text)]):
+    for part in parts:
+      in_python = python_calls(part) or []
+      calls += in_python if all(in_python) else []  # None in it: maybe another form
+    if calls:
+      return calls
+  blocks = [block for _, block in _TAGGED.findall(text)]
   for block in blocks or [text]:
     in_block = _special_calls(block, bool(blocks)) or list(_json_calls(block))
     # JSON but for quotes, True and None.

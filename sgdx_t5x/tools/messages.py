@@ -249,8 +249,8 @@ def _ends(level: Mapping[str, Any]) -> Iterator[str]:
       continue
     if isinstance(reason, dict):
       reason = reason.get("type")
-    is_number = key == "finish_reason" and type(reason) is int  # True is an int, too
-    if is_number and reason in range(len(_NUMBERED_ENDS)):
+    # True is an int, too; other services give the number of a token.
+    if key == "finish_reason" and type(reason) is int and reason in range(len(_NUMBERED_ENDS)):
       reason = _NUMBERED_ENDS[reason]
     if isinstance(reason, str):
       yield reason

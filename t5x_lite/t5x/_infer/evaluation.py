@@ -19,7 +19,6 @@ from t5x._data.datasets import (
 )
 from t5x._infer.infer_fn import get_infer_fn
 from t5x._infer.journal import Journal, config_hash, decoder
-from t5x._model.base import BaseModel
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 from t5x.errors import T5XError
@@ -92,8 +91,7 @@ class InferenceEvaluator:
         step, cfg.batch_size, train_state_axes, partitioner, check_stop=check_stop
       )
 
-    # A model may answer in another way without further values.
-    self._shares_decoding = type(model).predict_batch is BaseModel.predict_batch
+    self._predicts_once = model.predicts_once
     self._predict_with_aux = make(model.predict_batch_with_aux)
     self._predict = make(model.predict_batch)
     self._score = make(model.score_batch)
@@ -148,7 +146,7 @@ class InferenceEvaluator:
 
     def predict(ds):
       # One decode serves both kinds of metric.
-      if self._shares_decoding and self._task_name(ds) in needs_aux:
+      if self._predicts_once and self._task_name(ds) in needs_aux:
         return with_aux(ds)[0]
       return run(self._predict, ds, "predict")
 

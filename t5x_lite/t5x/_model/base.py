@@ -65,6 +65,11 @@ class BaseModel(abc.ABC):
       return result.replace(outputs=result.outputs[0])
     return result[0]
 
+  @property
+  def predicts_once(self) -> bool:
+    """Whether `predict_batch` is `predict_batch_with_aux` without the values, as it is here."""
+    return type(self).predict_batch is BaseModel.predict_batch
+
   @abc.abstractmethod
   def predict_batch_with_aux(
     self, params: PyTree, batch: Batch, rng: Array | None = None
