@@ -311,6 +311,12 @@ def _check_service(service: Service, place: str) -> None:
         expected="the values that a categorical slot is limited to",
         fix='list them, or set "is_categorical": false if its values are free text',
       )
+  if NO_INTENT in service.intent_index:
+    raise SgdxError(
+      f"{place}: an intent called {NO_INTENT}",
+      expected=f"names of intents other than {NO_INTENT}, with which states say that none is active",
+      fix="rename the intent, or remove it",
+    )
   if not service.intents:  # states hold only slots that an intent takes, so all would be empty
     raise SgdxError(
       f"{place}: no intents",

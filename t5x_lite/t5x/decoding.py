@@ -74,7 +74,6 @@ def temperature_sample(
   topp: float = 0.0,
   cache_offset: int = 0,
   max_decode_steps: int | None = None,
-  max_decode_steps_hard_limit: int | None = None,
   rescale_log_probs: bool = True,
   segment: Segment | None = None,
 ) -> tuple[Array, Array] | Paused:
@@ -93,7 +92,6 @@ def temperature_sample(
     cache_offset: position of the batch axis in the caches.
     max_decode_steps: maximum tokens to decode after the prompt; None is up to L. The prompt
       and these together are at most L tokens.
-    max_decode_steps_hard_limit: the most that `max_decode_steps` may be; None or 0: no limit.
     rescale_log_probs: score by the distribution sampled from (so exactly 0 when greedy) instead of
       the model's.
     segment: decode only this segment; `cache` is then as the previous segment left it.
@@ -115,8 +113,6 @@ def temperature_sample(
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
   limits = None  # maximum length of each row, int32 [R]: prompts differ in length
   if max_decode_steps is not None:
-    if max_decode_steps_hard_limit:
-      max_decode_steps = jnp.minimum(max_decode_steps, max_decode_steps_hard_limit)
     limits = jnp.minimum(jnp.sum(inputs != 0, axis=1) + max_decode_steps, length)
   rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
   stop = length if segment is None else jnp.minimum(segment.stop, length)

@@ -85,6 +85,7 @@ def assert_four_parts(error, *words):
     ([{**BANK, "intent": []}], ("Banks_1", "unknown key 'intent'", "nearest: intents")),
     ([changed(possible_values=[])], ("Banks_1", "slot 'kind'", "is_categorical", "free text")),
     ([{**BANK, "intents": []}], ("Banks_1: no intents", "add an intent")),
+    ([{**BANK, "intents": [{**BANK["intents"][0], "name": "NONE"}]}], ("called NONE", "rename")),
   ],
 )
 def test_refuses_a_broken_schema(data, words):
