@@ -28,7 +28,7 @@ from sgdx_t5x.files.reading import (
 USER = "USER"
 SYSTEM = "SYSTEM"
 # Acts whose slot is a keyword of the format; the schema may have a slot of the same name.
-NAMED_ACTS = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
+NAMED_ACTS = frozenset({"INFORM_INTENT", "OFFER_INTENT", "INFORM_COUNT"})
 _NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
 _ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
 _INTENT = frozenset({("intent", 1)})

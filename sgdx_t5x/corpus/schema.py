@@ -314,7 +314,7 @@ def _check_service(service: Service, place: str) -> None:
   if NO_INTENT in service.intent_index:
     raise SgdxError(
       f"{place}: an intent called {NO_INTENT}",
-      expected=f"names of intents other than {NO_INTENT}, with which states say that none is active",
+      expected=f"intents with other names: states say {NO_INTENT} where none is active",
       fix="rename the intent, or remove it",
     )
   if not service.intents:  # states hold only slots that an intent takes, so all would be empty
