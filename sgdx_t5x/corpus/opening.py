@@ -27,11 +27,11 @@ def open_corpus(where: str | os.PathLike) -> Corpus:
 
     return Corpus(SampleSource())
   path = pathlib.Path(where)
-  if path.is_dir():
+  if os.path.isdir(path):
     return Corpus(DirectorySource(path))
   if is_archive(path):
     return Corpus(ArchiveSource(path))
-  if not path.exists():
+  if not os.path.exists(path):
     problem, fix = f"no archive or folder at {path}", f"check the path; {DOWNLOAD_HINT}"
     raise SgdxError(problem, expected=_EXPECTED, fix=fix)
   fix = f"pass such a folder, with SPLIT/schema.json and SPLIT/dialogues_*.json; {DOWNLOAD_HINT}"

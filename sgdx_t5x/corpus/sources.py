@@ -34,7 +34,7 @@ def is_schema(name: str) -> bool:
 
 def is_archive(path: pathlib.Path) -> bool:
   """Whether a path is a zip archive, complete or cut short."""
-  if not path.is_file():  # opening a pipe would block
+  if not os.path.isfile(path):  # opening a pipe would block
     return False
   try:
     with path.open("rb") as file:

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import math
+import os
 import pathlib
 import re
 import shlex
@@ -34,7 +35,7 @@ def not_found(path: pathlib.Path, expected: str, kind: str = "file") -> SgdxErro
     expected: what should be there.
     kind: "file", "folder", or "file or folder".
   """
-  if path.is_dir():
+  if os.path.isdir(path):
     files = _shown(path)
     return SgdxError(
       f"{path} is a folder",
@@ -42,7 +43,7 @@ def not_found(path: pathlib.Path, expected: str, kind: str = "file") -> SgdxErro
       available=", ".join(files[:5]) + (", ..." if len(files) > 5 else ""),
       fix="pass the path of a file",
     )
-  neighbours = _shown(path.parent) if path.parent.is_dir() else []
+  neighbours = _shown(path.parent) if os.path.isdir(path.parent) else []
   return SgdxError(
     f"no {kind} at {path}",
     expected=expected,
@@ -66,7 +67,7 @@ def read_input(path: str | pathlib.Path, expected: str) -> bytes:
     SgdxError: there is no such file.
   """
   path = pathlib.Path(path)
-  if not path.is_file():
+  if not os.path.isfile(path):  # which takes a name that is too long, too
     raise not_found(path, expected)
   with opened(path, expected) as file:
     return file.read()

@@ -10,6 +10,7 @@ that services which were not trained on can be read:
 
 import dataclasses
 import functools
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import USER, State
@@ -22,6 +23,8 @@ from sgdx_t5x.prompts.t5dst.text import base_name
 from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
 
 _BETWEEN = "||"  # " | " also occurs inside values of SGD
+# As a name is shown, without case, without punctuation: names may differ in these alone.
+_WAYS: tuple[Callable[[str], str], ...] = (str, str.lower, loose)
 
 
 @checked_fields
@@ -67,7 +70,11 @@ class StateText(TextExamples):
     ignored = 0
     for part in text.split(_BETWEEN):
       name, equals, value = part.partition("=")
-      slot, value = slots.get(loose(name)), " ".join(value.split())
+      slot = _named(name, slots)
+      if slot is None and " = " in part:  # a name may have a "=" of its own
+        name, _, value = part.partition(" = ")
+        slot = _named(name, slots)
+      value = " ".join(value.split())
       if slot is None or not value:
         ignored += bool(equals)
       elif slot.name not in values:  # the first value counts
@@ -103,9 +110,18 @@ def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _by_name(service: ServicePair) -> dict[str, Slot]:
-  """Returns the name of each slot in the variant, without case and punctuation -> the slot."""
-  pairs = zip(service.original.slots, service.variant.slots, strict=True)
-  return {loose(reworded.name): slot for slot, reworded in pairs}
+  """Returns each slot by the ways to write its name in the variant, see `_WAYS`."""
+  slots: dict[str, Slot] = {}
+  for way in _WAYS:
+    for slot, reworded in zip(service.original.slots, service.variant.slots, strict=True):
+      slots.setdefault(way(_words(reworded)), slot)
+  return slots
+
+
+def _named(name: str, slots: Mapping[str, Slot]) -> Slot | None:
+  """Returns the slot that an answer names. Args: slots, of `_by_name`."""
+  ways = (way(name.strip()) for way in _WAYS)
+  return next((slots[way] for way in ways if way and way in slots), None)
 
 
 def _read_value(text: str, slot: Slot) -> str:

@@ -82,7 +82,7 @@ def open_tracker(
 
 def is_packed(*folders: str | os.PathLike) -> bool:
   """Whether the folders name a packed tracker: the shipped one, or one that a user packed."""
-  return not folders or (pathlib.Path(folders[0]) / packed.CONFIG).is_file()
+  return not folders or os.path.isfile(pathlib.Path(folders[0]) / packed.CONFIG)
 
 
 def with_gold_history(tracker: Tracker) -> Tracker:

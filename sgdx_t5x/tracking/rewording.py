@@ -117,7 +117,7 @@ def count_changes(
           f"dialogue {number}: unknown service {name!r}",
           expected=f"services of {original.original.origin}",
           available=nearest(name, original.original.names),
-          fix="correct its services, or leave them out",
+          fix="correct its services",
         )
   for typed in dialogues:
     services_of = typed.tracked(services)

@@ -290,7 +290,7 @@ def _rank(
     if is_name:
       name_or_text = join_words(text, element.kind, element.name)
       distance = float(Levenshtein.distance(element.name, name_or_text))
-      expected = "words that form a name, not starting with a digit"
+      expected = "words in ASCII letters that form a name, not starting with a digit"
     else:
       name_or_text = " ".join(text.split())
       text_lemmas = lemmas(name_or_text)

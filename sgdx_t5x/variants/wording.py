@@ -21,6 +21,10 @@ _NUMBER = re.compile(r"_\d+$")  # of a service: "Banks_1"
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _APOSTROPHES = re.compile("['\u2019]")
 _KEY = re.compile(r"(.+?)/(service|slot|intent)/(.+)/(name|description)")
+_IN_ASCII = str.maketrans({
+  "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L",
+  "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i",
+})  # fmt: skip
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 # Why a text could not be used unchanged. The name of an intent is not NONE, which says that there
 # is none. A number is added as SGD would: "_2" for slots, "2" for intents and before a service's.
@@ -120,17 +124,19 @@ def join_words(words: str, kind: str, original: str) -> str:
   """Joins words into a name in SGD's style: account_type, AccountType, AccountType_1.
 
   Args:
-    words: any text; accents and apostrophes are dropped, other characters separate words.
+    words: any text; accents and apostrophes are dropped, what is no letter separates words.
     kind: slots are written with underscores, intents and services with capitals.
     original: the original name; a service keeps its number.
 
   Returns:
-    The name; "" if none of the words can be in one, or it would begin with a digit.
+    The name; "" if a letter is not of those of ASCII, no word is left, or it would begin with a
+    digit.
   """
-  plain = unicodedata.normalize("NFKD", _APOSTROPHES.sub("", words))
+  plain = unicodedata.normalize("NFKD", _APOSTROPHES.sub("", words).translate(_IN_ASCII))
   plain = "".join(c for c in plain if not unicodedata.combining(c))  # "café" -> "cafe"
   name_parts = _NOT_IN_NAMES.sub(" ", plain).split()
-  if not name_parts or name_parts[0][0].isdigit():
+  has_others = any(c.isalpha() and not c.isascii() for c in plain)
+  if has_others or not name_parts or name_parts[0][0].isdigit():
     return ""
   if kind == SLOT:
     return "_".join(name_parts).lower()

@@ -1,5 +1,7 @@
 """The format "state": prompt and target by hand, answers of all kinds, every gold state."""
 
+import dataclasses
+
 import pytest
 
 from sgdx_t5x.corpus.dialogue import State, frame_id
@@ -53,6 +55,19 @@ def test_prompt_and_target_by_hand():
   given = state(with_pool="True", city="Rome")
   assert StateText().targets(FRAME, PAIR, given) == ["town of stay = Rome || swimming = True"]
   assert StateText().targets(FRAME, PAIR, state()) == ["none"]
+
+
+def test_names_that_are_nearly_alike():
+  """As shown, a name is that of one slot; in another way of writing, of the first."""
+  names = ("user_id", "userId", "b=c", "+1", "-1", "नाम", "नमी")
+  slots = tuple(Slot(name, "", False) for name in names)
+  intent = dataclasses.replace(INTENT, required_slots=names, optional_slots=())
+  service = Service("A_1", "", slots, (intent,))
+  pair = ServicePair(service, service)
+  for name in names:
+    (target,) = StateText().targets(FRAME, pair, state(**{name: "x = y"}))
+    assert StateText().read(target, FRAME, pair).slot_values == {name: ("x = y",)}
+  assert StateText().read("USERID = x", FRAME, pair).slot_values == {"userId": ("x",)}
 
 
 @pytest.mark.parametrize(

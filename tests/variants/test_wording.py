@@ -41,6 +41,9 @@ def test_names_are_split_into_words(name, kind, words):
     ("look up a home", "intent", "FindHome", "LookUpAHome"),
     ("shared rides", "service", "RideSharing_2", "SharedRides_2"),
     ("账户", "slot", "account", ""),
+    ("Stra\u00dfe", "slot", "street", "strasse"),
+    ("\u00d8l s\u00f8k", "intent", "FindBeer", "OlSok"),
+    ("Schuhgr\u00f6\u00dfe 名前", "slot", "size", ""),  # half of it would be another name
     ("2 beds", "slot", "beds", ""),  # not an identifier
   ],
 )

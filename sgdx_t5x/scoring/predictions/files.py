@@ -174,13 +174,13 @@ def find_files(path: Paths, split: str) -> list[pathlib.Path]:
   if not isinstance(path, str | os.PathLike):
     files = [pathlib.Path(file) for file in path]
     for file in files:
-      if not file.is_file():
+      if not os.path.isfile(file):
         raise not_found(file, "predictions")
     return files
   path = pathlib.Path(path)
-  if path.is_file():
+  if os.path.isfile(path):
     return [path]
-  if not path.is_dir():
+  if not os.path.isdir(path):
     raise not_found(path, "predictions", "file or folder")
   for folder, files in _files_by_folder(path, split):
     if len(set(map(is_rows, files))) > 1:
