@@ -10,7 +10,7 @@ that services which were not trained on can be read:
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from sgdx_t5x.corpus.dialogue import USER, State
@@ -23,8 +23,6 @@ from sgdx_t5x.prompts.t5dst.text import base_name
 from sgdx_t5x.prompts.values import NONE, checked_fields, loose, matching_value
 
 _BETWEEN = "||"  # " | " also occurs inside values of SGD
-# As a name is shown, without case, without punctuation: names may differ in these alone.
-_WAYS: tuple[Callable[[str], str], ...] = (str, str.lower, loose)
 
 
 @checked_fields
@@ -110,18 +108,15 @@ def _service_text(service: ServicePair, style: StateStyle) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _by_name(service: ServicePair) -> dict[str, Slot]:
-  """Returns each slot by the ways to write its name in the variant, see `_WAYS`."""
-  slots: dict[str, Slot] = {}
-  for way in _WAYS:
-    for slot, reworded in zip(service.original.slots, service.variant.slots, strict=True):
-      slots.setdefault(way(_words(reworded)), slot)
-  return slots
+  """Returns the name of each slot, as a prompt shows it -> the slot."""
+  pairs = zip(service.original.slots, service.variant.slots, strict=True)
+  return {_words(reworded): slot for slot, reworded in pairs}
 
 
 def _named(name: str, slots: Mapping[str, Slot]) -> Slot | None:
   """Returns the slot that an answer names. Args: slots, of `_by_name`."""
-  ways = (way(name.strip()) for way in _WAYS)
-  return next((slots[way] for way in ways if way and way in slots), None)
+  shown = matching_value(name.strip(), slots)
+  return None if shown is None else slots[shown]
 
 
 def _read_value(text: str, slot: Slot) -> str:

@@ -281,9 +281,10 @@ def _fits(frame: _RawFrame, names: Mapping[str, Renaming]) -> bool:
 
 def _renamed(frame: _RawFrame, names: Mapping[str, Renaming]) -> list[str]:
   to = names[frame.service]
-  intent = frame.state.active_intent
-  names = [to.service, *(to.slots[slot] for slot in frame.slots)]
-  return names if intent is None else [*names, to.intents.get(intent, intent)]
+  renamed = [to.service, *(to.slots[slot] for slot in frame.slots)]
+  if intent := frame.state.active_intent:
+    renamed.append(to.intents.get(intent, intent))
+  return renamed
 
 
 def _unknown_name(
